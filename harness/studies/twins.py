@@ -119,8 +119,8 @@ class Twins:
     def replay(self, **how: Unpack[SideBySide]) -> None:
         """Carries out `requests` in parallel, and stores the results. Further requests may become necessary.
 
-        A twin of which only the metrics are stored is replayed again if the runs in the comparison end at
-        other times than before.
+        If only the metrics of a twin are stored, the twin is replayed again when the runs in the comparison
+        end at other times than before.
 
         Args:
             how: how to carry out the requests.

@@ -1,1 +1,1 @@
-"""Forecasts when waiting jobs will start: many futures of a live cluster, drawn from its history."""
+"""Forecasts when waiting jobs will start, from many simulated futures of a live cluster."""

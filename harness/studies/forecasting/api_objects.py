@@ -1,8 +1,8 @@
-"""Builds the objects that an API server shows for jobs at an instant: Workloads, Jobs and Pods.
+"""Builds the objects that an API server shows for jobs at a moment: Workloads, Jobs and Pods.
 
-They are JSON values. A job that Kueue admits is a Workload, a Job and the Pods of the Job. Any other job
-consists of Pods alone. All times are whole seconds, as everywhere in the API; times within a second are
-rounded down.
+The objects are JSON values. A job that Kueue admits consists of a Workload, a Job and the Pods of the Job.
+Any other job consists only of Pods. All times are whole seconds, as everywhere in the API, and fractions of a
+second are rounded down.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Quota(NamedTuple):
     """The quota of a Workload.
 
     Attributes:
-        queue: its ClusterQueue.
-        flavors: pod set -> resource -> flavor.
-        counts: how many pods of each pod set.
-        reserved, admitted: since when, in microseconds since 1970.
+        queue: the ClusterQueue of the Workload.
+        flavors: for each pod set, the flavor of each resource.
+        counts: the number of pods of each pod set.
+        reserved, admitted: the times of the reservation and the admission, in microseconds since 1970.
     """
 
     queue: str
@@ -45,13 +45,13 @@ class Quota(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """The last eviction of a Workload; times in microseconds since 1970.
+    """The last eviction of a Workload. All times are in microseconds since 1970.
 
     Attributes:
-        time: when it was told to leave.
-        reason: the reason; for a preemption, the rule.
-        preempted: whether another workload took its place.
-        gone: when its quota was free; None if it still holds quota.
+        time: when the eviction began.
+        reason: the reason of the eviction; for a preemption, the rule.
+        preempted: whether another workload preempted the Workload.
+        gone: when its quota became free; None if it still holds quota.
     """
 
     time: int
@@ -61,16 +61,16 @@ class Eviction(NamedTuple):
 
 
 class ShownPod(NamedTuple):
-    """A Pod of a job; times in microseconds since 1970.
+    """A Pod of a job. All times are in microseconds since 1970.
 
     Attributes:
-        number: its number in the job.
-        name: its name, without the namespace.
-        node: the node that it runs on; "" if it waits.
-        since: the time since which it runs.
-        ready: the time since which it is ready; None if it is not.
-        told: when it was told to leave; None if it was not.
-        nominated: the node on which a preemption makes room for it, or "".
+        number: the number of the Pod in the job.
+        name: the name of the Pod, without the namespace.
+        node: the node on which it runs; "" if it waits.
+        since: when it started to run.
+        ready: when it became ready; None if it is not ready.
+        told: when its eviction began; None if it is not being evicted.
+        nominated: the node on which a preemption frees capacity for it; "" if there is none.
     """
 
     number: int
@@ -84,24 +84,24 @@ class ShownPod(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """The state of a job; times in microseconds since 1970.
+    """The state of a job. All times are in microseconds since 1970.
 
     Attributes:
         job: the job.
-        created: when it was submitted.
-        queued: whether Kueue manages it: it is a Workload and a Job.
-        quota: the quota of its Workload; None if it has none.
-        eviction: its last one; None if it was never evicted.
-        leaving: whether it was told to leave and still holds quota.
-        ready: since when all of its pods are ready; None if they are not.
-        waited_for: whether its Workload says whether its pods are ready (`waitForPodsReady`).
+        created: when the job was submitted.
+        queued: whether Kueue manages the job, which then consists of a Workload and a Job.
+        quota: the quota of its Workload; None if the Workload has no quota.
+        eviction: its last eviction; None if it was never evicted.
+        leaving: whether it is being evicted and still holds quota.
+        ready: when all of its pods became ready; None if they are not ready.
+        waited_for: whether its Workload has a condition about the readiness of pods (`waitForPodsReady`).
         time_outs: how often its pods were not ready in time.
-        requeue_at: the time until which it stays out of its queue; None if it never timed out.
-        away: whether it stays out of it now.
+        requeue_at: when it returns to its queue after a time-out; None if it never timed out.
+        away: whether it is out of its queue now.
         active: False if it was deactivated.
-        began: when its Job started; None if the Job is suspended, or its pods wait.
+        began: when its Job started; None if the Job is suspended or its pods wait.
         pods: its Pods.
-        ended: the numbers of pods that have ended, while others have not.
+        ended: the numbers of the pods that have ended while other pods of the job have not.
     """
 
     job: Job
@@ -122,22 +122,22 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """The job's name without its namespace, or the whole name if it has no namespace."""
+        """The name of the job without its namespace."""
         return name_in(self.job.namespace, self.job.id)
 
     @property
     def key(self) -> str:
-        """Its namespace and name."""
+        """The namespace and the name of the job."""
         return f"{self.job.namespace}/{self.name}"
 
 
 def name_in(namespace: str, name: str) -> str:
-    """Returns the name of a job or pod without a namespace before it."""
+    """Returns the name of a job or pod without its namespace."""
     return name.removeprefix(f"{namespace}/")
 
 
 def objects_of(several: Iterable[Shown]) -> list[Manifest]:
-    """Returns all objects of some jobs, by kind, namespace and name."""
+    """Returns all objects of some jobs, sorted by kind, namespace and name."""
     found = [each for shown in several for each in _objects(shown)]
     names = ("namespace", "name")
     return sorted(found, key=lambda each: (each["kind"], *(each["metadata"][name] for name in names)))
@@ -184,7 +184,7 @@ def _workload(shown: Shown, owner: Manifest) -> Manifest:
 
 
 def _conditions(shown: Shown) -> Iterator[Manifest]:
-    """Yields the conditions, as Kueue's controllers set them."""
+    """Yields the conditions of a Workload, as Kueue's controllers set them."""
     quota, evicted = shown.quota, shown.eviction
     if quota is not None:
         yield _condition("QuotaReserved", True, "QuotaReserved", quota.reserved)
@@ -308,8 +308,9 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """Returns the template of pods.
 
-    The template of a Workload has no priority yet. Requests of 0 are named if they count, as in a trace.
-    Kueue counts all of them, and kube-scheduler scores a pod that names neither cpu nor memory by defaults.
+    The template of a Workload has no priority yet. Requests of 0 are written if they count, as in a trace:
+    Kueue counts all requests, and kube-scheduler uses defaults to score a pod without requests for cpu and
+    memory.
     """
     spec = template_of(pod_set, [], job.id)
     if not _requests_anything(spec):
@@ -332,14 +333,14 @@ def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
 
 
 def _requests_anything(spec: Mapping[str, Any]) -> bool:
-    """Returns True if containers of a template have requests, so that the job's amounts do not count."""
+    """Returns True if containers of a template have requests, which then replace the job's requests."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     asked = [spec, *(each for each in containers if isinstance(each, Mapping))]
     return any((each.get("resources") or {}).get("requests") for each in asked)
 
 
 def _labels(template: str | None) -> Mapping[str, str]:
-    """Returns the labels of a whole template of a trace; a template that is only a `spec` has none."""
+    """Returns the labels of a template in a trace; a template that is only a `spec` has no labels."""
     found = json.loads(template) if template else {}
     whole = isinstance(found, Mapping) and "spec" in found
     return mapping_of(mapping_of(found, "metadata"), "labels") if whole else {}

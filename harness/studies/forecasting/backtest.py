@@ -1,8 +1,9 @@
-"""Tests how often forecasts of the past held. Each forecast uses only facts known at its moment of a record.
+"""Tests how well forecasts of the past matched the actual starts.
 
-At each moment the record is written as the objects that an API server would have shown, and read like any
-dump. The history contains jobs that had been submitted and had ended by then. The test compares the forecast
-with the next starts of waiting jobs in the record.
+Each forecast uses only facts that were known at its moment. At each moment, the record is written as the
+objects that an API server would have shown, and read in the same way as a dump. The history contains the jobs
+that had been submitted and had ended by then. The test compares the forecast with the next starts of waiting
+jobs in the record.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""To find moments with waiting jobs, a backtest tries at most this many times the requested number."""
+"""The maximum number of moments that a backtest tries per requested moment, to find waiting jobs."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class Backtest:
     """Forecasts at moments of a record.
 
     Attributes:
-        cluster: the cluster without its work.
-        history: the record's jobs.
+        cluster: the cluster without its jobs.
+        history: the jobs of the record.
         record: the record of these jobs.
         settings: the settings of all futures.
-        futures: the number of futures that are played at each moment.
+        futures: the number of futures to simulate at each moment.
     """
 
     cluster: Cluster
@@ -57,11 +58,11 @@ class Backtest:
     futures: int
 
     def waits(self, moment: int) -> bool:
-        """Returns True if anything waited at a moment."""
+        """Returns True if any job waited at a moment."""
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """The world as known at a moment, and the start of each waiting workload; None if none waited."""
+        """Returns the world as known at a moment, and each waiting workload's start; None if none waited."""
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
@@ -74,7 +75,7 @@ class Backtest:
 
     @cached_property
     def _without_work(self) -> list[Mapping[str, Any]]:
-        """The manifests of the cluster without its work."""
+        """The manifests of the cluster, without its jobs."""
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
@@ -105,18 +106,18 @@ class Backtest:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """The simple forecasts from the starts of the history, for any moment."""
+        """The simple forecasts from the starts in the history, for any moment."""
         return Baselines(self.history.jobs)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The work of a backtest, with moments of a record as items, see `harness.runs.executors.Work`."""
+    """The work of a backtest, whose items are moments of a record; see `harness.runs.executors.Work`."""
 
     backtest: Backtest
 
     def begun(self, _: Report | None) -> Callable[[int], list[Judged] | str]:
-        """Prepares this process; returns the function that judges a moment."""
+        """Prepares this process, and returns the function that judges a moment."""
         return self._judged
 
     def failed(self, _: int, error: BaseException) -> list[Judged] | str:
@@ -138,10 +139,10 @@ def judged_at(
     executor: Executor | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[Judged]:
-    """Forecasts at moments of a record; `watch` is as for `futures_of`.
+    """Makes forecasts at moments of a record; `watch` works as in `futures_of`.
 
     Raises:
-        ReplayError: a forecast could not be made.
+        ReplayError: a forecast failed.
     """
     found: list[Judged] = []
     with (
@@ -160,20 +161,20 @@ def judged_at(
 
 
 class Span(NamedTuple):
-    """The time in which moments are drawn, in microseconds on the history's clock."""
+    """The time span from which moments are drawn, in microseconds on the history's clock."""
 
     begin: int
     end: int
 
 
 def second_half(backtest: Backtest) -> Span:
-    """Returns the second half of a record, up to the last moment whose horizon the record covers.
+    """Returns the second half of a record, up to the last moment for which the record covers the horizon.
 
-    If some jobs had not started when the record ended, its last horizon is left out. For moments in that
-    horizon, only the early starts are known.
+    If some jobs had not started when the record ended, the last horizon of the record is left out, because
+    only early starts are known for moments within it.
 
     Raises:
-        InputError: nothing is left.
+        InputError: no time is left.
     """
     first, last = backtest.history.jobs[0].submit, backtest.history.jobs[-1].submit
     until, horizon = backtest.record.until, backtest.settings.horizon
@@ -189,13 +190,13 @@ def second_half(backtest: Backtest) -> Span:
 
 
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
-    """Returns moments at which something waited, drawn evenly; fewer if such moments are rare.
+    """Returns evenly drawn moments at which jobs waited; fewer moments if they are rare.
 
     Args:
         backtest: the record, and the seed.
-        span: the time to draw from.
-        count: the requested number.
-        purpose: the purpose of the moments; draws differ between purposes.
+        span: the time from which moments are drawn.
+        count: the requested number of moments.
+        purpose: the purpose of the moments; different purposes get different draws.
     """
     drawn = (
         span.begin + int(uniform(backtest.settings.seed, number, purpose) * (span.end - span.begin))

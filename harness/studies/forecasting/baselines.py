@@ -1,8 +1,8 @@
-"""Two obvious simple forecasts; comparing with them shows the benefit of playing futures.
+"""Two simple forecasts, with which the forecasts from simulated futures are compared.
 
-One takes the waits of the queue in the last week. The other is quantile regression (Koenker and Bassett:
-Regression Quantiles, Econometrica 46, 1978) on the known properties of a job at submission. Both use only
-starts before the moment.
+The first forecast uses the waits of the queue in the last week. The second is quantile regression (Koenker
+and Bassett: Regression Quantiles, Econometrica 46, 1978) on the properties of a job that are known at
+submission. Both forecasts use only starts before the moment.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 RECENT = 1000
-"""The regression uses this many of the latest starts."""
+"""The number of latest starts that the regression uses."""
 
 LEAST = 50
-"""With fewer starts than this there is no regression."""
+"""The minimum number of starts for a regression."""
 
 _QUEUES = 20
 _LARGEST = 25.0
@@ -34,10 +34,10 @@ _UNKNOWN: Times = (None, None, None)
 
 
 class Baselines:
-    """The simple forecasts from the starts of a history, for any moment.
+    """The simple forecasts from the starts in a history, for any moment.
 
     Args:
-        jobs: the jobs of the history; jobs without a start do not count.
+        jobs: the jobs of the history; jobs without a start are ignored.
     """
 
     def __init__(self, jobs: Iterable[Past]) -> None:
@@ -57,19 +57,19 @@ class Baselines:
         return Baseline(self, now)
 
     def started(self, since: int, until: int) -> Sequence[Past]:
-        """Returns the jobs that started after one time and up to another one, in that order."""
+        """Returns the jobs that started after `since` and not after `until`, in order of their starts."""
         return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
 
     def latest(self, now: int) -> Sequence[Past]:
-        """Returns the latest jobs that had started by a time."""
+        """Returns the latest jobs among those that had started by a time."""
         last = bisect_right(self._starts, now)
         return self._jobs[max(0, last - RECENT) : last]
 
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
-        """Returns the known properties of a job at its submission, as numbers.
+        """Returns the properties of a job that are known at submission, as numbers.
 
-        These are its size, its limit, its priority, the hour of the day and its queue. Two more are the
-        numbers of jobs that wait before it, in its queue and in all queues.
+        These are its size, its limit, its priority, the hour of the day and its queue. Two more properties
+        are the numbers of jobs that wait before it, in its queue and in all queues.
         """
         hour = 2 * math.pi * (submit % DAY) / DAY
         own = self._lines.get(traits.queue)
@@ -91,17 +91,19 @@ class Baseline:
 
     Args:
         of: the forecasts for any moment.
-        now: the moment, microseconds on the history's clock.
+        now: the moment, in microseconds on the history's clock.
     """
 
     def __init__(self, of: Baselines, now: int) -> None:
         self._of, self._now = of, now
 
     def week(self, queue: str, waited: int) -> Times:
-        """The mean wait of a queue's jobs that started in the last week and had waited longer than `waited`.
+        """Returns a forecast from the waits of the queue's jobs that started in the last week.
 
-        If none had, all jobs of the queue that started count; if none started, the jobs of all queues count.
-        The outer quantiles are those of the same waits.
+        The middle is the mean wait of the jobs that had waited longer than `waited`.
+
+        If no job had, all jobs of the queue that started count; if no job of the queue started, the jobs of
+        all queues count. The outer quantiles are those of the same waits.
 
         Args:
             queue: the queue.
@@ -124,7 +126,7 @@ class Baseline:
         return found
 
     def regression(self, traits: Traits, priority: int, waited: int) -> Times:
-        """The quantiles of a job's wait by quantile regression, less the time that it has already waited.
+        """Returns the quantiles of a job's remaining wait by quantile regression.
 
         Returns: The times from now in microseconds; all None without a regression.
         """
@@ -153,7 +155,7 @@ class Baseline:
 
 
 def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: float) -> list[float]:
-    """Returns the weights of a linear quantile regression, by the dual of its linear programme.
+    """Returns the weights of a linear quantile regression, from the dual of its linear programme.
 
     Args:
         known: a row of numbers for each value; the first number is 1.
@@ -164,7 +166,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
     from scipy.optimize import linprog
 
     matrix = np.array(known)
-    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # numbers of one size, for the solver
+    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # the solver needs numbers of similar size
     scaled = matrix / scale
     dual: Any = linprog(
         -np.array(values),
@@ -173,7 +175,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
         bounds=(0, 1),
         method="highs",
     )
-    if dual.status:  # dependent columns have no unique solution: use the unconditional quantile
+    if dual.status:  # without a unique solution, use the unconditional quantile
         return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]
     return [float(each) for each in -dual.eqlin.marginals / scale]
 
@@ -182,7 +184,7 @@ class _Line:
     """The number of waiting jobs at any time.
 
     Args:
-        jobs: jobs with their starts, ascending by start.
+        jobs: the jobs that started, in order of their starts.
     """
 
     def __init__(self, jobs: Sequence[Past]) -> None:

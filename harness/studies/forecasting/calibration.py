@@ -1,13 +1,14 @@
-"""Intervals from the errors of forecasts of this history: adaptive conformal prediction in log time.
+"""Makes intervals from the errors of past forecasts, by adaptive conformal prediction in log time.
 
-At moments of the past, forecasts are compared with the actual starts (Vovk, Gammerman, Shafer: Algorithmic
-Learning in a Random World, 2005). The quantiles of these errors, as factors of the forecast, make the
-interval of a new forecast. Starts of one moment depend on each other, so a moment counts once, however many
-workloads wait at it. The targeted share outside follows the misses of recent intervals (Gibbs, Candes:
-Adaptive Conformal Inference Under Distribution Shift, 2021).
+Forecasts at past moments of the same history are compared with the actual starts (Vovk, Gammerman, Shafer:
+Algorithmic Learning in a Random World, 2005). The quantiles of these errors, as factors of the forecast, give
+the interval of a new forecast. Starts after the same moment depend on each other, so a moment counts once,
+however many workloads wait at that moment. The target for the share of starts outside the interval is
+adjusted by the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under Distribution
+Shift, 2021).
 
-An interval is around one of two centres: the median of the futures, or the geometric mean of this median and
-the mean wait of the week. The centre whose intervals had the smaller interval score so far is used.
+An interval has one of two centres: the median of the futures, or the geometric mean of this median and the
+mean wait of the week. The centre is chosen whose past intervals have the smaller interval score.
 """
 
 from __future__ import annotations
@@ -30,31 +31,32 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 Centre = Callable[["float | None", Times, int], float]
-"""Makes the log of a forecast from the median of the futures, the waits of the week and the horizon."""
+"""Returns the log of a forecast, given the median of the futures, the waits of the week and the horizon."""
 
 LEAST = 9
-"""Fewer moments than this cannot show an error that exceeds nine in ten, so there is no interval."""
+"""The minimum number of moments for an interval; fewer can't show an error that exceeds nine in ten."""
 
 ENOUGH = 20
-"""With fewer moments than this, forecasts of one queue or of similar waits do not form a group."""
+"""The minimum number of moments for which forecasts of one queue or of similar waits form a group."""
 
 ALIKE = 2.0
-"""Forecasts whose medians differ by at most this power of e are similar."""
+"""Forecasts are similar if the logs of their medians differ by at most this number."""
 
 PACE = 0.02
-"""How fast the targeted shares outside follow the misses of recent intervals."""
+"""The speed at which the misses of recent intervals change the target for the shares outside."""
 
 _MOST = 0.4
 _LARGEST = 60.0
 _STEPS = 4
-"""A predicted wait is rounded to this part of a power of e before similar waits are searched for."""
+"""The log of a predicted wait is rounded to one part in this number before similar waits are searched."""
 
 
 class Interval(NamedTuple):
-    """The interval in which a start lies in 80 of 100 cases, from the errors of earlier forecasts.
+    """The interval that contains a start in 80 of 100 cases, from the errors of earlier forecasts.
 
     Attributes:
-        low, middle, high: the quantiles of `SHARES`, microseconds from now; None for later than the horizon.
+        low, middle, high: the quantiles of `SHARES`, in microseconds from now; None for times after the
+            horizon.
         moments: the number of moments with similar forecasts.
     """
 
@@ -80,11 +82,11 @@ def of_both(middle: float | None, week: Times, horizon: int) -> float:
 
 
 CENTRES: tuple[Centre, ...] = (of_futures, of_both)
-"""The possible centres of intervals."""
+"""The centres that intervals may have."""
 
 
 class Errors:
-    """The errors of forecasts of the past.
+    """The errors of past forecasts.
 
     Args:
         judged: these forecasts, in any order.
@@ -96,18 +98,18 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """The calibration from the errors known by a time on their clock; from all errors if that is None."""
+        """Returns the calibration from the errors known by `now`; None stands for all errors."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 
 
 class _Around:
-    """The errors of forecasts of the past that use one centre.
+    """The errors of past forecasts that use one centre.
 
     Args:
-        judged: these forecasts, ascending by moment.
+        judged: these forecasts, in order of their moments.
         horizon: the horizon of their futures, in microseconds.
-        centre: the forecast.
+        centre: the function that makes the centre.
     """
 
     def __init__(self, judged: Sequence[Judged], horizon: int, centre: Centre) -> None:
@@ -127,7 +129,7 @@ class _Around:
             self._step(moment, list(several))
 
     def score(self, now: int | None) -> float:
-        """Returns the mean interval score over the moments that are known by a time; 0 if none is known."""
+        """Returns the mean interval score of the moments that are known by a time; 0 if there are none."""
         scores = [step.score for step in self._known_steps(now)]
         return fmean(scores) if scores else 0.0
 
@@ -158,7 +160,7 @@ class _Around:
         return (step for step in self._steps if now is None or step.known_at <= now)
 
     def _step(self, moment: int, judged: Sequence[Judged]) -> None:
-        """Keeps the misses of a moment's intervals, which are made from the moments before it."""
+        """Records the misses of a moment's intervals, which are made from earlier moments."""
         calibration = self.by(moment)
         if calibration.moments < LEAST:
             return
@@ -178,9 +180,9 @@ class _Step(NamedTuple):
     """The misses of one moment's intervals.
 
     Attributes:
-        known_at: the time from which all of its starts are known, in microseconds.
+        known_at: when all starts after the moment are known, in microseconds.
         early, late: the shares of the starts before and after their intervals.
-        score: their mean interval score.
+        score: the mean interval score of these intervals.
     """
 
     known_at: int
@@ -195,7 +197,7 @@ class _Aim(NamedTuple):
     Attributes:
         horizon: the horizon of the futures, in microseconds.
         centre: the centre of the intervals.
-        low, high: the shares of the starts that should lie below and above.
+        low, high: the shares of the starts that should be below and above the intervals.
     """
 
     horizon: int
@@ -205,14 +207,14 @@ class _Aim(NamedTuple):
 
 
 class Calibration:
-    """Makes the interval of a new forecast from errors of the past.
+    """Makes the interval of a new forecast from the errors of past forecasts.
 
     Args:
         aim: the target of the intervals.
         moments, queues, middles: the moment and the queue of each forecast, and the log of its centre.
-        errors: the log of the actual start as a factor of the centre; the least possible value if it has not
-            come.
-        known: whether the start has come.
+        errors: the log of the actual start as a factor of the centre; the smallest possible value if the job
+            has not started.
+        known: whether the job has started.
     """
 
     def __init__(
@@ -235,8 +237,8 @@ class Calibration:
 
         Args:
             queue: the queue in which the workload waits.
-            middle: the median of its starts in the futures; None for later than the horizon.
-            week: the mean wait of the week, see `harness.studies.forecasting.baselines`.
+            middle: the median of its starts in the futures; None if that is after the horizon.
+            week: the mean wait of the week; see `harness.studies.forecasting.baselines`.
         """
         if self.moments < LEAST:
             return None
@@ -253,7 +255,7 @@ class Calibration:
         return None if found >= self._aim.horizon else found
 
     def _factors(self, queue: str, middle: float) -> tuple[float, float, float, int]:
-        """Returns the logs of the three quantiles' factors, and the number of moments that they come from."""
+        """Returns the logs of the factors for the three quantiles, and the number of moments behind them."""
         alike = abs(self._middles - middle) <= ALIKE
         for these in (alike & (self._queues == queue), alike):
             count = len(set(self._moments[these].tolist()))
@@ -267,9 +269,9 @@ class Calibration:
         return min(low, float(self._errors[these].max())), half, high, count
 
     def _quantile(self, these: Flags, share: float) -> float:
-        """Returns the error that a share of some errors does not exceed; each moment counts once.
+        """Returns the error that a share of the errors does not exceed; each moment has the same weight.
 
-        Starts that have not come count as later than the time so far (Kaplan and Meier, 1958).
+        Jobs that have not started count as later than the time so far (Kaplan and Meier, 1958).
         """
         import numpy as np
 
@@ -284,5 +286,5 @@ class Calibration:
 
 
 def _log(time: float) -> float:
-    """Returns the log of a time, on a scale where a minute hardly matters."""
+    """Returns the log of a time plus one minute, so that short times hardly differ."""
     return math.log(time + MINUTE)

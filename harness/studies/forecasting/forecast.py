@@ -1,4 +1,4 @@
-"""A forecast: the starts of waiting jobs, the preemptions, and the effect of one further job."""
+"""A forecast of the starts of waiting jobs, of preemptions, and of the effect of one more job."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quant
 from harness.studies.forecasting.reasons import Reason
 
 SCHEMA = 2
-"""The version of the JSON document. Each change increases it by one; existing fields stay unchanged."""
+"""The version of the JSON document, which increases with each change; existing fields stay unchanged.
+"""
 
 
 class Start(NamedTuple):
-    """The forecast start of a workload that waits.
+    """The forecast of a waiting workload's start.
 
     Attributes:
         place: its place among the present workloads.
@@ -33,14 +34,14 @@ class Start(NamedTuple):
         queue: the queue in which it waits.
         priority: its priority.
         waited: how long it has waited, in microseconds; None if unknown.
-        times: the quantiles of `SHARES` in the futures, microseconds from now; None for later than the
+        times: the quantiles of `SHARES` in the futures, in microseconds from now; None for times after the
             horizon.
-        unstarted: the share of the futures in which it has not started by the horizon.
-        drawn_from: the source that its run time is drawn from.
+        unstarted: the share of futures in which the workload has not started by the horizon.
+        drawn_from: the source from which its run time is drawn.
         never: why it can never start; "" if it can.
-        reason: why it waits now; None if this was not determined.
-        interval: where its start lies in 80 of 100 cases, by the errors of forecasts of the history's own
-            past; None if too few are known.
+        reason: why it waits now; None if the reason was not determined.
+        interval: the interval that contains its start in 80 of 100 cases, from the errors of past forecasts
+            on this history; None if too few errors are known.
     """
 
     place: int
@@ -57,7 +58,7 @@ class Start(NamedTuple):
 
     @property
     def middle(self) -> float | None:
-        """The median of its start, by the interval if there is one, else by the futures."""
+        """The median of the start, from the interval if there is one, else from the futures."""
         return self.times[1] if self.interval is None else self.interval.middle
 
 
@@ -68,10 +69,10 @@ class Risk(NamedTuple):
         place: its place among the present workloads.
         name: its namespace and name.
         queue: the queue in which it holds quota, or waits.
-        running: whether it runs now.
-        share: the share of the futures in which it is preempted.
-        median: over those futures, the time of its first preemption, in microseconds from now.
-        by: its preemptors, the likeliest first.
+        running: whether the workload runs now.
+        share: the share of futures in which it is preempted.
+        median: the median time of its first preemption in those futures, in microseconds from now.
+        by: the preemptors, the most likely first.
     """
 
     place: int
@@ -90,12 +91,12 @@ class Forecast:
     Attributes:
         world: the input of the futures.
         futures: the events of each future.
-        never: place of each workload that can never start -> why.
-        notes: what was assumed or left out, in sentences.
-        with_job: the forecast with one further job; None without one.
-        others: the forecasts on other clusters, by their names.
+        never: why a workload can never start, by the place of the workload.
+        notes: sentences about assumptions and omissions.
+        with_job: the forecast with one more job; None if there is no such job.
+        others: the forecasts for other clusters, by cluster name.
         reasons: why each waiting workload waits now, by namespace and name.
-        past: the errors of forecasts of the history's own past.
+        past: the errors of past forecasts on this history.
     """
 
     world: World
@@ -109,12 +110,12 @@ class Forecast:
 
     @cached_property
     def starts(self) -> list[Start]:
-        """The starts of the requested workloads that wait, in queue order."""
+        """The starts of the requested waiting workloads, in queue order."""
         return [self._start(place, number) for number, place in enumerate(self.world.asked)]
 
     @cached_property
     def risks(self) -> list[Risk]:
-        """The risks of workloads that are preempted in any future, the likeliest first."""
+        """The risks of workloads that are preempted in any future, the most likely first."""
         firsts: dict[int, dict[int, int]] = {}
         for number, future in enumerate(self.futures):
             for taken in future.preemptions:
@@ -136,12 +137,12 @@ class Forecast:
 
     @property
     def ended_early(self) -> list[Future]:
-        """The futures that were stopped without progress before all waiting workloads had started."""
+        """The futures that were stopped for lack of progress before all waiting workloads had started."""
         return [future for future in self.futures if future.stopped]
 
     @property
     def submitted(self) -> Start | None:
-        """The start of the further job; None if there is none."""
+        """The start of the additional job; None if there is no such job."""
         if self.with_job is None:
             return None
         there = {each.job.id for each in self.world.now.present}
@@ -149,18 +150,18 @@ class Forecast:
 
     @cached_property
     def displaced(self) -> list[Displaced]:
-        """The workloads that the further job displaces, those hit most first; found future by future."""
+        """The workloads that the additional job displaces, the most affected first."""
         job = self.submitted
         return [] if self.with_job is None or job is None else displaced(self, self.with_job, job)
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """For each of the other clusters, its changes for the workloads, future by future."""
+        """The changes that each other cluster brings for the workloads, compared future by future."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property
     def drawn_from(self) -> dict[str, int]:
-        """Source of run times -> the number of present workloads that it is used for."""
+        """The number of present workloads that use each source of run times."""
         sources = Counter(draws.source for draws in self.world.draws if draws.source != EVER)
         return dict(sources.most_common())
 
@@ -170,7 +171,7 @@ class Forecast:
         return None if at is None else date_text(at + round(since))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the forecast as plain values; times in seconds from now."""
+        """Returns the forecast as plain values, with times in seconds from now."""
         settings, now = self.world.settings, self.world.now
         found: dict[str, Any] = {
             "schema": SCHEMA,
@@ -272,7 +273,7 @@ class Forecast:
         }
 
     def _plain_past(self) -> dict[str, Any]:
-        """How forecasts of the history's own past held, and why there is no interval if there is none."""
+        """Returns how well past forecasts held, and why there is no interval if there is none."""
         held = self.past.held
         return {
             "moments": len({each.moment for each in self.past.judged}),
@@ -286,7 +287,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """Returns the changes by another cluster for a workload; only waiting ones have starts."""
+    """Returns the changes that another cluster brings for a workload; only waiting workloads have starts."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

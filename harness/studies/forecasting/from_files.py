@@ -1,4 +1,4 @@
-"""Makes a forecast from files and choices."""
+"""Makes a forecast from files and options."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ if TYPE_CHECKING:
 
 
 CALIBRATE = 40
-"""The number of past moments at which forecasts are made to measure their errors."""
+"""The number of past moments at which forecasts are made, to measure the errors of forecasts."""
 
 
 class _Side(NamedTuple):
     """The input of futures on one cluster.
 
     Attributes:
-        worlds: the cluster, and the workloads that can never start; likewise with one further job if
+        worlds: the cluster and the workloads that can never start; a second world has one more job, if
             requested.
-        notes: assumptions and omissions, in sentences.
+        notes: sentences about assumptions and omissions.
     """
 
     worlds: Sequence[tuple[World, Mapping[int, Never]]]
     notes: tuple[str, ...]
 
     def forecast(self, played: Sequence[Sequence[Future]], past: Past) -> Forecast:
-        """Returns the forecast from the futures of each world, and from the errors of past forecasts."""
+        """Returns the forecast from the futures of each world and the errors of past forecasts."""
         made = None
         for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
             made = Forecast(
@@ -105,14 +105,15 @@ class Asked:
 
         Args:
             plugins: the loaded plugins.
-            workers: how many processes play futures.
-            executor: an executor that plays them instead.
-            watch: is called with the number of played futures and the number of all, first with 0.
-            watch_past: likewise with moments of the past, which are judged after that.
+            workers: the number of processes that simulate futures.
+            executor: an executor that simulates futures instead.
+            watch: a function that is called with the numbers of simulated futures and of all futures; the
+                first number starts at 0.
+            watch_past: a function like `watch` for past moments, which are judged after the futures.
 
         Raises:
-            InputError: an input cannot be read, nothing waits, or the job to submit can never start.
-            ReplayError: a future could not be played.
+            InputError: an input can't be read, no job waits, or the job to submit can never start.
+            ReplayError: a future could not be simulated.
         """
         sides = [self._side(self.cluster, plugins, self.now)]
         first = sides[0].worlds[0][0]
@@ -134,7 +135,7 @@ class Asked:
         executor: Executor | None,
         watch: Callable[[int, int], None] | None,
     ) -> Past:
-        """Returns the errors of forecasts of the history's own past."""
+        """Returns the errors of past forecasts on this history."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:
@@ -157,7 +158,7 @@ class Asked:
         Args:
             given: the cluster.
             plugins: the loaded plugins.
-            at: the present time, in microseconds since 1970; None for the latest time in the manifests.
+            at: the present time, in microseconds since 1970; None to use the latest time in the manifests.
         """
         cluster, settings = self._settings(given, plugins)
         latest = latest_of(cluster)
@@ -203,10 +204,10 @@ class Asked:
         return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
-        """Checks that Kueue's Workloads have queues to start from; other schedulers' jobs need none.
+        """Checks that Kueue's Workloads have queues; jobs of other schedulers need no queues.
 
         Raises:
-            InputError: they have no queues, and the forecast is not about other waiting workloads.
+            InputError: the Workloads have no queues, and the forecast is not about other waiting workloads.
         """
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
@@ -220,18 +221,19 @@ class Asked:
         executor: Executor | None = None,
         watch: Callable[[int, int], None] | None = None,
     ) -> Coverage:
-        """Returns the quality of forecasts at moments of the history itself, which must be a record.
+        """Returns the quality of forecasts at moments of the history, which must be a record.
 
         Args:
-            moments: the number of moments, drawn from the second half of the history.
+            moments: the number of moments to draw from the second half of the history.
             plugins: the loaded plugins.
-            workers: how many processes judge; one process judges a moment.
-            executor: an executor that judges instead.
-            watch: is called with the number of judged moments and the number of all, first with 0.
+            workers: the number of processes that judge; a moment needs one process.
+            executor: an executor that judges moments instead.
+            watch: a function that is called with the numbers of judged moments and of all moments; the first
+                number starts at 0.
 
         Raises:
-            InputError: an input cannot be read, or there is nothing to judge.
-            ReplayError: a forecast could not be made.
+            InputError: an input can't be read, or there is nothing to judge.
+            ReplayError: a forecast failed.
         """
         backtest = self.backtest(plugins)
         drawn, half = moments_to_judge(backtest, moments)
@@ -239,10 +241,10 @@ class Asked:
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:
-        """Returns the history as a record whose moments can be forecast and compared with the actual starts.
+        """Returns the history as a record; forecasts at its moments can be compared with the actual starts.
 
         Raises:
-            InputError: an input cannot be read, or the history is not a record.
+            InputError: an input can't be read, or the history is not a record.
         """
         if self.history is None or self.submit is not None or self.others:
             raise OptionError(
@@ -259,10 +261,10 @@ class Asked:
         return self._backtest(cluster, settings, plugins, self.futures)
 
     def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
-        """Returns the history as a record of what happened, on its own clock.
+        """Returns the history as a record with its own clock.
 
         Raises:
-            InputError: the history is not a record, or lacks input that a forecast needs.
+            InputError: the history is not a record, or it lacks data that a forecast needs.
         """
         run, trace = self._past(plugins) if self.history is not None else (None, ended_jobs(cluster, plugins))
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
@@ -275,7 +277,7 @@ class Asked:
         return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
-        """Returns the given history as a trace; and the run, if the history is a run's folder."""
+        """Returns the given history as a trace, and its run if the history is the folder of a run."""
         assert self.history is not None
         if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
             run = Run.open(self.history)
@@ -283,7 +285,7 @@ class Asked:
         return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """Returns a cluster, and the settings of all futures on it."""
+        """Returns a cluster, and the settings for all futures on that cluster."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
         if self.calibrate < 0:
@@ -302,7 +304,7 @@ class Asked:
     def _with_job(
         self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
-        """Returns the world with one further job."""
+        """Returns the world with one more job."""
         given = self.submit
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
@@ -332,7 +334,7 @@ class Asked:
     def _history(
         self, cluster: Cluster, settings: Settings, plugins: Plugins
     ) -> tuple[History | None, list[str], str]:
-        """The given history, else the jobs of the dump that have ended; or why there is no history."""
+        """Returns the given history, else the ended jobs of the dump, or why there is no history."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:
@@ -354,13 +356,13 @@ class Asked:
 
 
 def _reason(error: TraceError) -> str:
-    """Why an input cannot be read, in one line."""
+    """Returns one line that says why an input can't be read."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
 
 
 def require_queues(cluster: Cluster) -> None:
-    """Checks that Kueue's Workloads have queues to start from.
+    """Checks that Kueue's Workloads have queues.
 
     Raises:
         InputError: they have no queues.
@@ -375,9 +377,10 @@ def require_queues(cluster: Cluster) -> None:
 
 
 def scheduler_of(cluster: Cluster) -> str:
-    """The plugin that schedules a live cluster: Kueue's if it has ClusterQueues, else kube-scheduler's.
+    """Returns the plugin of a live cluster: Kueue's if there are ClusterQueues, else kube-scheduler's.
 
-    Kueue's Configuration says whether it shares fairly, and a KubeSchedulerConfiguration can name any plugin.
+    Kueue's Configuration determines whether fair sharing is on, and a KubeSchedulerConfiguration can name any
+    plugin.
     """
     if cluster.scheduler is not None:
         return default_plugin(cluster)

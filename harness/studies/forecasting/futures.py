@@ -1,7 +1,7 @@
-"""One future: present jobs run on for drawn times, and jobs arrive as on days of the history.
+"""One future, in which present jobs run for drawn times, and jobs arrive as on days of the history.
 
-A future depends only on the seed and its number. Every draw is a function of seed, number and the name of the
-drawn object. So the same futures can be played with one further job.
+A future depends only on the seed and on its number. Every draw is a function of the seed, the number and the
+name of the drawn object, so the same futures can be simulated with one more job.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 NOBODY, LATER_ONE = -1, -2
-"""Preemptors that are not among the present workloads."""
+"""The places of preemptors that are not present workloads."""
 
 
 class Preemption(NamedTuple):
     """A preemption or eviction of a present workload.
 
     Attributes:
-        at: microseconds from now.
-        victim: its place among the present workloads.
-        by: the place of the preemptor; `LATER_ONE` if it arrives later, `NOBODY` if none is named.
-        reason: for an eviction without a preemptor, such as a time-out of `waitForPodsReady`, the scheduler's
-            word for it; else "".
+        at: the time, in microseconds from now.
+        victim: the place of the victim among the present workloads.
+        by: the place of the preemptor; `LATER_ONE` if the preemptor arrives later, `NOBODY` if there is none.
+        reason: the scheduler's word for the rule of an eviction without a preemptor, such as a time-out of
+            `waitForPodsReady`; else "".
     """
 
     at: int
@@ -51,12 +51,12 @@ class Future(NamedTuple):
 
     Attributes:
         number: the number of the future.
-        starts: the first start of each requested workload, in their order, in microseconds from now; -1 if it
-            has not started by the end.
-        preemptions: the preemptions, in order of time.
-        end: when it was over, in microseconds from now: all requested workloads had started, or the horizon
-            was reached.
-        stopped: why it was ended early, a livelock; "" otherwise.
+        starts: the first start of each requested workload, in microseconds from now; -1 if the workload has
+            not started by the end.
+        preemptions: the preemptions, in chronological order.
+        end: when the future ended, in microseconds from now. It ends when all requested workloads have
+            started, or at the horizon.
+        stopped: the livelock for which the future was stopped early; "" if it was not.
     """
 
     number: int
@@ -71,10 +71,10 @@ class Settings(NamedTuple):
 
     Attributes:
         plugins: the loaded plugins.
-        plugin: the name of the policy that schedules.
-        options: the policy's options, all of them.
-        losses: what a preemption costs.
-        horizon: the longest time that futures are played, in microseconds.
+        plugin: the name of the scheduling policy.
+        options: all options of the policy.
+        losses: the cost of a preemption.
+        horizon: the longest simulated time of a future, in microseconds.
         seed: the seed of all draws.
     """
 
@@ -87,23 +87,23 @@ class Settings(NamedTuple):
 
     @property
     def policy(self) -> PolicySpec:
-        """The policy that schedules."""
+        """The scheduling policy."""
         return self.plugins.policy(self.plugin)
 
 
 @dataclass(frozen=True)
 class World:
-    """The input of a future, except its number.
+    """The input of a future, except for its number.
 
     Attributes:
         cluster: the cluster with its present Workloads and Pods.
         settings: the settings of all futures.
-        now: the present state.
-        draws: for each present workload, the distribution of its run time.
+        now: the present state of the cluster.
+        draws: the distribution of the run time of each present workload.
         never: the places of the workloads that can never start.
-        coming: the jobs that may arrive; None without arrivals.
-        names: the names of the requested workloads among the waiting ones; empty for all.
-        dated: whether the clock of the history is that of the cluster.
+        coming: the jobs that may arrive; None if no jobs arrive.
+        names: the names of the requested waiting workloads; if empty, all waiting workloads.
+        dated: whether the history and the cluster have the same clock.
     """
 
     cluster: Cluster
@@ -117,7 +117,7 @@ class World:
 
     @cached_property
     def asked(self) -> Sequence[int]:
-        """The places of the requested workloads that wait."""
+        """The places of the requested waiting workloads."""
         return [
             place
             for place, each in enumerate(self.now.present)
@@ -125,7 +125,7 @@ class World:
         ]
 
     def future(self, number: int) -> Future:
-        """Plays a future until all requested workloads have started, or to the horizon.
+        """Simulates a future until all requested workloads have started, or to the horizon.
 
         Raises:
             PolicyError: the policy failed.
@@ -151,7 +151,7 @@ class World:
         )
 
     def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
-        """Yields the present jobs, then the arriving jobs, day by day."""
+        """Yields the present jobs, and then the arriving jobs day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
             (
@@ -168,10 +168,10 @@ class World:
 
 
 class _Seen(NullRecorder):
-    """Records first starts of waiting jobs, and all preemptions, of a replay.
+    """Records the first starts of waiting jobs, and all preemptions, in a replay.
 
     Args:
-        present: the present workloads; their places are the indexes of their jobs.
+        present: the present workloads; the place of a workload is the index of its job.
         asked: the places of the requested workloads.
         never: the places of the workloads that can never start.
     """
@@ -218,7 +218,7 @@ class _Seen(NullRecorder):
         self._open.discard(place)
 
     def _taken_from(self, place: int, fact: Fact) -> None:
-        if place in self._bound:  # a job evicted as a whole may have had nodes for only some of its pods
+        if place in self._bound:  # a fully evicted job may have had only some pods on nodes
             self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)

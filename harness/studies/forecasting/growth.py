@@ -1,6 +1,6 @@
-"""Growing load: the last week of a history requests more work than any week before it.
+"""Detects growing load, which means that the last week requests more work than any earlier week.
 
-Intervals are as wide as past errors. While load grows, waits grow with it, and past errors are smaller.
+The width of intervals comes from past errors. While load grows, waits grow too, so past errors are too small.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.runs.estimates.coming_jobs import Past
 from harness.studies.forecasting.baselines import WEEK
 
 LEAST_GROWTH = 0.2
-"""The last week must exceed the largest earlier week by this share; weeks usually differ by less."""
+"""The share by which the last week must exceed the largest earlier week; most weeks differ by less."""
 
 
 class Growth(NamedTuple):
@@ -21,7 +21,7 @@ class Growth(NamedTuple):
 
     Attributes:
         resource: the resource that grew most.
-        share: the excess of the last week over the largest earlier week, as a share of that week.
+        share: the excess of the last week over the largest earlier week, as a share of the earlier week.
     """
 
     resource: str
@@ -29,15 +29,15 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """Returns the growth of load by the last week; None for less than `LEAST_GROWTH`, or less than two weeks.
+    """Returns the growth of load in the last week; None for less than `LEAST_GROWTH` or under two weeks.
 
-    The work of a job is its requests times its run time. For each week only its own jobs count, until the
-    week ends. This makes weeks comparable, and uses only facts known at the last time. A resource that fewer
-    than half of the jobs request is left out, since one job may double it.
+    The work of a job is its requests times its run time. Each week counts only the jobs submitted in that
+    week, up to the end of the week. So weeks are comparable, and only facts known at the last time are used.
+    A resource is left out if fewer than half of the jobs request it, because one job may double its work.
 
     Args:
-        jobs: the jobs, ascending by submission.
-        first: the beginning of the history, microseconds on its clock.
+        jobs: the jobs, in order of submission.
+        first: the beginning of the history, in microseconds on its clock.
         last: the end of the last week.
     """
     weeks = (last - first) // WEEK

@@ -1,4 +1,4 @@
-"""Builds the input of futures: the present jobs, their run times, and the jobs to come."""
+"""Builds the input of futures, which consists of present jobs, run times and future jobs."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def world_of(
     why: str = "",
     names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
-    """Returns the input of futures, and by place the reason for each present workload that can never start.
+    """Returns the input of futures, and why present workloads can never start, by place.
 
-    Futures include coming changes of the cluster. Times of changes that are not dates count from now.
+    Futures include later changes of the cluster. If the time of a change is not a date, it counts from now.
 
     Args:
         cluster: the cluster.
-        now: the present state.
-        history: the jobs that ran; None without a history.
+        now: the present state of the cluster.
+        history: the jobs that ran; None if there is no history.
         settings: the settings of all futures.
         why: why there is no history.
-        names: the names of the requested workloads among the waiting ones; empty for all.
+        names: the names of the requested waiting workloads; if empty, all waiting workloads.
 
     Raises:
         InputError: the run times of some present workloads are unknown.
-        ClusterError: manifests are faulty at some time, or have a date while the present time is unknown.
+        ClusterError: manifests are faulty at some time, or have dates although the present time is unknown.
         TraceError: no job of the history had ended by now.
     """
     known = None if history is None else history.by(now.at if history.dated else None)
@@ -82,7 +82,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     if unknown:
         named = first_of(unknown, _NAMED)
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # otherwise a waiting job would be drawn from all of them
+        if run_times.count:  # otherwise a waiting job would draw from all of them
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "

@@ -1,4 +1,4 @@
-"""Futures as items of work, which are made one by one."""
+"""Futures as items of work, which are simulated one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.studies.forecasting.futures import Future, World
 
 
 class Played(NamedTuple):
-    """The result of one future of one world, or the message of its failure."""
+    """The result of one future of one world, or the message that says why the future failed."""
 
     world: int
     future: Future | None
@@ -23,16 +23,16 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Playing:
-    """The work of a forecast: futures of one or several worlds, see `harness.runs.executors.Work`."""
+    """The work of a forecast, whose items are futures of some worlds; see `harness.runs.executors.Work`."""
 
     worlds: tuple[World, ...]
 
     def begun(self, _: Report | None) -> Callable[[tuple[int, int]], Played]:
-        """Prepares this process; returns the function that plays a future of a world."""
+        """Prepares this process, and returns the function that simulates a future of a world."""
         return self._play
 
     def failed(self, item: tuple[int, int], error: BaseException) -> Played:
-        """Returns the result for a future that no process could play."""
+        """Returns the result for a future that no process could simulate."""
         return Played(item[0], None, why_failed(error))
 
     def _play(self, item: tuple[int, int]) -> Played:
@@ -51,19 +51,20 @@ def futures_of(
     executor: Executor | None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[list[Future]]:
-    """Plays this many futures of each world; the result is in their order.
+    """Simulates futures of each world, and returns them in the order of the worlds.
 
     Args:
         worlds: the input of the futures.
         count: the number of futures of each world.
-        workers: how many processes of this machine play them; by default as many as there are cores and
-            memory for. One is this process.
-        executor: an executor that plays them instead.
-        watch: is called with the number of played futures and the number of all, first with 0.
+        workers: the number of processes on this machine. By default, cores and memory limit this number. With
+            1, this process does all the work.
+        executor: an executor that simulates the futures instead.
+        watch: a function that is called with the numbers of simulated futures and of all futures; the first
+            number starts at 0.
 
     Raises:
-        OptionError: both workers and an executor are given, or the number of processes is not possible.
-        ReplayError: a future could not be played, or the executor has stopped.
+        OptionError: both workers and an executor are given, or the number of processes is invalid.
+        ReplayError: a future could not be simulated, or the executor has stopped.
     """
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]

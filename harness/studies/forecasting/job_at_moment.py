@@ -1,4 +1,4 @@
-"""The state of one job of a run at a moment, found from the earlier decisions about it."""
+"""Finds the state of a job of a run at a moment, from the earlier decisions about the job."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from harness.studies.forecasting.api_objects import Eviction, Quota, Shown, Show
 
 _EVICTIONS = ("preempt", "evict")
 _ALL = -1
-"""The number for all pods of a job that hold resources as a whole."""
+"""The number that stands for all pods of a job that holds its resources as a whole."""
 
 
 class Told(NamedTuple):
-    """A decision about a job; times in microseconds on one clock.
+    """A decision about a job. All times are in microseconds on one clock.
 
     Attributes:
         time: the time of the decision.
-        action: the action, see `harness.engine.events.ACTIONS`.
-        pod: the number of its pod; None for the whole job.
-        successor: how often that pod had been recreated.
-        pods: the number of pods that it affects.
+        action: the action; see `harness.engine.events.ACTIONS`.
+        pod: the number of the pod; None for the whole job.
+        successor: how often the pod had been recreated.
+        pods: the number of affected pods.
         holding: 1 if the job begins to hold resources, -1 if it stops.
         reason: the policy's word for the rule.
         node: the node, if there is one.
-        flavors: JSON of the flavors of an admission.
-        time_outs: for an eviction because of pods that were not ready, how often that has happened.
-        requeue_at: for such an eviction, the time until which the job stays out of its queue.
+        flavors: the flavors of an admission, as JSON.
+        time_outs: how often pods were not ready in time, for an eviction with that reason.
+        requeue_at: when the job returns to its queue after such an eviction.
     """
 
     time: int
@@ -47,7 +47,7 @@ class Told(NamedTuple):
 
 
 class _Hold(NamedTuple):
-    """The holdings of a pod: its node, the time since which it holds them, and when it was told to leave."""
+    """The node of a pod, the time since which the pod holds resources, and when its eviction began."""
 
     node: str
     since: int
@@ -56,14 +56,14 @@ class _Hold(NamedTuple):
 
 @final
 class Standing:
-    """Follows a job, decision by decision.
+    """The state of a job, which is updated decision by decision.
 
     Args:
         job: the job.
-        queued: whether Kueue admits it; else each of its pods is a job of its own.
+        queued: whether Kueue admits the job; otherwise each of its pods is a separate job.
         on_nodes: whether pods are bound to nodes.
-        progress: when it began to progress after each start, ascending; None if that is when the last of its
-            pods got what it requests.
+        progress: when the job began to progress after each start, in ascending order; None if it progresses
+            as soon as all of its pods have what they request.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Standing:
         self._requeue_at: int | None = None
 
     def take(self, told: Told) -> None:
-        """Takes one decision into account."""
+        """Updates the state by one decision."""
         time, action, pod = told.time, told.action, told.pod
         if action == "submit":
             self._created = time
@@ -139,7 +139,7 @@ class Standing:
 
     @property
     def _is_complete(self) -> bool:
-        """Returns True if all pods that should run hold what they request, or have ended."""
+        """Returns True if all pods that should run have ended or hold what they request."""
         return _ALL in self._holds or len(self._holds) + len(self._ended) >= self._wanted
 
     @property
@@ -149,7 +149,7 @@ class Standing:
 
     @property
     def waits(self) -> bool:
-        """Returns True if a forecast has a start for it, or for one of its pods that is a job of its own."""
+        """Returns True if a forecast has a start for the job, or for a pod that is a separate job."""
         if not self._queued:
             return any(pod not in self._holds for pod in self._alive)
         unbound = self._on_nodes and not self._is_complete
@@ -163,7 +163,7 @@ class Standing:
         return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
 
     def shown(self, moment: int, queue: str) -> Shown:
-        """The job's state at a moment; `queue` is the ClusterQueue whose quota it holds, if it does."""
+        """Returns the job's state at a moment; `queue` is the ClusterQueue whose quota the job holds."""
         if not self._queued:
             pods = tuple(self._pod(pod, moment) for pod in self._alive)
             return Shown(job=self._job, created=self._created, queued=False, pods=pods)
@@ -193,7 +193,7 @@ class Standing:
         )
 
     def _pods(self, moment: int) -> Iterator[ShownPod]:
-        """Yields the Pods of a Job: those on nodes, and those that have yet to be bound."""
+        """Yields the Pods of a Job, both those on nodes and those that are not bound yet."""
         if not self._on_nodes:
             return
         wanted = self._wanted - len(self._ended) - len(self._holds)
@@ -212,7 +212,7 @@ class Standing:
         return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
 
     def _ready(self, moment: int) -> int | None:
-        """Returns the time since which all pods are ready, or were ready until they were evicted."""
+        """Returns when all pods became ready, even if they were evicted later."""
         if self._complete is None or self._progress is None:
             return self._complete
         at = bisect_left(self._progress, self._complete)
@@ -221,7 +221,7 @@ class Standing:
 
 
 def counts_are_known(job: Job, pods: int) -> bool:
-    """Returns True if the number of admitted pods determines how many of each pod set were admitted."""
+    """Returns True if the total number of admitted pods determines the number in each pod set."""
     return pods == job.pods or sum(each.min_count < each.count for each in job.pod_sets) == 1
 
 

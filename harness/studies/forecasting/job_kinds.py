@@ -1,4 +1,4 @@
-"""The pods of jobs of each kind that Kueue admits, as pod sets of the Workloads that Kueue makes.
+"""Finds the pods of each kind of job that Kueue admits, as pod sets of the Workloads that Kueue makes.
 
 Source: the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 """
@@ -14,19 +14,19 @@ from harness.studies.forecasting.spark_applications import spark_pod_sets
 from harness.studies.forecasting.train_jobs import GROUP as TRAINER
 
 PodSet = dict[str, Any]
-"""One of a Workload's `spec.podSets`."""
+"""An item of a Workload's `spec.podSets`."""
 
 SPARK = "SparkApplication"
-"""The kind of jobs whose pods are not those of their Workloads: Spark makes them."""
+"""The kind of job whose pods are made by Spark, and differ from those of the Workload."""
 
 TRAIN_JOB = "TrainJob"
-"""The kind of jobs that name a runtime, and become JobSets; see `train_jobs`."""
+"""The kind of job that names a runtime and becomes a JobSet; see `train_jobs`."""
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
-"""The annotation of a Job with the number of pods that it may begin with if not all fit."""
+"""The annotation of a Job with the minimum number of pods, if not all pods fit."""
 
 NO_POD = "so there is no pod that could start"
-"""The fault of a job without pods."""
+"""The fault of a job that has no pods."""
 
 _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-required-topology": "required",
@@ -36,7 +36,7 @@ _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
     "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
 }
-"""Annotation of pod templates -> the field of the `topologyRequest` that Kueue makes of it."""
+"""Maps an annotation of pod templates to the field of `topologyRequest` that Kueue makes from it."""
 
 _SUBMITTER = {
     "spec": {
@@ -52,26 +52,27 @@ _SUBMITTER = {
         ],
     }
 }
-"""The pod with which KubeRay submits a RayJob that has no template for it."""
+"""The pod with which KubeRay submits a RayJob that has no template for this pod."""
 
 
 def pod_sets_of(job: Fields) -> list[PodSet]:
-    """Returns the pod sets of a job of one of `KINDS`; problems become faults."""
+    """Returns the pod sets of a job, which must have one of `KINDS`; problems become faults."""
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
 
 
 def copies_of(job: Fields) -> int:
-    """Returns the number of equal Workloads that Kueue makes of a job: several if each replica is one."""
+    """Returns the number of equal Workloads that Kueue makes for a job, such as one per replica."""
     if job.raw("kind") not in _A_WORKLOAD_EACH:
         return 1
     return job.child("spec").integer("replicas", 1, least=0, most=_MOST_COPIES)
 
 
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
-    """Returns the PriorityClass that counts for a job without a WorkloadPriorityClass, "" for none.
+    """Returns the PriorityClass of a job without a WorkloadPriorityClass; "" if there is none.
 
-    Kubeflow's jobs can name one for all of their pods; otherwise the first pod set with one decides.
+    Kubeflow's jobs can name a class for all of their pods; otherwise the first pod set that names a class
+    decides.
     """
     policy = job.child("spec").child("runPolicy").child("schedulingPolicy").string("priorityClass")
     named = (each["template"].get("spec", {}).get("priorityClassName") for each in pod_sets)
@@ -135,7 +136,7 @@ def _of_deployment(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
-    """Yields the pod sets of a group; its leader has a template of its own, or that of the workers."""
+    """Yields the pod sets of a group; the leader has its own template, or uses that of the workers."""
     group = job.child("spec").child("leaderWorkerTemplate")
     size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
     check_containers(workers)
@@ -149,7 +150,7 @@ def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
-    """The pod sets of an AppWrapper's components: the pod sets named by paths, else those of a known kind."""
+    """Yields the pod sets of an AppWrapper's components, found by paths or by a known kind."""
     found: list[PodSet] = []
     for component in job.child("spec").items("components"):
         inner = component.child("template")
@@ -171,7 +172,7 @@ def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
 
 
 def _at_path(template: Any, path: str) -> Any:
-    """Returns the value at a path such as `template.spec.groups[0].template`; None if there is none."""
+    """Returns the value at a path such as `template.spec.groups[0].template`; None if it is missing."""
     if not _PATH.fullmatch(path):
         return None
     for name, number in _STEP.findall(path.removeprefix("template")):
@@ -185,7 +186,7 @@ def _at_path(template: Any, path: str) -> Any:
 
 
 def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
-    """Returns pods by the type of the replica, in the order in which Kueue lists the types."""
+    """Returns a function that yields pods by replica type, in the order in which Kueue lists the types."""
 
     def of(job: Fields) -> Iterator[PodSet]:
         table = job.child("spec").child(field)
@@ -221,13 +222,13 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "AppWrapper": ("workload.codeflare.dev", _of_app_wrapper),
     SPARK: ("sparkoperator.k8s.io", spark_pod_sets),
 }
-"""Kind -> its API group, and the function that lists its pod sets."""
+"""Maps a kind to its API group and to the function that yields its pod sets."""
 
 _A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
-"""Kinds that get a Workload from Kueue for each replica: a pod, or a group of pods."""
+"""The kinds for which Kueue makes one Workload per replica, which is a pod or a group of pods."""
 
 _WITHOUT_PODS = ("AppWrapper", SPARK)
-"""Kinds whose pods an AppWrapper knows only by its paths."""
+"""The kinds whose pods an AppWrapper finds only by its paths."""
 
 _MOST_COPIES = 10_000
 
@@ -240,7 +241,7 @@ KINDS: Mapping[str, str] = {
     TRAIN_JOB: TRAINER,
     WORKLOAD: "kueue.x-k8s.io",
 }
-"""The kinds of jobs that can be submitted -> their API groups."""
+"""Maps each kind of job that can be submitted to its API group."""
 
 
 def _job_pods(spec: Fields) -> int:
@@ -250,7 +251,7 @@ def _job_pods(spec: Fields) -> int:
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """Returns the template of pods, checked to have containers."""
+    """Returns the pod template, after checking that it has containers."""
     check_containers(fields.child("template"))
     return _as_template(fields.raw("template"))
 
@@ -260,14 +261,14 @@ def _as_template(found: Any) -> dict[str, Any]:
 
 
 def check_containers(template: Fields) -> None:
-    """Checks that pods of a template have containers."""
+    """Checks that a pod template has containers."""
     pods = template.child("spec")
     if not pods.raw("containers") and not pods.faults:
         pods.fault("containers", f"there are none, {NO_POD}")
 
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
-    """Returns a pod set with the topology that annotations of its pods request."""
+    """Returns a pod set with the topology that the annotations of its pods request."""
     metadata = pod_set["template"].get("metadata")
     annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
         "annotations"

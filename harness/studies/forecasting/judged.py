@@ -1,4 +1,4 @@
-"""A forecast of the past beside the actual start."""
+"""A past forecast and the actual start."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantiles
 
 _UNKNOWN: Times = (None, None, None)
 _OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
-"""The penalty of a start outside its interval, per unit of time."""
+"""The penalty per unit of time for a start outside its interval."""
 
 
 class Judged(NamedTuple):
-    """A workload that waited at a moment, with its forecast and its actual start.
+    """A workload that waited at a moment, with its forecast and actual start.
 
     Attributes:
         moment: the moment of the forecast, in microseconds on the history's clock.
-        job: its name in the record.
-        starts: its start in each future, in microseconds from the moment; -1 if not by the horizon.
-        truth: its start in the record; None if the record shows none.
+        job: the name of the workload in the record.
+        starts: its start in each future, in microseconds from the moment; -1 if it does not start by the
+            horizon.
+        truth: its start in the record; None if the record has no start.
         queue: the queue in which it waited.
         week, regression: the two simple forecasts of `harness.studies.forecasting.baselines`.
     """
@@ -34,21 +35,21 @@ class Judged(NamedTuple):
 
     @property
     def futures(self) -> Times:
-        """The quantiles of its starts in the futures."""
+        """The quantiles of the workload's starts in the futures."""
         return quantiles([None if start < 0 else start for start in self.starts])
 
     def came(self, horizon: int) -> float:
-        """Returns the time from the moment to its start, in microseconds, at most the horizon."""
+        """Returns the time from the moment to the start, in microseconds, but at most the horizon."""
         return within(None if self.truth is None else self.truth - self.moment, horizon)
 
 
 def within(time: float | None, horizon: int) -> float:
-    """Returns a time, at most the horizon."""
+    """Returns a time, but at most the horizon."""
     return horizon if time is None else min(time, horizon)
 
 
 class Held(NamedTuple):
-    """A forecast and the actual start, at most the horizon, in microseconds from the moment."""
+    """A forecast and the actual start, in microseconds from the moment, but at most the horizon."""
 
     moment: int
     low: float
@@ -58,12 +59,12 @@ class Held(NamedTuple):
 
     @property
     def interval_score(self) -> float:
-        """The width plus ten times the distance of a start outside it (Winkler, 1972), in microseconds."""
+        """The width plus ten times the distance of a start outside the interval (Winkler, 1972)."""
         outside = max(self.low - self.came, 0.0) + max(self.came - self.high, 0.0)
         return self.high - self.low + _OUTSIDE * outside
 
     @property
     def pinball(self) -> float:
-        """The mean pinball loss of the three quantiles, microseconds."""
+        """The mean pinball loss of the three quantiles, in microseconds."""
         misses = ((self.came - time, share) for time, share in zip(self[1:4], SHARES, strict=True))
         return fmean(max(share * miss, (share - 1) * miss) for miss, share in misses)

@@ -1,4 +1,4 @@
-"""The job to submit, as a cluster would show it: a Workload in a queue, otherwise Pods."""
+"""The job to submit, in the form that a cluster would show: a Workload in a queue, or Pods."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
-"""Labels of a job from which Kueue makes its Workload."""
+"""The label with the maximum execution time, which Kueue copies from a job to its Workload."""
 
 _READ_WITH_PODS = frozenset(
     f"{name}.k8s.io" for name in ("scheduling", "scheduling.x", "scheduling.sigs", "kubescheduler.config")
 )
-"""The API groups of objects that are read with a Pod: priority classes, groups of pods, schedulers."""
+"""The API groups of objects that are read together with a Pod, such as priority classes and schedulers."""
 
 Job = Mapping[str, Any]
 """The manifest of a job."""
 
 
 def read_job(path: Path) -> Job:
-    """Reads the manifest of one job, of a kind that can be submitted.
+    """Reads the manifest of one job, whose kind must be one that can be submitted.
 
     Raises:
-        ClusterError: the file cannot be read, or is not one such object.
+        ClusterError: the file can't be read, or does not contain exactly one such job.
     """
     found = with_runtimes([(each, str(path)) for each in read_jobs(path)])
     if len(found) != 1:
@@ -58,10 +58,10 @@ def read_job(path: Path) -> Job:
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Reads the manifests of jobs, and of runtimes of TrainJobs, in a file, in their order.
+    """Reads the manifests of jobs and of runtimes of TrainJobs from a file, in order.
 
     Raises:
-        ClusterError: the file cannot be read, has no manifest, or has an object that is neither.
+        ClusterError: the file can't be read, has no manifest, or has an object of another kind.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
@@ -77,13 +77,13 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
-    """Returns the jobs among objects; a TrainJob becomes its JobSet if its runtime is there, too.
+    """Returns the jobs among objects; a TrainJob becomes its JobSet if its runtime is there too.
 
     Args:
-        objects: manifests of jobs and runtimes, and their origins, for messages.
+        objects: the manifests of jobs and runtimes, each with its origin for messages.
 
     Raises:
-        ClusterError: a runtime or its job is faulty, or there are only runtimes.
+        ClusterError: a runtime or its job is faulty, or there are no jobs.
     """
     runtimes = [job for job, _ in objects if job.get("kind") in RUNTIMES]
     found: list[tuple[Job, str]] = []
@@ -101,12 +101,12 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
 
 
 def names_queue(job: Job) -> bool:
-    """Returns True if Kueue manages a job: the job is a Workload, or has the label of a queue."""
+    """Returns True if Kueue manages a job, because the job is a Workload or has a queue label."""
     return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
-    """Checks that an object is of a kind of jobs, and of its API group if it names one."""
+    """Checks the kind of a job, and the API group if there is one."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))
@@ -116,20 +116,20 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """Returns a cluster in which one further job waits, the youngest of all.
+    """Returns a cluster in which one more job waits, which is the youngest of all jobs.
 
-    If the job names a queue, and Kueue admits jobs, it becomes the Workload that Kueue makes of it. It
-    becomes several Workloads if Kueue makes one for each replica. Otherwise each of its pods waits.
+    If the job names a queue and Kueue admits jobs, the job becomes the Workload that Kueue makes for it, or
+    several Workloads if Kueue makes one per replica. Otherwise, each pod of the job waits.
 
     Args:
-        cluster: the cluster, which stays unchanged.
-        job: the job, of one of `KINDS`.
-        source: its origin, for messages.
+        cluster: the original cluster, which is not changed.
+        job: the job; its kind must be one of `KINDS`.
+        source: the origin of the job, for messages.
         queued: whether Kueue admits jobs.
 
     Raises:
         ClusterError: the manifest is faulty.
-        InputError: its queue or priority class does not exist.
+        InputError: the queue or the priority class of the job does not exist.
     """
     faults: list[Fault] = []
     _check_kind(Document("", job), faults)
@@ -193,11 +193,11 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
 
 _UID = "~submitted"
-"""The beginning of submitted objects' UIDs; among jobs of one second, those with smaller UIDs come first."""
+"""The prefix of submitted objects' UIDs; of jobs from the same second, those with smaller UIDs are first."""
 
 
 def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
-    """Returns the name of a job, with a suffix if an object of the cluster already has that name."""
+    """Returns the name of a job, with a suffix if an object of the cluster already has this name."""
     name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
     there = {each.key for each in cluster.workloads} | {
         f"{each.namespace}/{each.name}" for each in cluster.pods
@@ -225,7 +225,7 @@ def _workload_of(
     metadata: Mapping[str, Any],
     labels: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns the Workload that Kueue makes of a job."""
+    """Returns the Workload that Kueue makes for a job."""
     named, general = str(labels.get(PRIORITY) or ""), priority_class_of(job, pod_sets)
     own = cluster.workload_priority_classes.get(named) if named else None
     found = own or (cluster.priority_of(general) if general else cluster.default_class)
@@ -252,7 +252,7 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """Yields the limits of the job's run time in seconds, from its label and its deadline."""
+    """Yields the limits of the job's run time in seconds, which come from its label and its deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)
@@ -270,7 +270,7 @@ def _with_pods(
     labels: Mapping[str, Any],
     source: str,
 ) -> Cluster:
-    """Returns a cluster in which the pods of a job wait, each as a job of its own."""
+    """Returns a cluster in which the pods of a job wait as separate jobs."""
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1
     for pod_set in pod_sets:

@@ -1,8 +1,7 @@
-"""Compares two forecasts future by future: with and without one further job, or on two clusters.
+"""Compares two forecasts future by future, with and without one more job or on two clusters.
 
-Futures of one number have the same run times and the same arrivals. So their differences come only from the
-difference between the forecasts. Workloads are matched by their names. Preemptions count until the first of
-two such futures is over.
+Futures with the same number have the same run times and the same arrivals, so they differ only because the
+forecasts differ. Workloads are matched by name. Preemptions count until the first of two such futures ends.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
     from harness.studies.forecasting.forecast import Forecast, Start
 
 MOVED = SECOND
-"""A start counts as earlier or later if it moves by more than this."""
+"""The minimum difference for which a start counts as earlier or later."""
 
 COMES_LATER = "a job to come"
-"""The name of a preemptor that is not present now."""
+"""The name for preemptors that are not present now."""
 
 
 class By(NamedTuple):
     """A preemptor of a workload.
 
     Attributes:
-        name: its namespace and name; `COMES_LATER` for jobs that are not present now.
+        name: the namespace and name of the preemptor; `COMES_LATER` for jobs that are not present now.
         share: the share of the futures.
     """
 
@@ -38,19 +37,20 @@ class By(NamedTuple):
 
 
 class Displaced(NamedTuple):
-    """The effect of one further job on a present workload.
+    """The effect of one more job on a present workload.
 
     Attributes:
         name: its namespace and name.
         queue: the queue in which it holds quota, or waits.
         running: whether it runs now.
-        preempted: the share of the futures in which it is preempted, by the further job among others, and
-            would not be without that job.
-        preempted_more: the share in which it is preempted by any job, and would not be without the further
-            job.
-        later: the share of the futures in which it starts later, or no longer starts.
-        delay: the median delay over those futures in which it starts, in microseconds; None for none.
-        by: its preemptors in the futures of `preempted_more`, the likeliest first.
+        preempted: the share of futures in which the additional job, perhaps with other jobs, preempts the
+            workload, and without that job no job does.
+        preempted_more: the share of futures in which any job preempts it, but no job does without the
+            additional job.
+        later: the share of futures in which it starts later, or no longer starts.
+        delay: the median delay over those futures in which it starts, in microseconds; None if it never
+            starts.
+        by: its preemptors in the futures of `preempted_more`, the most likely first.
     """
 
     name: str
@@ -70,14 +70,14 @@ class Shift(NamedTuple):
         name: its namespace and name.
         queue: the queue in which it holds quota, or waits.
         running: whether it runs now.
-        before, after: the quantiles of its start on the first cluster and on the other one, in microseconds
-            from now; None for later than the horizon. They mean nothing for workloads that run.
-        earlier, later: the shares of the futures in which it starts earlier, and later, or on one cluster
-            only.
-        shift: the median of the differences over those futures in which it moves, in microseconds; None if in
-            no future it starts on both.
-        preempted_before, preempted_after: the shares of the futures in which it is preempted, each up to the
-            end of the shorter future of the pair.
+        before, after: the quantiles of its start on the first and on the other cluster, in microseconds from
+            now; None for times after the horizon. They have no meaning for running workloads.
+        earlier, later: the shares of futures in which it starts earlier or later, including those in which it
+            starts on only one cluster.
+        shift: the median difference over the futures in which its start moves, in microseconds; None if no
+            future has both starts.
+        preempted_before, preempted_after: the shares of futures in which it is preempted by the end of the
+            shorter future of the pair.
     """
 
     name: str
@@ -93,14 +93,16 @@ class Shift(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Returns True if anything differs."""
+        """Returns True if any value differs."""
         return bool(self.earlier or self.later) or self.preempted_before != self.preempted_after
 
 
 def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[By, ...]:
-    """The preemptors of a workload in some of the futures, the likeliest first; shares are of all futures.
+    """Returns the preemptors of a workload in some futures, the most likely first.
 
-    If it is evicted without a preemptor, the reason takes the preemptor's place.
+    Shares are relative to all futures.
+
+    If the workload is evicted without a preemptor, the reason stands for the preemptor.
     """
     present = forecast.world.now.present
     found: Counter[str] = Counter()
@@ -120,12 +122,12 @@ def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[
 
 
 def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced]:
-    """Returns the workloads that one further job displaces, those hit most first.
+    """Returns the workloads that one more job displaces, the most affected first.
 
     Args:
         forecast: the forecast without the job.
         other: the forecast with the job.
-        job: the job's start.
+        job: the start of the job.
     """
     places = _places(other)
     more: dict[str, list[int]] = {}
@@ -162,12 +164,12 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
 
 
 def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
-    """Returns the effect of another cluster on each workload: first waiting ones in their order, then others.
+    """Returns the effect of another cluster on each workload; waiting workloads come first.
 
     Args:
         forecast: the forecast on the first cluster.
-        other: the forecast on the other cluster. Workloads that only one cluster has are left out, and
-            waiting workloads that are not requested.
+        other: the forecast on the other cluster. The result leaves out workloads that only one cluster has,
+            and waiting workloads that are not requested.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
@@ -217,7 +219,7 @@ def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
 
 
 def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
-    """Returns the start of each waiting workload, future by future; None if not by the horizon."""
+    """Returns the start of each waiting workload in each future; None if it is after the horizon."""
     present = forecast.world.now.present
     waiting = [present[place].job.id for place in forecast.world.asked]
     return {
@@ -227,7 +229,7 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
-    """Yields the delay of each start in the first forecast; None if it is missing in the second."""
+    """Yields the delay of each start in the first forecast; None if the second one has no such start."""
     for one, other in zip(mine, theirs, strict=False):  # running workloads have no starts
         if one is not None:
             yield None if other is None else other - one

@@ -1,4 +1,4 @@
-"""Forecasts of a history's own past, whose errors show how far a new forecast may be off."""
+"""Makes forecasts at past moments of a history; their errors show how far off a new forecast may be."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
 
 FUTURES = 5
-"""The number of futures at each moment of the past; only their median is needed."""
+"""The number of futures at each past moment; few are enough, because only their median is needed."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """The errors of forecasts of the past.
+    """The errors of past forecasts.
 
     Attributes:
         judged: these forecasts.
         horizon: the horizon of their futures, in microseconds.
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
-        why: why there are no forecasts, as the end of a sentence; "" if there are some.
-        baseline: the waits of the last week; None without forecasts.
-        grown: how much more work the last week requested than any week before it; None if not more.
+        why: why there are no forecasts, as the end of a sentence; "" if there are forecasts.
+        baseline: the waits of the last week; None if there are no forecasts.
+        grown: how much more work the last week requested than any earlier week; None if it did not.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -47,7 +47,7 @@ class Past:
 
     @cached_property
     def held(self) -> Coverage | None:
-        """How the forecasts held, each with an interval from earlier moments; None if none has one."""
+        """How well the forecasts with intervals from earlier moments held; None if there are none."""
         if not self.judged:
             return None
         found = coverage(self.judged, self.horizon)
@@ -61,7 +61,7 @@ class Past:
 
     @property
     def lacks(self) -> str:
-        """Why there is no interval, and what it would need, in one sentence; "" if there is one."""
+        """A sentence that says why there is no interval and what it would need; "" if there is one."""
         if self.why:
             return f"no interval is given, because no forecast of the past was judged: {self.why}"
         if self.calibration.moments < LEAST:
@@ -94,18 +94,19 @@ def past_of(
     executor: Executor | None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Past:
-    """Forecasts at moments of a history before now, of its last three quarters.
+    """Makes forecasts at moments before now, in the last three quarters of a history.
 
     Args:
         backtest: the record.
         moments: the number of moments.
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
-        workers: the number of processes that judge.
-        executor: an executor that judges instead.
-        watch: is called with the number of judged moments and the number of all, first with 0.
+        workers: the number of processes that judge moments.
+        executor: an executor that judges moments instead.
+        watch: a function that is called with the numbers of judged moments and of all moments; the first
+            number starts at 0.
 
     Raises:
-        ReplayError: a forecast could not be made.
+        ReplayError: a forecast failed.
     """
     first, last = backtest.history.jobs[0].submit, backtest.history.jobs[-1].submit
     if now is not None:
@@ -123,11 +124,11 @@ def past_of(
 
 
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
-    """Returns moments of the second half of a record, and a quarter as many of the quarter before.
+    """Returns moments of the second half of a record, and a quarter as many of the quarter before it.
 
     The moments of the earlier quarter calibrate the first moments of the second half.
 
-    Returns: The moments in their order, and the time in which they are judged.
+    Returns: The moments in chronological order, and the time span in which they are judged.
 
     Raises:
         InputError: there are no such moments.

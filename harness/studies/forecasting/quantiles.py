@@ -1,4 +1,4 @@
-"""Quantiles of the time of an event, over futures in which it may never happen."""
+"""Quantiles of the time of an event over futures; in some futures the event may never happen."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import math
 from collections.abc import Sequence
 
 SHARES = (0.1, 0.5, 0.9)
-"""The quantiles of a start; between the first and the last lie 80 % of the futures."""
+"""The quantiles of a start; 80 % of the futures are between the first and the last quantile."""
 
 Times = tuple[float | None, float | None, float | None]
-"""The quantiles of `SHARES`, in microseconds from now; None for later than the horizon."""
+"""The quantiles of `SHARES`, in microseconds from now; None for times after the horizon."""
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """Returns the time by which the event has happened in a share of the futures; None if in fewer.
+    """Returns the time by which an event has happened in a share of the futures; None if in fewer.
 
-    Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
-    then lies between two times with the difference of their shares as probability, however few futures there
-    are.
+    With n futures, the i-th time stands for the share i / (n + 1). So an outcome of the same kind as the
+    futures lies between two times with a probability equal to the difference of their shares, however few
+    futures there are.
 
     Args:
-        times: when the event happens in each future; None for never.
+        times: when the event happens in each future; None if it never happens.
         share: the share of the futures, between 0 and 1.
     """
     ordered = sorted(math.inf if time is None else time for time in times)

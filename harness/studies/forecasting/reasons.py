@@ -1,4 +1,4 @@
-"""The reason for which each workload waits now, as `harness simulate` gives it."""
+"""Finds out why each workload waits now, in the same way as `harness simulate`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Reason(NamedTuple):
     """Why a workload waits now.
 
     Attributes:
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` if it starts now, and `never` if
-            it never can.
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` if the workload starts now, and
+            `never` if it can never start.
         why: the deciding facts, in the words of `harness explain`.
     """
 
@@ -25,7 +25,7 @@ class Reason(NamedTuple):
 
 
 def reasons_in(world: World) -> Mapping[str, Reason]:
-    """The reasons of all waiting workloads, by namespace and name, from the scheduler's first instant.
+    """Returns why each waiting workload waits at the scheduler's first instant, by namespace and name.
 
     Raises:
         PolicyError: the policy failed.

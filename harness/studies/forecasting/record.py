@@ -1,8 +1,7 @@
-"""The record of a trace's jobs, as an API server would have shown them at any moment.
+"""The record of a trace's jobs, in the form that an API server would have shown at any moment.
 
-A trace says when jobs ran, but neither on which nodes nor on which flavors. So this module is for clusters
-without nodes whose ClusterQueues have one flavor each. A run records nodes and flavors: see
-`record_of_run.py`.
+A trace records when jobs ran, but not their nodes and flavors. So this module supports only clusters without
+nodes whose ClusterQueues have one flavor each. A run records nodes and flavors; see `record_of_run.py`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class There(NamedTuple):
 
     Attributes:
         shown: its state.
-        waits: whether the job, or one of its Pods that is a job of its own, waited for its requests.
-        starts: namespace and name of its Workload or each of its Pods -> the next start, in microseconds on
-            the history's clock; None if no start is known.
+        waits: whether the job, or one of its Pods that is a separate job, waited for its requests.
+        starts: the next start of its Workload or of each of its Pods, in microseconds on the history's clock,
+            by namespace and name; None if no start is known.
     """
 
     shown: Shown
@@ -53,7 +52,7 @@ class There(NamedTuple):
 
 
 class Record(Protocol):
-    """The true history of jobs; times are in microseconds on its clock."""
+    """The true history of jobs. All times are in microseconds on its clock."""
 
     @property
     def until(self) -> int | None:
@@ -65,11 +64,11 @@ class Record(Protocol):
 
 @dataclass(frozen=True)
 class RecordOfTrace:
-    """The record of a trace, see `Record`.
+    """The record of a trace; see `Record`.
 
     Attributes:
-        cluster: the cluster with the jobs' queues.
-        jobs: the jobs, ascending by submission.
+        cluster: the cluster that has the queues of the jobs.
+        jobs: the jobs, in order of submission.
         runs: the runs of each job.
     """
 
@@ -98,7 +97,7 @@ class RecordOfTrace:
                 yield self._there(self.jobs[number], None, after)
 
     def _there(self, past: Past, since: int | None, after: int | None) -> There:
-        """Returns a job that ran since some time, or waited, and its next start."""
+        """Returns a job that ran since some time or waited, and its next start."""
         job = past.arrival[0]
         quota = None
         if since is not None:
@@ -128,13 +127,13 @@ class RecordOfTrace:
 
 
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
-    """Returns the record of a trace's jobs, for a history.
+    """Returns the record of a trace's jobs for a history.
 
-    Jobs that may never have run are left out, except those that still waited when a replay ended.
+    Jobs that may never have run are left out, except for jobs that still waited when a replay ended.
 
     Raises:
         TraceError: the trace has no record.
-        OptionError: the cluster has nodes or flavors, but the record does not say which were used.
+        OptionError: the cluster has nodes or several flavors, but the record does not say which were used.
     """
     check_recorded(trace)
     several = [

@@ -1,7 +1,7 @@
-"""The record of a run's jobs, as an API server would have shown them at any moment: with nodes and flavors.
+"""The record of a run's jobs with nodes and flavors, in the form that an API server would have shown.
 
-Its decisions have the flavors of admissions and the nodes of bound pods. A run does not record admission
-checks that take time, so jobs are admitted when their quota is reserved.
+The decisions of a run contain the flavors of admissions and the nodes of bound pods. A run does not record
+admission checks that take time, so jobs are admitted when their quota is reserved.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ _PROGRESS = ("progress", "restoring")
 
 @dataclass(frozen=True)
 class RecordOfRun:
-    """The record of a run, see `harness.studies.forecasting.record.Record`.
+    """The record of a run; see `harness.studies.forecasting.record.Record`.
 
     Attributes:
-        cluster: the cluster with the jobs' queues.
-        jobs: the jobs of the run, by their rows.
-        spans: the time that each job was present: `row`, `submit` and `over`, ascending by `submit`.
-        told: the decisions, in order: `row`, then the attributes of `Told`.
-        progress: by row, when the job began to progress, ascending; empty if pods are ready immediately.
+        cluster: the cluster that has the queues of the jobs.
+        jobs: the jobs of the run, by row.
+        spans: when each job was present, with the columns `row`, `submit` and `over`, in order of `submit`.
+        told: the decisions in order, with the column `row` and the attributes of `Told`.
+        progress: when each job began to progress, in ascending order, by row; empty if pods are ready
+            immediately.
         until: see `Record`.
         queued: whether Kueue admits jobs.
     """
@@ -84,7 +85,7 @@ class RecordOfRun:
 
 
 def _next_start(standing: Standing, later: Sequence[Told]) -> int | None:
-    """Returns the next start of a job; moves `standing` on to that time."""
+    """Returns the next start of a job, and advances `standing` to that time."""
     before = standing.started
     for told in later:
         standing.take(told)
@@ -102,13 +103,13 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     """Returns the record of a run.
 
     Args:
-        run: the run, with all of its tables.
+        run: the run with all of its tables.
         trace: the replayed trace.
         cluster: the cluster of the run.
-        queued: whether the policy of the run admits jobs by queues, as Kueue does.
+        queued: whether the run's policy admits jobs by queues, as Kueue does.
 
     Raises:
-        OptionError: the run was on another cluster, or objects of an API server cannot represent its jobs.
+        OptionError: the run used another cluster, or API objects can't represent its jobs.
         RunError: a table is damaged, or was not kept.
     """
     if run.info["schema"] == "2":
@@ -144,7 +145,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
 
 
 def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """Returns the time that each job was present; jobs that are not over have no end."""
+    """Returns when each job was present; jobs that are not over have no end."""
     last = decisions.filter(pl.col("action").is_in(("finish", "reject"))).group_by("job").agg(
         pl.col("time").max().alias("over")
     )  # fmt: skip
@@ -181,7 +182,7 @@ def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
 
 
 def _progress(stints: pl.DataFrame, origin: int) -> dict[int, list[int]]:
-    """When each job began to progress, if pods take time until they are ready; else empty."""
+    """Returns when each job began to progress, if pods need time to become ready; else empty."""
     if stints.filter(pl.col("state") == "starting").is_empty():
         return {}
     begun = stints.filter(pl.col("state").is_in(_PROGRESS)).sort("job", "start", maintain_order=True)
@@ -197,10 +198,10 @@ def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:
 
 
 def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
-    """Checks that the run was on this cluster, as far as its decisions show.
+    """Checks, as far as the decisions show it, that the run used this cluster.
 
     Raises:
-        OptionError: it was on another cluster.
+        OptionError: the run used another cluster.
     """
     nodes = set(decisions["node"].drop_nulls().unique())
     unknown = sorted(nodes - cluster.nodes.keys())
@@ -218,10 +219,10 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
 def _check_jobs(
     run: Run, decisions: pl.DataFrame, cluster: Cluster, jobs: Mapping[int, Job], *, queued: bool
 ) -> None:
-    """Checks that Workloads and Pods can express everything that decisions depend on.
+    """Checks that Workloads and Pods can represent everything that decisions depend on.
 
     Raises:
-        OptionError: they cannot express a fact of the run.
+        OptionError: Workloads and Pods can't represent a fact of the run.
     """
     why = ""
     if queued:

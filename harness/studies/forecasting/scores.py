@@ -1,4 +1,4 @@
-"""How forecasts of the past held: how often, how wide their intervals were, and how far they were off."""
+"""Measures how well past forecasts held, by coverage, width of intervals and size of errors."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from harness.studies.forecasting.judged import Held, Judged, within
 from harness.studies.forecasting.quantiles import Times
 
 CALIBRATED, WEEK, REGRESSION = "calibrated", "mean wait of the week", "quantile regression"
-"""The forecasts that are judged beside the plain futures."""
+"""The forecasts that are judged in addition to the plain futures."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How forecasts held.
+    """The measures of how well forecasts held.
 
     Attributes:
-        starts: the number of starts that were forecast with an interval.
+        starts: the number of starts whose forecast has an interval.
         moments: the number of moments.
-        covered: the share of the starts between their p10 and their p90.
-        by_moment: the mean of that share over moments; a moment at which hundreds wait counts once.
-        before, after: the shares before the p10 and after the p90.
-        width: the median of p90 less p10, in microseconds; None if most p90 are later than the horizon.
-        error: the median size of the p50's error, over starts where both are known, microseconds.
-        printed: the share of all starts that has an interval.
-        interval_score: the mean interval score: the width plus ten times the distance of a start outside it
-            (Winkler: A Decision-Theoretic Approach to Interval Estimation, JASA 67, 1972); microseconds.
-        pinball: the mean pinball loss of the three quantiles, microseconds.
-        log_error: the mean size of the p50's error in natural logs of times, on a scale where a minute hardly
-            matters.
-        others: the coverage of other forecasts of the same starts.
+        covered: the share of starts between their p10 and p90.
+        by_moment: the mean of that share over moments, so that a moment with hundreds of waiting jobs counts
+            once.
+        before, after: the shares of starts before the p10 and after the p90.
+        width: the median of p90 minus p10, in microseconds; None if most p90 are after the horizon.
+        error: the median size of the p50's error over starts for which both are known, in microseconds.
+        printed: the share of all starts that have an interval.
+        interval_score: the mean interval score in microseconds. It is the width plus ten times the distance
+            of a start outside the interval (Winkler: A Decision-Theoretic Approach to Interval Estimation,
+            JASA 67, 1972).
+        pinball: the mean pinball loss of the three quantiles, in microseconds.
+        log_error: the mean size of the p50's error in natural logs of times, on a scale on which a minute
+            hardly matters.
+        others: the measures of other forecasts for the same starts.
     """
 
     starts: int
@@ -60,7 +62,7 @@ class Coverage:
         return math.exp(self.log_error)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the coverage as plain values, times in seconds."""
+        """Returns the measures as plain values, with times in seconds."""
         times = ("width", "error", "interval_score", "pinball")
         names = [name for name in self.__dataclass_fields__ if name not in (*times, "others")]
         found: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -73,14 +75,15 @@ class Coverage:
 
 
 def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -> Coverage:
-    """How forecasts held; a start after the horizon counts as none, in futures and in the record.
+    """Returns how well forecasts held; a start after the horizon counts as no start.
 
-    Calibrated forecasts of a moment use all forecasts of earlier moments, and the starts known by then.
+    The calibrated forecasts of a moment use all forecasts of earlier moments, and the starts known by then.
 
     Args:
         judged: the forecasts.
         horizon: the horizon of the futures, in microseconds.
-        since: forecasts of earlier moments only calibrate later ones; None if all are judged.
+        since: the first moment to judge; earlier forecasts only calibrate later ones. None judges all
+            forecasts.
 
     Raises:
         InputError: there are no forecasts.
@@ -99,7 +102,7 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 
 
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
-    """Returns the forecasts with intervals from the errors of earlier moments; None if these are too few."""
+    """Returns a function that makes forecasts with intervals from the errors of earlier moments."""
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}
 

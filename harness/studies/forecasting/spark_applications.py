@@ -1,7 +1,7 @@
-"""The pod sets of a SparkApplication, as Kueue counts them.
+"""Finds the pod sets of a SparkApplication, in the same way as Kueue counts them.
 
-Kueue reads a few fields of the driver and of the executors. Spark's own configuration, `cores` and
-`memoryOverhead` count for the pods that Spark makes later, and not for the Workload.
+Kueue reads a few fields of the driver and the executors. Spark's own configuration, `cores` and
+`memoryOverhead` affect the pods that Spark makes later, but not the Workload.
 
 Source: `pkg/controller/jobs/sparkapplication` of Kueue; the defaults are those of the Spark operator's
 webhook (`api/v1beta2/defaults.go`).
@@ -17,10 +17,10 @@ from harness.base.units import parse_quantity
 from harness.cluster.yaml.fields import Fields
 
 _JAVA = {"k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
-"""Suffix of an amount of memory in Java, alone or followed by `b` -> Kubernetes' suffix."""
+"""Maps a Java suffix for memory, alone or with `b` after it, to the suffix of Kubernetes."""
 
 _MEMORY = "1g"
-"""The memory of a driver and of an executor that give none."""
+"""The memory of drivers and executors that don't specify any."""
 
 _CONFIGURED = {
     "spark.executor.instances": ("executor", "instances"),
@@ -34,21 +34,21 @@ _CONFIGURED = {
         )
     },
 }
-"""Key of `sparkConf` -> the equivalent fields, which Kueue reads."""
+"""Maps a key of `sparkConf` to the equivalent fields that Kueue reads."""
 
 _DYNAMIC = "spark.dynamicAllocation.enabled"
 
 _COPIED = ("affinity", "initContainers", "nodeSelector", "priorityClassName", "tolerations")
-"""The fields of a driver and of executors that are copied to their pods."""
+"""The fields of drivers and executors that are copied to their pods."""
 
 _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
-"""The fields of a template's pods that Kueue leaves out, and that change where pods fit."""
+"""The fields of a pod template that influence where pods fit, but that Kueue ignores."""
 
 
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
     """Yields the pod sets of a SparkApplication; problems become faults.
 
-    A field that Kueue does not read, but that would change the pods, is a fault.
+    A field that Kueue does not read is a fault if it would change the pods.
     """
     spec = job.child("spec")
     _check(spec)
@@ -114,7 +114,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
 
 
 def _amount(fields: Fields, name: str) -> str | None:
-    """Returns a quantity; memory may be in Java's or Kubernetes' form. None if absent or faulty."""
+    """Returns a quantity; memory may have Java's or Kubernetes' form. None if absent or faulty."""
     if name not in fields:
         return None
     text = fields.string(name)
@@ -130,7 +130,7 @@ def _amount(fields: Fields, name: str) -> str | None:
 
 
 def _kubernetes_memory(text: str) -> str:
-    """Returns an amount of memory in Kubernetes' form: `512m` and `512mb` become `512Mi`."""
+    """Returns memory in Kubernetes' form; for example, `512m` and `512mb` become `512Mi`."""
     text = text.strip()
     lower = text.lower()
     number = lower.removesuffix("b")

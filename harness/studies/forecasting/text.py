@@ -1,4 +1,4 @@
-"""A forecast as text for a terminal."""
+"""Writes a forecast as text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ROWS = 20
 
 
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """Returns the text for a terminal of this many columns; None for any number.
+    """Returns the text for a terminal of this width; None for any width.
 
     Args:
         forecast: the forecast.
-        width: columns of the terminal.
-        rows: the most rows of each table; None for all.
+        width: the columns of the terminal.
+        rows: the maximum number of rows in each table; None for all rows.
     """
     parts = [*folded([_trust(forecast.past), _head(forecast)], width), ""]
     for name in forecast.others:
@@ -45,7 +45,7 @@ _INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
 def _workloads(
     forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
 ) -> str:
-    """The waiting workloads in their order, then the running ones that are preempted in any future."""
+    """Yields the waiting workloads, and then the running ones that are preempted in any future."""
     risks = {risk.place: risk for risk in forecast.risks}
     table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
     asked = forecast.world.names
@@ -61,7 +61,7 @@ def _workloads(
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
-    """Returns the quality of forecasts as text for a terminal of this many columns."""
+    """Returns the quality of forecasts as text for a terminal of this width."""
     size = "unknown" if held.width is None else format_duration(round(held.width))
     error = "unknown" if held.error is None else format_duration(round(held.error))
     sentences = [
@@ -85,7 +85,7 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 
 
 def _scores(name: str, held: Coverage) -> list[str]:
-    """Returns a row with how one of several forecasts of the same starts held."""
+    """Returns a row with the quality of one of several forecasts for the same starts."""
     printed = f"{held.printed:.0%}"
     if not held.starts:
         return [name, printed, *[""] * 6]
@@ -102,7 +102,7 @@ def _scores(name: str, held: Coverage) -> list[str]:
 
 
 def _trust(past: Past) -> str:
-    """How good such forecasts were on this history, or why that is unknown."""
+    """Returns how good past forecasts on this history were, or why that is unknown."""
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
@@ -142,7 +142,7 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the changes by another cluster for each workload."""
+    """Yields the changes that another cluster brings for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
@@ -185,7 +185,7 @@ def _by(by: Sequence[By]) -> str:
 def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
-    """Yields the effect of the job to submit."""
+    """Yields the text about the effect of the submitted job."""
     middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"
@@ -271,7 +271,7 @@ def _table(
 
 
 def _names(forecast: Forecast) -> dict[int, list[str]]:
-    """Returns the names of all workloads and of all queues; no two look alike in any table."""
+    """Returns the names of all workloads and queues; names in one table are distinct."""
     shifts = [each for several in forecast.shifts.values() for each in several]
     every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}

@@ -1,4 +1,4 @@
-"""The JobSet that Kubeflow's Trainer makes of a TrainJob and its runtime; Kueue admits that JobSet's pods.
+"""Builds the JobSet that Kubeflow's Trainer makes from a TrainJob; Kueue admits the pods of that JobSet.
 
 Source: `pkg/controller/jobs/trainjob` of Kueue; `pkg/runtime/core`, and the policies of machine learning in
 `pkg/runtime/framework/plugins`, of Kubeflow Trainer 2.3.
@@ -15,15 +15,15 @@ from harness.cluster.yaml.fields import Fields
 
 GROUP = "trainer.kubeflow.org"
 RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
-"""The kinds of runtimes, the usual one first. The second one has a namespace."""
+"""The kinds of runtimes. The usual kind is first, and the second kind has a namespace."""
 
 _ANCESTOR = f"{GROUP}/trainjob-ancestor-step"
 _TRAINER, _NODE = "trainer", "node"
 _SINGLE = (_TRAINER, "dataset-initializer", "model-initializer")
-"""The steps whose replicated jobs have one replica."""
+"""The steps whose replicated jobs have a single replica."""
 
 _KUEUE = "kueue.x-k8s.io/manager"
-"""The manager of the patch that Kueue writes when it starts a job, and removes when it stops the job."""
+"""The manager of the patch that Kueue adds when it starts a job, and removes when it stops the job."""
 
 _JOB_SET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
 
@@ -41,18 +41,18 @@ _PODS = {
 _POD_TEMPLATE = {"metadata": None, "spec": _PODS}
 _JOBS = {"name": None, "template": {"metadata": None, "spec": {"template": _POD_TEMPLATE}}}
 _PATCHED: Mapping[str, Any] = {"replicatedJobs": _JOBS}
-"""The fields that a patch of a runtime may have, with their own fields; None for any."""
+"""The fields that a patch of a runtime may have, with their subfields; None allows any subfields."""
 
 
 def as_job_set(
     job: Mapping[str, Any], beside: Iterable[Mapping[str, Any]], faults: list[Fault]
 ) -> Mapping[str, Any]:
-    """Returns the JobSet of a TrainJob; the TrainJob itself if its runtime is missing.
+    """Returns the JobSet of a TrainJob, or the TrainJob itself if its runtime is missing.
 
     Args:
         job: the TrainJob.
-        beside: objects that may be its runtime.
-        faults: faults are added here.
+        beside: objects among which its runtime may be.
+        faults: the list to which faults are added.
     """
     fields = Fields(job, "", faults)
     spec = fields.child("spec")
@@ -73,7 +73,7 @@ def as_job_set(
 
 
 def lacking_runtime(job: Mapping[str, Any]) -> Fault:
-    """Returns the fault of a TrainJob whose runtime was not found."""
+    """Returns the fault for a TrainJob whose runtime is missing."""
     kind, name = _reference(Fields(job, "", []).child("spec").child("runtimeRef"))
     command = f"kubectl get {kind.lower()}s -A -o yaml"
     rule = f"there is no {kind} {name!r}, neither beside the job nor in the dump; {command} prints them"
@@ -91,7 +91,6 @@ def _space(fields: Fields) -> str:
 
 
 def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
-    """Returns the replicated jobs of the JobSet."""
     if "podGroupPolicy" in runtime:
         runtime.fault(
             "podGroupPolicy", "harness does not model the pod groups of this policy; leave the field out"
@@ -108,7 +107,7 @@ def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
 
 
 def _patched(template: Fields, spec: Fields) -> Fields:
-    """Returns the template of the JobSet with the job's patches, in their order."""
+    """Returns the template of the JobSet, after applying the job's patches in order."""
     current = _plain(template.child("spec"))
     for each in spec.items("runtimePatches"):
         inner = each.child("trainingRuntimeSpec").child("template").child("spec")
@@ -140,14 +139,14 @@ def _plain(fields: Fields) -> dict[str, Any]:
 
 
 def _ancestor(job: Fields) -> str:
-    """Returns the step of a replicated job, "" for none."""
+    """Returns the step of a replicated job; "" if there is none."""
     return job.child("template").child("metadata").child("labels").string(_ANCESTOR)
 
 
 def _counts(jobs: Sequence[Fields], policy: Fields | None, trainer: Fields) -> list[int]:
     """Returns the number of pods of each replica.
 
-    The number of nodes is that of the first job that trains; with MPI it is that of the job `node`.
+    The number of nodes belongs to the first job that trains; with MPI, it belongs to the job `node`.
     """
     steps = [_ancestor(each) for each in jobs]
     counts = []
@@ -185,7 +184,7 @@ def _job(job: Fields, count: int, policy: Fields | None, trainer: Fields) -> Map
 
 
 def _with_resources(pods: Fields, trainer: Fields) -> Mapping[str, Any]:
-    """Returns pods whose first container `node` has the trainer's resources over its own."""
+    """Returns pods in which the trainer's resources override those of the first container `node`."""
     containers, given = pods.items("containers"), trainer.child("resourcesPerNode")
     found = [_plain(each) for each in containers]
     for at, each in enumerate(containers):

@@ -1,1 +1,1 @@
-"""Published results, replayed: the published figures beside ours, with the reason of each difference."""
+"""Replays published results, and shows the published figures next to ours with the reasons of differences."""

@@ -1,4 +1,4 @@
-"""A published result: its figures, the files that it needs, and the figures of a replay."""
+"""A published result, with its figures, the files that it needs, and the figures of a replay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.readers.source import contents
 
 
 class Row(NamedTuple):
-    """One figure: the published value, and the value of a replay.
+    """One figure, with the published value and the value of a replay.
 
     Attributes:
         figure: the name of the figure, with its unit.
-        theirs: the published value; "" if none was available.
+        theirs: the published value; "" if no value is available.
         ours: the value of the replay.
-        reason: the reason of a difference or of a missing value; "" if both are equal.
+        reason: the reason for a difference or for a missing value; "" if both values are equal.
     """
 
     figure: str
@@ -44,12 +44,12 @@ class Row(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file that does not come with harness.
+    """A file that is not included in harness.
 
     Attributes:
-        name: its usual name, with the suffix `.gz` if it is packed by gzip.
-        sum: the SHA-256 of its unpacked content.
-        origin: the place that has it.
+        name: the usual name of the file, with the suffix `.gz` if it is compressed.
+        sum: the SHA-256 of the uncompressed content.
+        origin: where the file is published.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Source(NamedTuple):
     origin: str
 
     def among(self, places: Iterable[Path]) -> Path:
-        """Returns the file among some files and folders.
+        """Finds the file among some files and folders.
 
         Raises:
-            InputError: the file is missing, cannot be read, or has different content.
+            InputError: the file is missing, can't be read, or has different content.
         """
         names = (self.name, f"{self.name}.gz")
         found = []
@@ -81,11 +81,11 @@ class Case:
     """A published result.
 
     Attributes:
-        name: the name that `harness reproduce` takes.
-        about: the result in a line.
-        published: the place of the published figures.
-        replay: makes the rows, from the files of `sources` by their names.
-        sources: the files that it needs.
+        name: the name of the result for `harness reproduce`.
+        about: a one-line description of the result.
+        published: where the figures were published.
+        replay: a function that makes the rows from the files of `sources`, which it gets by name.
+        sources: the files that the result needs.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Case:
         """Replays the published result.
 
         Args:
-            places: files, and folders with files.
+            places: the needed files, or folders that contain them.
 
         Raises:
             InputError: a file is missing, or has different content.

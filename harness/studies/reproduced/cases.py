@@ -1,4 +1,4 @@
-"""The published results that `harness reproduce` knows."""
+"""The published results that `harness reproduce` can replay."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ CASES: Mapping[str, Case] = {
         ),
     )
 }
-"""Name -> published result; those that need no files come first."""
+"""Maps a name to a published result; results that need no files come first."""
 
 
 def case_of(name: str) -> Case:
-    """Returns a published result by its name.
+    """Returns the published result with this name.
 
     Raises:
-        OptionError: there is no published result of that name.
+        OptionError: there is no published result with this name.
     """
     if name not in CASES:
         raise OptionError(f"there is no published result {name!r}", hint=did_you_mean(name, CASES))

@@ -1,9 +1,9 @@
-"""Kueue's documented examples of fair sharing, one by one.
+"""Reproduces the examples of fair sharing in Kueue's documentation.
 
-The stories come from KEP-1714 (keps/1714-fair-sharing), the weights from the page on cohorts, and the two
-strategies from the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. For admission
-fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight from its page. The
-documents give proportions and orders; we chose the numbers of jobs.
+The stories come from KEP-1714 (keps/1714-fair-sharing), the weights from the page about cohorts, and the two
+strategies from the page about preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. For
+admission fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight comes from its
+page. The documents give proportions and orders, and we chose the numbers of jobs.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def story_2(*, own: bool) -> Counter[str]:
     """Two departments of three teams with 4 cores each; team 1A requests nothing.
 
     Args:
-        own: whether 1B and 1C have jobs, which arrive when the other department holds everything. The result
-            covers only the teams of the department in question.
+        own: whether 1B and 1C have jobs, which arrive when the other department holds all capacity. The
+            result covers only the teams of department 1 if this is true, otherwise only those of department
+            2.
     """
     made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
     made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]
@@ -106,7 +107,10 @@ def weighted() -> Counter[str]:
 
 
 def strategy_targets(strategy: str) -> str:
-    """The job that a new job of 3 cores preempts on 10 cores: 7 cores at priority 0, or 2 at a high one."""
+    """Returns which job a new job of 3 cores preempts on 10 cores.
+
+    The candidates are a job of 7 cores at priority 0 and a job of 2 cores at a high priority.
+    """
     jobs = Script()
     jobs.job("big", queue="y", cpu=7 * _CORE, seconds=_LONG)
     jobs.job("small", queue="y", cpu=2 * _CORE, seconds=_LONG, priority=100)
@@ -114,12 +118,15 @@ def strategy_targets(strategy: str) -> str:
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
     said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
-    targets = [row.job for row in preempted if row.by == "new"]  # later decisions about "small" do not count
+    targets = [row.job for row in preempted if row.by == "new"]  # later decisions about "small" are ignored
     return ", ".join(said[name] for name in targets)
 
 
 def by_usage(strategy: str) -> str:
-    """The order of admission of LocalQueues that used 30, 10 and 20 cores; only the second requests many."""
+    """Returns the order in which LocalQueues that used 30, 10 and 20 cores are admitted.
+
+    Only the second LocalQueue requests many cores.
+    """
     jobs = Script().job("running", queue="20", cpu=2 * _CORE, seconds=100)
     jobs.job("a", queue="30", cpu=_CORE, seconds=200, at=10, priority=100)
     jobs.job("b", queue="10", cpu=4 * _CORE, seconds=300, at=10)
@@ -128,7 +135,7 @@ def by_usage(strategy: str) -> str:
 
 
 def weighted_usage() -> str:
-    """Returns the order of admission of LocalQueues that used 20 and 30 cores, the latter of weight 2."""
+    """Returns the order in which LocalQueues that used 20 and 30 cores (with weight 2) are admitted."""
     jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
     for name in ("20", "30"):
         jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)
@@ -155,7 +162,7 @@ def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
 
 
 def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
-    """Returns jobs of one core for each queue; `of` gives their number and arrival."""
+    """Returns one-core jobs for each queue; `of` gives the number of jobs and their arrival."""
     jobs = Script()
     for number in range(max(count for count, _ in of.values())):
         for queue, (count, at) in of.items():
@@ -169,7 +176,7 @@ def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
 
 
 def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
-    """Returns the number of jobs of each queue that hold quota at the end."""
+    """Returns the number of jobs in each queue that hold quota at the end of the replay."""
     held: Counter[str] = Counter()
     for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
         held[jobs[row.job].queue] += row.holding

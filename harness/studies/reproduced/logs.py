@@ -1,8 +1,8 @@
-"""EASY backfilling on logs of the Parallel Workloads Archive, by requested times and by predictions.
+"""Reproduces EASY backfilling on logs of the Parallel Workloads Archive, by requests and by predictions.
 
-Jobs that ran and requested a time are replayed, cut at that time, all in one queue. The published figures are
-those of predictsim, a variant of pyss (jad-darrous/predictsim 174c453,
-`experiments/data/*/sim_analysis/metrics`).
+The replays contain the jobs that ran and requested a time. Jobs are cut at the requested time, and all jobs
+are in one queue. The published figures are those of predictsim, a variant of pyss (jad-darrous/predictsim
+174c453, `experiments/data/*/sim_analysis/metrics`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.trace.trace import open_trace
 
 _ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 _ASKED = 8
-"""The column of a job's requested time."""
+"""The number of the column with a job's requested time."""
 
 CTC = Source(
     "CTC-SP2-1996-3.1-cln.swf",
@@ -52,9 +52,9 @@ class Result(NamedTuple):
 
     Attributes:
         jobs: the number of replayed jobs.
-        flow: the mean from submission to end, seconds.
-        root: the root of the mean square of this time, seconds.
-        slowdown: the mean slowdown, bounded by ten seconds.
+        flow: the mean time from submission to completion, in seconds.
+        root: the root mean square of this time, in seconds.
+        slowdown: the mean bounded slowdown, with a bound of ten seconds.
     """
 
     jobs: int
@@ -64,7 +64,7 @@ class Result(NamedTuple):
 
 
 _Published = tuple[str, str, str]
-"""The published figures of `Result`; "" for none."""
+"""The published figures for `Result`; "" if a figure is not published."""
 
 _REQUESTED: Mapping[Source, _Published] = {
     CTC: ("25,526.80", "43,157.10", "49.571"),
@@ -80,11 +80,11 @@ _PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
         "requested": ("", "33,668.11", "26.584"),
     },
 }
-"""Correction of predictions -> the figures of predictions by users' last two run times."""
+"""Maps a log and a correction method to the figures of predictions by users' last two run times."""
 
 
 def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """EASY by requested times, in both orders of ties."""
+    """Returns the figures of EASY with requested times, for both orders of ties."""
     found = []
     for ties in (_PYSS, "ends-first"):
         result = easy(files[log.name], log, ties=ties)
@@ -95,7 +95,7 @@ def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
 
 
 def by_predictions(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """EASY by users' last two run times, corrected in three ways."""
+    """Returns the figures of EASY with users' last two run times, for three correction methods."""
     found = []
     for correction in ("steps", "from-first", "requested"):
         result = easy(files[log.name], log, estimate="last-two", correction=correction)
@@ -106,7 +106,7 @@ def by_predictions(files: Mapping[str, Path], log: Source) -> list[Row]:
 
 
 def shaken(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """EASY by requested times on ten twins of a log, whose arrivals differ by at most 30 seconds."""
+    """Returns the figures of EASY with requested times on ten twins, whose arrivals differ by up to 30 s."""
     twins = [easy(files[log.name], log, twin=twin) for twin in Shake(_TWINS).twins]
     figures = {
         f"mean flow time of {_TWINS} twins, s": [each.flow for each in twins],
@@ -133,9 +133,9 @@ def easy(path: Path, log: Source, *, twin: Twin | None = None, ties: str = _PYSS
 
     Args:
         path: the log.
-        log: the name of the log.
+        log: the source of the log.
         twin: the twin to replay instead of the log.
-        ties: the order of events of one second.
+        ties: the order of events in the same second.
         options: more options of `backfill`.
     """
     lines = contents(path).decode().splitlines()

@@ -1,7 +1,8 @@
-"""FGD on openb: the share of its GPUs that a policy allocates to a list that requests 130 % of them.
+"""Reproduces FGD on openb, measured by the share of GPUs that is allocated to a list requesting 130 %.
 
-Published: the experiments with FGD (hkust-adsl/kubernetes-scheduler-simulator 8f3d641,
-`experiments/analysis/expected_results/analysis_allo_discrete.csv`): means and deviations of ten seeds.
+The published figures are the means and standard deviations of ten seeds in the experiments with FGD
+(hkust-adsl/kubernetes-scheduler-simulator 8f3d641,
+`experiments/analysis/expected_results/analysis_allo_discrete.csv`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ PUBLISHED = {
     "multigpu40": ((90.09, 0.44), (94.19, 0.21), (95.50, 0.31), (95.74, 0.30), (95.23, 0.24), (96.99, 0.09)),
     "multigpu50": ((90.27, 0.44), (94.85, 0.21), (95.81, 0.29), (96.18, 0.31), (95.74, 0.19), (97.18, 0.10)),
 }
-"""List -> policy -> the mean and the standard deviation, in percent."""
+"""Maps a list and a policy to the mean and the standard deviation, in percent."""
 
 _GPUS = 6212
 _ORIGIN = "https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023/csv, 7a6c496)"
@@ -77,7 +78,7 @@ _SEEDS = "each side draws the order of pods with its own generator, so equal see
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:
-    """Returns the share that FGD allocates for each list, with ten seeds."""
+    """Returns the share that FGD allocates for each list, over ten seeds."""
     cluster = nodes_of(files[_NODES.name])
     found = []
     for name, published in PUBLISHED.items():
@@ -93,7 +94,7 @@ def shown(middle: float, deviation: float) -> str:
 
 
 def nodes_of(path: Path) -> Cluster:
-    """Returns the nodes of a list, with GPUs as devices, by the command of openb's reader."""
+    """Returns the nodes of a list with GPUs as devices, made by the command of openb's reader."""
     command = [sys.executable, "-m", "harness_plugins.readers.machines", str(path), "--gpu", "devices", "-o"]
     with TemporaryDirectory(prefix="harness-") as folder:
         manifests = Path(folder, path.name).with_suffix(".yaml")
@@ -102,7 +103,7 @@ def nodes_of(path: Path) -> Cluster:
 
 
 def allocated(cluster: Cluster, pods: Path, policy: str, seed: int) -> float:
-    """Returns the percentage of the GPUs that a policy gives to the pods of a list."""
+    """Returns the percentage of GPUs that a policy allocates to the pods of a list."""
     plugins = load(block=["metrics"])
     trace = open_trace(pods, plugins, options={"fill": str(1.3 * _GPUS), "seed": str(seed)})
     with TemporaryDirectory(prefix="harness-") as folder:

@@ -1,8 +1,9 @@
-"""Examples 1 to 4 of Kubernetes' design of preemption.
+"""Reproduces examples 1 to 4 of Kubernetes' design of preemption.
 
-The design: kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit 43ce57ac.
-Units of resources are cores here. Pods A and B, of priority 100, hold 5 units each; A has a grace period of
-60 seconds, B of 30. After ten seconds pods C (priority 1000, 10 units) and D (priority 50, 2 units) arrive.
+The design is in kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit
+43ce57ac. Resources are in cores here. Pods A and B have priority 100 and hold 5 cores each; the grace period
+of A is 60 seconds, and that of B is 30 seconds. After ten seconds, pods C (priority 1000, 10 cores) and D
+(priority 50, 2 cores) arrive.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ _PUBLISHED = {
         "Kubernetes' code removes C's nomination only when C is tried again",
     ),
 }
-"""Number of the example -> its subject, the design's result, and the reason of a difference."""
+"""Maps an example's number to its subject, the design's result, and the reason for a difference."""
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """The rows of every example: decisions about pods that arrive with C or later, or are recreated."""
+    """Returns the rows of every example, with decisions about pods that arrive with or after C.
+
+    Decisions about recreated pods are included.
+    """
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():
         happened = [
@@ -53,7 +57,7 @@ def example(number: int) -> Decisions:
     """Returns the decisions of kube-scheduler in one of the examples."""
     jobs = Script()
     names = ["node-1"]
-    if number in (2, 3):  # a second node with pod E, which ends while the victims are leaving in example 2
+    if number in (2, 3):  # a second node with pod E; in example 2 E ends while the victims terminate
         names.append("node-2")
         jobs.job(
             "E", priority=2000, cpu=10_000 if number == 2 else 8_000, seconds=15 if number == 2 else LONG
@@ -62,7 +66,7 @@ def example(number: int) -> Decisions:
         jobs.job(name, at=1, priority=100, cpu=5_000, seconds=LONG, grace=grace)
     jobs.job("C", at=10, priority=1000, cpu=10_000, seconds=LONG)
     jobs.job("D", at=10, priority=50, cpu=2_000, seconds=LONG)
-    if number == 4:  # more important than C, while A and B are leaving
+    if number == 4:  # a pod more important than C arrives while A and B terminate
         jobs.job("F", at=20, priority=3000, cpu=10_000, seconds=LONG)
     (policy,) = (spec for spec in load().policies if spec.name == "default-preemption")
     options = resolve(policy.options, {"evictionLatency": "0s"}, owner=policy.name)

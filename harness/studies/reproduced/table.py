@@ -1,4 +1,4 @@
-"""The table of published results: published value, ours, difference and reason."""
+"""The table of published results, with the published value, ours, the difference and the reason."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from harness.base.text import aligned
 from harness.studies.reproduced.case import Row
 
 Results = Mapping[str, Sequence[Row]]
-"""Name of a published result -> its rows."""
+"""Maps the name of a published result to its rows."""
 
 _HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
 
 
 def text(results: Results, width: int | None = None) -> str:
-    """Returns the text for a terminal of `width` columns: a table for each result, with its reasons below."""
+    """Returns one table per result with the reasons below it, for a terminal of `width` columns."""
     parts = []
     for name, rows in results.items():
         lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]

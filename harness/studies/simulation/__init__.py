@@ -1,1 +1,1 @@
-"""Answers questions about an instant: would this job start now, at whose cost, and what would help."""
+"""Answers whether a job would start now, which jobs it would displace, and which changes would help."""

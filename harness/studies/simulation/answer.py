@@ -1,4 +1,4 @@
-"""The answer about a job: whether it starts now, its flavors and nodes, its victims, or what it waits for."""
+"""The answer about a job: whether it starts now, with which flavors, nodes and victims, or why it waits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.base.units import SECOND
 from harness.cluster.model import frozen
 
 STARTS, WAITS, NEVER = "starts", "waits", "never"
-"""The verdicts: it starts now; it does not start now; it can never start."""
+"""The verdicts: the job starts now, does not start now, or can never start."""
 
 EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
-"""The objects and events that a job can wait for."""
+"""The things for which a job can wait."""
 
 
 _REACH: Mapping[str, str] = {
@@ -26,18 +26,18 @@ _REACH: Mapping[str, str] = {
     "policy": "other policies of its queue",
     "priority": "a higher priority, up to the highest known",
 }
-"""Kind of change -> how far harness goes with it."""
+"""Maps a kind of change to the extent to which harness tries it."""
 
 
 class Victim(NamedTuple):
     """A job that is preempted.
 
     Attributes:
-        name, queue, priority: its name, queue and priority.
+        name, queue, priority: the name, queue and priority of the victim.
         reason: the scheduler's word for the rule.
-        pods: how many of its pods are evicted.
-        ran: how long it had made progress, in microseconds; None if it had not started.
-        lost: how much of that is thrown away, summed over pods, in microseconds.
+        pods: the number of evicted pods.
+        ran: how long the victim had made progress, in microseconds; None if it had not started.
+        lost: how much of that progress is lost, summed over pods, in microseconds.
         text: a full sentence, in the words of `harness explain`.
     """
 
@@ -51,17 +51,17 @@ class Victim(NamedTuple):
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the victim as plain values, times in seconds."""
+        """Returns the victim as plain values, with times in seconds."""
         found = {**self._asdict(), "lost_seconds": self.lost / SECOND}
         found["ran_seconds"] = None if self.ran is None else self.ran / SECOND
         return {key: value for key, value in found.items() if key not in ("ran", "lost")}
 
 
 class Move(NamedTuple):
-    """An event of another job in the same cycles.
+    """An event that concerns another job in the same cycles.
 
     Attributes:
-        name, queue: its name and queue.
+        name, queue: the name and queue of the other job.
         what: `starts`, `preempts`, `preempted` or `evicted`.
         text: a full sentence, in the words of `harness explain`.
     """
@@ -73,15 +73,15 @@ class Move(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The smallest change of its kind with which a job starts.
+    """The smallest change of its kind that lets a job start.
 
     Attributes:
         kind: `pods`, `flavor`, `quota`, `policy` or `priority`.
         text: what to change.
         after: `now`, or `victims` if other jobs must be preempted first.
         victims: the names of these jobs.
-        patch: the changes of the cluster, as documents for `--patch`; empty if the job changes.
-        job: the changes of the job, as fields of its Workload; empty if the cluster changes.
+        patch: the changes to the cluster, as documents for `--patch`; empty if only the job changes.
+        job: the changes to the job, as fields of its Workload; empty if the cluster changes.
     """
 
     kind: str
@@ -106,22 +106,22 @@ class Answer:
     """The answer about one job.
 
     Attributes:
-        name: its namespace and name.
-        ids: the ids of its jobs in the scheduler; several if it consists of several Pods.
-        queue: the queue in which it waits, "" for none.
+        name: the namespace and name of the job.
+        ids: the ids of its jobs in the scheduler; there are several if it consists of several Pods.
+        queue: the queue in which it waits; "" if there is none.
         priority: its priority.
         pods: the number of its pods.
         verdict: `starts`, `waits` or `never`.
         waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if it does not wait.
         why: the reason for the decision, in the words of `harness explain`.
-        flavors: pod set -> resource -> flavor that the job has or gets.
-        counts: pod set -> pods, if the job gets fewer than all.
-        nodes: node -> the number of its pods there.
-        topology: pod set -> the domains that it gets, as Kueue writes them.
+        flavors: for each pod set and resource, the flavor that the job has or gets.
+        counts: the number of pods of each pod set, if the job gets fewer than all pods.
+        nodes: the number of its pods on each node.
+        topology: the domains that each pod set gets, in Kueue's format.
         victims: the jobs that are preempted for it.
-        moves: the events of other jobs in the same cycles.
-        changes: the smallest changes that let it start, one per kind; None if they were not searched for.
-        tried: kind of change -> how many changes of the kind were tried.
+        moves: the events that concern other jobs in the same cycles.
+        changes: the smallest changes that let it start, one per kind; None if no changes were searched.
+        tried: how many changes of each kind were tried.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Answer:
 
     @property
     def no_change(self) -> str:
-        """Why no change is reported, with the changes that were tried; "" if one helps or none was tried."""
+        """Why no change is reported, and which were tried; "" if a change helps or none was tried."""
         if self.changes is None or self.changes:
             return ""
         kinds = "; ".join(f"{_REACH[kind]} ({count:,})" for kind, count in self.tried.items())
@@ -182,14 +182,14 @@ class Simulation:
     """The answers about several jobs.
 
     Attributes:
-        now: the time of the instant, as a date or as the trace counts; None if it is unknown.
+        now: the time of the question, as a date or in the form of the trace; None if it is unknown.
         plugin: the scheduler's plugin.
-        options: its options, all of them.
-        on_preemption: what preempted jobs lose.
-        named: True if the question named its jobs, False if it was about all waiting jobs.
+        options: all options of the plugin.
+        on_preemption: the progress that preempted jobs lose.
+        named: True if the question named jobs, False if it was about all waiting jobs.
         submitted: True if the question was about submitted jobs, False if about waiting jobs.
-        answers: one per job, in the order of the questions.
-        notes: assumptions and omissions, in sentences.
+        answers: one answer per job, in the order of the questions.
+        notes: sentences about assumptions and omissions.
     """
 
     now: str | None
@@ -203,7 +203,7 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """The largest exit code of the jobs that the question named; 0 without one."""
+        """The largest exit code of the jobs that the question named; 0 if it named none."""
         return max((each.exit_code for each in self.answers), default=0) if self.named else 0
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A simulation built from files and choices."""
+"""Builds a simulation from files and options."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 Submitted = str | Path | Mapping[str, Any]
-"""The path of a file with jobs' manifests, or one manifest."""
+"""The path of a file with manifests of jobs, or the manifest of one job."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """The scene of a question; see `harness.simulate` for the meaning of the fields.
+    """The input of a question; see `harness.simulate` for the meaning of the fields.
 
     Attributes:
         plugins: the loaded plugins.
-        cluster: the output of `kubectl get`, or a cluster; with a trace, the cluster of its replay, or None
-            for the one beside the trace.
-        plugin, options, on_preemption: the scheduler, its options, and what preempted jobs lose.
-        trace, at: a trace, and the instant of its replay; None if the question is about a dump.
+        cluster: the output of `kubectl get`, or a cluster. With a trace, this is the cluster of the replay;
+            None stands for the cluster next to the trace.
+        plugin, options, on_preemption: the scheduler, its options, and the progress that preempted jobs lose.
+        trace, at: a trace and a time in its replay; None if the question is about a dump.
     """
 
     plugins: Plugins
@@ -66,12 +66,14 @@ class Question:
         each: bool = False,
         changes: bool | None = None,
     ) -> Simulation:
-        """Answers for submitted jobs; without any, for the named workloads that wait, by default for all.
+        """Returns the answers for submitted jobs, or for waiting workloads if no job is submitted.
+
+        By default, the answers cover all waiting workloads.
 
         Raises:
-            InputError: an input cannot be read, no workload of a name waits, or the scheduler does not
+            InputError: an input can't be read, no workload of a name waits, or the scheduler does not
                 schedule a job.
-            OptionError: jobs are submitted, and workloads are named.
+            OptionError: jobs are submitted and workloads are named.
             PolicyError: the scheduler's plugin failed.
         """
         moment = self.moment
@@ -88,7 +90,8 @@ class Question:
         moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
         again = looks or len(moments) > 1
         for ready in moments:
-            # Values that all answers share are computed here, and not in each copy of the process.
+            # Values that all answers share are computed here, so that copies of the process need not compute
+            # them.
             told = partial(self._told, ready, ready.waiting, named, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
             plays = Plays(ready, [one.ids for one in found])
@@ -114,15 +117,15 @@ class Question:
         return Judge(moment, instant, waiting, named).answers(), notes
 
     def largest(self, largest: str, shape: str, queue: str | None = None) -> Fitting:
-        """Returns the largest gangs that would start now.
+        """Returns the sizes of the largest gangs that would start now.
 
         Args:
-            largest: the resource, and the sizes to try: `nvidia.com/gpu=1..512`.
-            shape: the request of one pod: `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
-            queue: only this queue; None for all.
+            largest: the resource and the sizes to try, such as `nvidia.com/gpu=1..512`.
+            shape: the requests of one pod, such as `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+            queue: the queue to try; None for all queues.
 
         Raises:
-            InputError: an input cannot be read or parsed.
+            InputError: an input can't be read or parsed.
             PolicyError: the scheduler's plugin failed.
         """
         return fitting(self.moment, shape_of(largest, shape), queue)
@@ -196,7 +199,7 @@ class Question:
         return None if at_now is None else date_text(at_now)
 
     def _notes(self, moment: Moment, instant: Instant) -> Iterator[str]:
-        """Yields notes on assumptions and omissions."""
+        """Yields notes about assumptions and omissions."""
         policy, cluster = moment.scheduler.policy, moment.cluster
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
@@ -212,10 +215,10 @@ class Question:
 
 
 def asked_of(given: Sequence[Submitted]) -> list[Asked]:
-    """Returns the jobs of files and manifests.
+    """Reads the jobs of files and manifests.
 
     Raises:
-        InputError: the jobs cannot be read.
+        InputError: the jobs can't be read.
     """
     objects: list[tuple[Mapping[str, Any], str]] = []
     for each in given:
@@ -227,7 +230,7 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
 
 
 def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
-    """Returns the ids of the named workloads, in the order of the waiting ones.
+    """Returns the ids of the named workloads, in the order in which they wait.
 
     Raises:
         InputError: no workload of a name waits.

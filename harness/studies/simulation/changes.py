@@ -1,4 +1,4 @@
-"""The smallest single changes with which a job starts; each is tried before it is reported."""
+"""Searches the smallest single changes that let a job start; each change is tried before it is reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOW = "now"
 
 
 def with_changes(plays: Plays, answer: Answer) -> Answer:
-    """The answer for a waiting job, with the smallest single changes with which it starts, by their kinds."""
+    """Returns the answer for a waiting job, with the smallest change of each kind that lets it start."""
     trials = Trials(plays, answer)
     found: list[Change] = []
     tried: dict[str, int] = {}
@@ -60,7 +60,7 @@ def with_changes(plays: Plays, answer: Answer) -> Answer:
 
 
 def _fewer_pods(trials: Trials) -> Iterator[Change]:
-    """For each pod set, the largest number of pods with which the job starts."""
+    """Yields, for each pod set, the largest number of pods with which the job starts."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     for pod_set in () if workload is None else workload.pod_sets:
 
@@ -80,7 +80,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
-    """For each flavor that pods do not select or tolerate, the change with which they do."""
+    """Yields the changes with which pods select or tolerate other flavors, if they let the job start."""
     cluster, names = trials.moment.cluster, trials.answer.ids
     workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
     if workload is None or queue is None:
@@ -139,7 +139,7 @@ def _priorities(trials: Trials) -> Iterator[Change]:
 
 
 def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int, str]]:
-    """Higher priorities with their classes, ascending; without such classes, those just above other work."""
+    """Returns higher priorities in ascending order, those of classes or those just above other jobs."""
     classes = {**cluster.priority_classes, **(cluster.workload_priority_classes if of_kueue else {})}
     named = sorted((each.value, each.name) for each in classes.values() if each.value > priority)
     if named:
@@ -154,7 +154,7 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
-    """For each flavor, the additional nominal quota or borrowing limit that the job's ClusterQueue needs."""
+    """Yields, per flavor, the additional nominal quota or borrowing limit that the job needs."""
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
@@ -172,7 +172,7 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
 def _more_of(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> Iterator[Change]:
-    """Yields the change of one field of a flavor's quotas, if the change helps."""
+    """Yields the change to one field of a flavor's quotas, if the change lets the job start."""
     needed = _least_amounts(trials, queue, flavor, asked, field)
     if needed:
         changed = with_quotas(queue, flavor, more(needed, field))
@@ -185,9 +185,9 @@ def _more_of(
 def _least_amounts(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> dict[str, int]:
-    """The additional amount of each resource of a flavor that is needed; empty if requests do not help.
+    """Returns the additional quota of each resource of a flavor; empty if the full requests don't help.
 
-    The largest amounts tried are the requests. In the result, no single amount can be smaller.
+    The search does not try more than the requests. In the result, no single amount can be smaller.
     """
     cluster = trials.moment.cluster
     steps = {name: _step(cluster, name) for name in asked}
@@ -208,13 +208,13 @@ def _least_amounts(
             return given({**needed, name: steps_of * steps[name]})
 
         least = trials.least(amount // steps[name], by, sure=True)
-        assert least is not None  # the whole amount was tried
+        assert least is not None  # the full request was tried before
         needed[name] = least * steps[name]
     return needed
 
 
 def _step(cluster: Cluster, resource: str) -> int:
-    """Returns the largest amount that divides all requests and all quotas of a resource."""
+    """Returns the greatest common divisor of all requests and quotas of a resource."""
     found = 0
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
@@ -229,7 +229,7 @@ def _step(cluster: Cluster, resource: str) -> int:
 
 
 def _more_elastic(trials: Trials) -> Iterator[Change]:
-    """Yields the additional `min` or `max` of one resource that an elastic quota above the job needs."""
+    """Yields the additional `min` or `max` of one resource that an elastic quota of the job needs."""
     cluster = trials.moment.cluster
     pods = [each for each in cluster.pods if each.key in trials.answer.ids]
     quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
@@ -264,7 +264,7 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 
 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
-    """For each field of the job's ClusterQueue, the first value with which the job starts or preempts."""
+    """Yields, for each policy field of the queue, the first value that lets the job start or preempt."""
     queue = _queue_of(trials)
     known = () if queue is None else field_changes(queue, _below(trials))
     for _, of_field in groupby(known, attrgetter("field")):
@@ -284,7 +284,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 
 
 def _below(trials: Trials) -> Below:
-    """Says whether jobs could be preempted for the job; no job is newer than a submitted one."""
+    """Returns whether jobs could be preempted for the job; no job is newer than a submitted job."""
     moment, answer = trials.moment, trials.answer
     workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
     if not isinstance(moment, Dump) or workload is None or queue is None:
@@ -313,7 +313,7 @@ _KINDS: Sequence[tuple[str, Callable[[Trials], Iterator[Change]]]] = (
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:
-    """Returns the ClusterQueue of the job; None if the job consists of Pods alone."""
+    """Returns the ClusterQueue of the job; None if the job consists only of Pods."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     if workload is None:
         return None
@@ -321,7 +321,7 @@ def _queue_of(trials: Trials) -> ClusterQueue | None:
 
 
 def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:
-    """Resource -> the total request of all pods of several equal Workloads."""
+    """Returns the total request of all pods of several equal Workloads, by resource."""
     total: dict[str, int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():

@@ -1,4 +1,4 @@
-"""Single changes of a cluster or of a job in it; each returns a new cluster."""
+"""Single changes to a cluster or to a job in the cluster; each function returns a new cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def workload_of(cluster: Cluster, name: str) -> Workload | None:
 
 
 def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[PodSet], PodSet]) -> Cluster:
-    """Returns a cluster in which some Workloads have other pod sets."""
+    """Returns a cluster in which the pod sets of some Workloads are changed."""
 
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
@@ -50,7 +50,7 @@ def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -
     Args:
         pod_set: the pod set.
         flavor: the flavor.
-        among: the labels of all flavors of the queue; among these labels, pods select only the flavor's own.
+        among: the labels of all flavors of the queue; of these labels, pods select only those of `flavor`.
     """
     selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
     selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}
@@ -84,7 +84,7 @@ def with_priority(cluster: Cluster, names: Collection[str], value: int, class_na
 
 
 def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
-    """Returns a cluster in which the ClusterQueue of that name is replaced."""
+    """Returns a cluster in which the ClusterQueue with the same name is replaced."""
     queues = {**cluster.cluster_queues, queue.name: queue}
     return replace(cluster, cluster_queues=frozen(queues))
 
@@ -108,7 +108,7 @@ def with_quotas(
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Raises nominal quotas by amounts, or with `borrowing_limit` the existing borrowing limits."""
+    """Returns a function that raises nominal quotas, or existing limits for `borrowing_limit`."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
         now = getattr(quota, field)
@@ -119,7 +119,7 @@ def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuo
 
 
 def quota_patch(before: ClusterQueue, after: ClusterQueue) -> Mapping[str, Any]:
-    """Returns the difference between two ClusterQueues' quotas, as a document for `--patch`."""
+    """Returns the difference between the quotas of two ClusterQueues, as a document for `--patch`."""
     groups = []
     for old, new in zip(before.resource_groups, after.resource_groups, strict=True):
         flavors = []
@@ -149,12 +149,12 @@ def _differing(resource: str, before: ResourceQuota, after: ResourceQuota) -> di
 
 
 def queue_patch(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns fields of a ClusterQueue as a document for `--patch`."""
+    """Returns a document for `--patch` that sets fields of a ClusterQueue."""
     return {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)}
 
 
 def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount: int) -> Cluster:
-    """Returns a cluster with a larger `min` or `max` of one resource of an elastic quota."""
+    """Returns a cluster in which an elastic quota has a larger `min` or `max` of one resource."""
     quota = cluster.elastic_quotas[name]
     table = getattr(quota, field)
     raised = frozen({**table, resource: min(UNLIMITED, table[resource] + amount)})
@@ -163,15 +163,15 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
 
 
 OF_THE_CLUSTER = (with_queue, with_elastic)
-"""The changes that do not change any job."""
+"""The functions that change no job."""
 
 
 def elastic_patch(
     cluster: Cluster, name: str, field: str, resource: str, amount: int
 ) -> tuple[Mapping[str, Any], ...] | None:
-    """Returns a larger `min` or `max` of an elastic quota, as a patch; None if a rule of quotas forbids it.
+    """Returns a patch with a larger `min` or `max` of an elastic quota; None if the rules forbid it.
 
-    For example, a quota may not guarantee more than the quota above it. There are no documents if quotas
+    For example, a quota must not guarantee more than its parent quota. The patch has no documents if quotas
     change over time.
     """
     if cluster.timed:

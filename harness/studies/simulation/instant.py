@@ -1,4 +1,4 @@
-"""One instant of a replay, after all of its cycles; the replay ends there."""
+"""One instant of a replay, after all of its cycles. The replay ends at this instant."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANY_NUMBER = 1 << 62
-"""The number of pods without requests that fit onto a node without a limit of pods."""
+"""The number of pods without requests that fit onto a node without a pod limit."""
 
 
 class Scheduler(NamedTuple):
-    """The scheduler, and the cost of its preemptions.
+    """The scheduler and the cost of its preemptions.
 
     Attributes:
         policy: the plugin's policy.
-        options: all of its options.
-        losses: what a preempted job loses.
+        options: all options of the plugin.
+        losses: the progress that a preempted job loses.
     """
 
     policy: PolicySpec
@@ -56,12 +56,12 @@ class Scheduler(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The loss of a job's pods by an eviction.
+    """The progress that pods of a job lose in an eviction.
 
     Attributes:
-        pods: the number of these pods.
-        ran: how long they had made progress, in microseconds.
-        lost: how much of this progress is thrown away, in microseconds of each pod.
+        pods: the number of evicted pods.
+        ran: how long these pods had made progress, in microseconds.
+        lost: how much of this progress each pod loses, in microseconds.
     """
 
     pods: int
@@ -75,11 +75,11 @@ class Life:
 
     Attributes:
         job: the job.
-        before: how long it had run when it arrived, in microseconds.
-        admitted: its latest admission, while that is valid.
-        bound: node -> the number of its pods there.
-        started: when it got all that it needs to make progress; `NEVER` before.
-        refusals: its refusals since it last got quota or resources, in order.
+        before: how long the job had run when it arrived, in microseconds.
+        admitted: its latest admission, as long as that is valid.
+        bound: the number of its pods on each node.
+        started: when it got everything that it needs to make progress; `NEVER` before.
+        refusals: its refusals since it last got quota or other resources, in order.
         evicted: its evictions at the given instant.
         lost: the losses by these evictions.
         rejected: why it can never start; "" if no component rejected it.
@@ -109,7 +109,7 @@ class Life:
 
 
 class Instant(NullRecorder):
-    """The decisions of a replay up to an instant, its last one.
+    """The decisions of a replay up to its last instant.
 
     Args:
         at: the instant, in microseconds since the origin.
@@ -117,8 +117,8 @@ class Instant(NullRecorder):
     Attributes:
         at: the instant.
         lives: the jobs that have arrived, by their ids.
-        preempted_by: id of a preemptor -> the preemptions for it at the instant.
-        anybody_gone: whether an evicted job has left.
+        preempted_by: the preemptions at the instant, by the id of the preemptor.
+        anybody_gone: whether an evicted job has released its resources.
     """
 
     def __init__(self, at: int) -> None:
@@ -133,7 +133,7 @@ class Instant(NullRecorder):
         return all(self.lives[name].started != NEVER for name in names)
 
     def victims(self, names: Iterable[str]) -> list[str]:
-        """Returns the ids of the jobs that are preempted for these jobs, in order."""
+        """Returns the ids of the jobs that are preempted for the named jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
 
@@ -192,21 +192,21 @@ class Instant(NullRecorder):
             life.lost.append(Lost(pods, end - start + life.before, lost + lost_before))
 
     def watched(self, chunks: Iterable[list[Arrival]]) -> Iterator[list[Arrival]]:
-        """Passes on arrivals, and records their jobs' state."""
+        """Yields arrivals unchanged, and records the state of their jobs."""
         return map(self.noted, chunks)
 
     def noted(self, chunk: list[Arrival]) -> list[Arrival]:
-        """Records the state of the jobs in some of the arrivals."""
+        """Records the state of the jobs in some arrivals."""
         self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
         return chunk
 
 
 class Change(NamedTuple):
-    """The changes when a prepared instant continues.
+    """The changes with which a prepared instant continues.
 
     Attributes:
         arrivals: the jobs that are submitted.
-        edits: the changes of the cluster before them.
+        edits: the changes of the cluster before these arrivals.
     """
 
     arrivals: list[Arrival]
@@ -214,15 +214,15 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant in which all holders have their resources, and no waiting job has been tried.
+    """An instant at which all holders have their resources, and no waiting job has been tried.
 
-    The instant is prepared once, and continues in a copy of the process for each question. If no copy can be
-    made, it is prepared again for each question.
+    The instant is prepared once, and continues in a copy of the process for each question. If the system
+    can't copy the process, the instant is prepared again for each question.
 
     Args:
-        holders: the jobs that hold something, in order of arrival.
-        waiting: the waiting jobs, except submitted ones.
-        cluster: the cluster, with the submitted jobs.
+        holders: the jobs that hold quota or nodes, in order of arrival.
+        waiting: the waiting jobs, except for submitted jobs.
+        cluster: the cluster with the submitted jobs.
         scheduler: the scheduler.
     """
 
@@ -237,23 +237,24 @@ class Prepared:
 
     @cached_property
     def whole(self) -> bool:
-        """Returns True if the result is the same when waiting jobs come after the holders' first cycle.
+        """Returns True if waiting jobs can come after the first cycle of the holders with the same result.
 
-        The result may differ if an evicted job has left by then, because waiting jobs could have taken its
-        place first.
+        The result may differ if an evicted job is gone by then, because waiting jobs could have taken its
+        capacity first.
         """
         return not self._made()[2].anybody_gone
 
     @cached_property
     def hears(self) -> bool:
-        """Returns True if the policy follows changes of the cluster."""
+        """Returns True if the policy handles changes of the cluster."""
         return getattr(self._made()[1], "changed", None) is not None
 
     def lacks_room(self, job: Job) -> bool:
-        """Returns True if a submitted job cannot start because its pods fit on no nodes.
+        """Returns True if a submitted job can't start because its pods fit on no nodes.
 
-        Free capacity does not grow in an instant unless a holder leaves immediately; other arrivals only take
-        from it. A policy that evicts gives each job its own grace period, see `harness.policy.Preempt`.
+        Free capacity does not grow within an instant unless a holder releases its resources immediately;
+        other arrivals only reduce it. A policy that evicts gives each job its own grace period; see
+        `harness.policy.Preempt`.
         """
         free = self._room
         if free is None:
@@ -265,7 +266,7 @@ class Prepared:
 
     @cached_property
     def _room(self) -> list[Mapping[str, int]] | None:
-        """The free amounts of each node; None without nodes, or if holders may leave immediately."""
+        """The free capacity of each node; None without nodes, or if holders may end immediately."""
         if not self._cluster.nodes or not all(arrival[0].grace_period for arrival in self._holders):
             return None
         view = self._made()[0].view
@@ -314,7 +315,7 @@ class Prepared:
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
-    """Returns the number of pods with these requests that fit into free amounts, by these requests alone."""
+    """Returns how many pods with these requests fit into the free capacity, judged only by the requests."""
     amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
     if "pods" in free:
         amounts.append((free["pods"], 1))
@@ -322,13 +323,13 @@ def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:
-    """Returns the decisions by the end of an instant.
+    """Returns the decisions made by the end of an instant.
 
     Args:
         chunks: the jobs in order of arrival.
         cluster: the cluster.
         scheduler: the scheduler.
-        at: the instant, in microseconds since the origin; nothing after it is played.
+        at: the instant, in microseconds since the origin; nothing after it is simulated.
 
     Raises:
         PolicyError: the policy failed.

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from harness.studies.simulation.moment import Moment
 
 _HELD_BACK = "Inadmissible"
-"""The reason of jobs that are not queued because a component besides the scheduler holds them back."""
+"""The reason of jobs that another component than the scheduler keeps out of the queue."""
 
 
 class Judge:
-    """Answers from the decisions at a moment.
+    """Makes answers from the decisions at a moment.
 
     Args:
         moment: the moment.
         instant: the decisions of the moment.
-        waiting: the jobs that wait at the moment, see `Moment`.
-        named: the waiting jobs of the question; by default all.
+        waiting: the jobs that wait at the moment; see `Moment`.
+        named: the waiting jobs of the question; by default, all waiting jobs.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Judge:
         self._possible: Possible | None = None
 
     def answers(self) -> list[Answer]:
-        """The answers for submitted jobs, in order; without any, for the waiting jobs of the question."""
+        """Returns the answers for submitted jobs in order, or for the waiting jobs if none are submitted."""
         asked = self._moment.submitted or [(name,) for name in self._named]
         moves = self._moves({name for names in asked for name in names})
         return [self._answer(names, moves) for names in asked]
@@ -101,7 +101,7 @@ class Judge:
         return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
 
     def _never(self, life: Life) -> str | None:
-        """Why a job can never start; None if it may."""
+        """Returns why a job can never start; None if it may start."""
         if life.rejected or self._held_back(life):
             return life.rejected or None
         if self._possible is None:
@@ -112,11 +112,11 @@ class Judge:
 
     @staticmethod
     def _held_back(life: Life) -> bool:
-        """Returns True if a component besides the scheduler keeps a job out of its queue for now."""
+        """Returns True if another component than the scheduler keeps a job out of its queue for now."""
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
-        """Returns the object that a job waits for, and the decision behind it."""
+        """Returns what a job waits for, and the decision that is the reason."""
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
@@ -136,7 +136,7 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
-        """Returns the object that a refused job waits for, by the figures of its refusal."""
+        """Returns what a refused job waits for, judged by the figures of its refusal."""
         if figures.waits_for and not figures.ahead:
             return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
         if figures.ahead:
@@ -150,15 +150,15 @@ class Judge:
         return CHECKS if self._held_back(life) else TURN
 
     def _goes(self, name: str) -> bool:
-        """Returns True if a job has been told to leave."""
+        """Returns True if a job is being evicted."""
         life = self._instant.lives.get(name)
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
     def _beside(self, life: Life) -> tuple[str, str]:
-        """Returns the object that an untried job waits for, from another job of its queue that was tried.
+        """Returns what an untried job waits for, judged by another job of its queue that was tried.
 
-        The scheduler tries one of several jobs with equal requests. The reason that refuses it holds for all
-        of them.
+        The scheduler tries only one of several jobs with equal requests. If it refuses that job, the reason
+        applies to all of them.
         """
         said = "it was not tried in this instant"
         door = life.job.namespace, life.job.queue
@@ -193,7 +193,7 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """Returns the events of other jobs in the same cycles, in the order of arrival."""
+        """Returns the events that concern other jobs in the same cycles, in order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():
@@ -212,12 +212,12 @@ class Judge:
 
 
 def _whole_name(names: Sequence[str]) -> str:
-    """Returns the name of a job; if it consists of several Pods, the common part of their names."""
+    """Returns the name of a job, or the common part of the names if it consists of several Pods."""
     return names[0] if len(names) == 1 else names[0].rpartition("-")[0]
 
 
 def _asks(job: Job) -> str:
-    """Returns a key that differs for jobs that are tried one by one."""
+    """Returns a key that differs between jobs that the scheduler tries separately."""
     pods = [
         (each.count, dict(each.requests), dict(each.node_selector), each.tolerations, each.affinity)
         for each in job.pod_sets
@@ -226,5 +226,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Returns True for every job: none is excluded beforehand."""
+    """Returns a value that excludes no job beforehand."""
     return None

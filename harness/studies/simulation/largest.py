@@ -1,4 +1,4 @@
-"""The largest gang of pods of one shape that would start now, by queue and flavor."""
+"""Finds the largest gang of equal pods that would start now, by queue and flavor."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Shape(NamedTuple):
 
     Attributes:
         resource: the resource that measures the size of a gang.
-        least, most: the range of sizes to try, in that resource.
-        pod: the request of one pod, resource -> amount.
+        least, most: the range of sizes to try, in units of that resource.
+        pod: the requests of one pod, by resource.
     """
 
     resource: str
@@ -43,13 +43,13 @@ class Shape(NamedTuple):
 
     @property
     def counts(self) -> range:
-        """The numbers of pods of these sizes."""
+        """The numbers of pods that these sizes have."""
         each = self.pod[self.resource]
         return range(max(1, -(-self.least // each)), self.most // each + 1)
 
 
 class Size(NamedTuple):
-    """The largest gang; `pods` is 0 if none of the range starts.
+    """The largest gang; `pods` is 0 if no gang in the range starts.
 
     Attributes:
         pods: the number of pods.
@@ -66,10 +66,10 @@ class Largest(NamedTuple):
     """The largest gangs of one queue.
 
     Attributes:
-        queue: the queue, "" for none.
-        flavor: the flavor that pods select; None for any.
+        queue: the queue; "" if there is none.
+        flavor: the flavor that pods select; None for any flavor.
         now: the largest gang that starts now.
-        preempting: the largest gang that starts now, or for which other jobs are preempted.
+        preempting: the largest gang that starts now or for which other jobs are preempted.
     """
 
     queue: str
@@ -91,7 +91,7 @@ class Fitting:
     rows: Sequence[Largest]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as plain values, amounts as in manifests."""
+        """Returns the result as plain values, with quantities as in manifests."""
         resource = self.shape.resource
 
         def plain(size: Size) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Fitting:
         }
 
     def text(self, width: int | None = None) -> str:
-        """Returns a table for a terminal of this many columns; None for any number."""
+        """Returns a table for a terminal of this width; None for any width."""
         resource = self.shape.resource
         head = ["queue", "flavor", f"{resource} now", "pods", "with preemption", "pods", "preempts"]
         rows = [
@@ -127,10 +127,10 @@ class Fitting:
 
 
 def shape_of(largest: str, shape: str) -> Shape:
-    """Parses texts such as `nvidia.com/gpu=1..512`, and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+    """Parses texts such as `nvidia.com/gpu=1..512` and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
 
     Raises:
-        InputError: a text cannot be parsed, or the range has no gang.
+        InputError: a text can't be parsed, or the range contains no gang.
     """
     found = _RANGE.fullmatch(largest)
     if found is None:
@@ -164,7 +164,7 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
     Args:
         moment: the moment, without submitted jobs.
         shape: the shape.
-        queue: only this queue; None for all.
+        queue: the queue to try; None for all queues.
 
     Raises:
         InputError: there is no such queue.
@@ -199,7 +199,7 @@ def _resources(cluster: Cluster) -> set[str]:
 
 
 def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Yields the namespaces and queues that jobs are submitted to; an unnamed queue if there are none."""
+    """Yields the namespaces and queues for submitting jobs, or an unnamed queue if there are none."""
     if cluster.cluster_queues:
         for namespace, name in cluster.local_queues or [("default", each) for each in cluster.cluster_queues]:
             yield namespace, name
@@ -269,13 +269,13 @@ def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
 
 
 def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
-    """This many pods, which tolerate the taints of their flavor."""
+    """Returns a pod set of this many pods, which tolerate the taints of their flavor."""
     sized = with_count(pod_set, pods)
     return sized if flavor is None or not flavor.taints else for_flavor(sized, flavor, frozenset())
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:
-    """Returns the largest count for which `holds` is true, by halving; 0 for none."""
+    """Finds the largest count for which `holds` is true, by binary search; 0 if there is none."""
     if holds(counts[-1]):
         return counts[-1]
     if not holds(counts[0]):
@@ -293,7 +293,7 @@ def _most(counts: range, holds: Callable[[int], bool]) -> int:
 def _gang(
     shape: Shape, namespace: str, queue: str, pods: int, selector: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns a Job of pods of a shape."""
+    """Returns a Job whose pods have a shape."""
     requests = {name: format_amount(name, amount) for name, amount in shape.pod.items()}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",

@@ -1,4 +1,4 @@
-"""The moment of a question: the jobs that hold something and that wait, and the submitted jobs."""
+"""The moment of a question, with the jobs that hold resources, the waiting jobs and the submitted jobs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Difference = partial["Cluster"]
-"""A function of `harness.studies.simulation.differences` that makes a changed cluster from a cluster."""
+"""A function of `harness.studies.simulation.differences` that returns a changed cluster."""
 
 
 class Asked(NamedTuple):
     """A submitted job.
 
     Attributes:
-        manifest: its manifest.
-        source: its origin, for messages.
+        manifest: the manifest of the job.
+        source: the origin of the manifest, for messages.
     """
 
     manifest: Manifest
@@ -53,58 +53,58 @@ class Moment(Protocol):
 
     @property
     def submitted(self) -> Sequence[tuple[str, ...]]:
-        """For each submitted job, the ids of its jobs in the scheduler; several if a job is several Pods."""
+        """The ids of each submitted job in the scheduler; there are several if a job is several Pods."""
 
     @property
     def waiting(self) -> Sequence[str]:
-        """The ids of the jobs that wait before the instant, without submitted ones."""
+        """The ids of the jobs that wait before the instant, without submitted jobs."""
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The ids of the jobs that were told to leave before the instant."""
+        """The ids of the jobs whose eviction began before the instant."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
-        """Returns the same moment with jobs that are submitted one after the other.
+        """Returns the same moment with jobs that are submitted one after another.
 
         Raises:
             InputError: a job is faulty, or the scheduler does not schedule it.
         """
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
-        """Returns the same moment several times, each time with one of the jobs alone; see `with_jobs`."""
+        """Returns one copy of the moment per job, each with only that job; see `with_jobs`."""
 
     def played(self, difference: Difference | None = None) -> Instant:
-        """Plays the instant and returns its decisions.
+        """Simulates the instant, and returns its decisions.
 
         Args:
-            difference: the change of the cluster; None for none.
+            difference: a change to the cluster; None for no change.
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """Returns True if some submitted jobs cannot start with a change, because they fit on no nodes.
+        """Returns True if submitted jobs can't start with a change, because they fit on no nodes.
 
-        False leaves the question open.
+        If the result is False, the jobs may or may not start.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """Returns the outcome of the instant; it may be played in a copy of the process.
+        """Returns the outcome of the instant, which may be simulated in a copy of the process.
 
         Args:
-            tell: returns a value from the instant that can be pickled.
+            tell: a function that returns a value for the instant; the value can be pickled.
             difference: see `played`.
         """
 
 
 @dataclass(frozen=True)
 class Dump:
-    """A live cluster as `kubectl get` printed it, at the first instant of a replay that begins with it.
+    """A live cluster in the form that `kubectl get` prints, at the first instant of a replay.
 
     Attributes:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
         scheduler: the scheduler.
         submitted: see `Moment`.
-        whole: the moment with this job and the other questioned jobs together; None without other jobs. All
-            questions continue from the one instant that is prepared for `whole`.
+        whole: the moment with this job and the other jobs of the question; None without other jobs. All
+            questions continue from the instant that is prepared for `whole`.
     """
 
     cluster: Cluster
@@ -122,8 +122,8 @@ class Dump:
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
         """See `Moment`.
 
-        Pods do not share a moment, because pods of one gang would be one job. Jobs of equal names do not
-        share one either.
+        Pods do not share a moment, because pods of one gang would be one job. Jobs with equal names do not
+        share a moment either.
         """
         alone = [self._with([job]) for job in jobs]
         there = len(self.cluster.workloads)
@@ -137,7 +137,7 @@ class Dump:
         return [replace(one, whole=whole) for one in alone]
 
     def _with(self, jobs: Sequence[Asked]) -> Dump:
-        """Returns the same moment with jobs, whether or not the scheduler schedules them."""
+        """Returns the same moment with jobs, even if the scheduler does not schedule them."""
         cluster, asked = self.cluster, list(self.submitted)
         queued = self.scheduler.policy.admits_by_queues(cluster)
         for job in jobs:
@@ -186,20 +186,20 @@ class Dump:
 
     @property
     def _shared(self) -> Dump:
-        """The moment for which the instant is prepared."""
+        """The moment whose instant is prepared."""
         return self if self.whole is None else self.whole
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The instant that continues for each question."""
+        """The prepared instant, which continues for each question."""
         holders, waiting = self._sides
         return Prepared(holders, waiting, self.cluster, self.scheduler)
 
     @cached_property
     def is_ready(self) -> bool:
-        """Returns True if waiting jobs can come after the holders without changing the result.
+        """Returns True if waiting jobs can come after the holders with the same result.
 
-        If pods of both look for nodes, they look for them together, and the order matters.
+        If pods of both groups need nodes, the scheduler places them together, and the order matters.
         """
         cluster = self.cluster
         holders, waiting = self._sides
@@ -224,7 +224,7 @@ class Dump:
 
     @cached_property
     def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
-        """The jobs that hold something, and all other jobs except submitted ones."""
+        """The jobs that hold quota or nodes, and all other jobs except for submitted jobs."""
         own = {arrival[0].id for arrival in self._own}
         holders: list[Arrival] = []
         waiting: list[Arrival] = []
@@ -239,9 +239,9 @@ class Dump:
         return {each.key: each for each in several}
 
     def _change(self, difference: Difference | None) -> Change | None:
-        """Returns the effect of a difference on the submitted jobs and on the queues.
+        """Returns the effect of a change on the submitted jobs and the queues.
 
-        None if it changes anything else, or a fact that a policy must know from the beginning.
+        The result is None if the change has other effects, or if a policy must know it from the beginning.
         """
         if difference is None:
             return Change(self._own)
@@ -252,7 +252,7 @@ class Dump:
             for name, queue in after.cluster_queues.items()
             if queue is not queues[name]
         ]
-        # Jobs that wait notice changes of stop policies.
+        # Changes of stop policies affect waiting jobs.
         stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)
         if stopped or after.elastic_quotas is not before.elastic_quotas:
             return None
@@ -264,10 +264,10 @@ class Dump:
         return None if arrivals is None else Change(arrivals, edits)
 
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
-        """Returns the submitted jobs, made from other manifests.
+        """Returns the submitted jobs, made from changed manifests.
 
-        A job with another priority is not one of the jobs that the policy knows from the manifests. None if
-        the manifest has changes that a job cannot express.
+        A job with another priority is not one of the jobs that the policy reads from the manifests. The
+        result is None if a manifest has changes that a job can't express.
         """
         own = {arrival[0].id: arrival[0] for arrival in self._own}
         workloads = tuple(each for each in cluster.workloads if each.key in own)

@@ -1,4 +1,4 @@
-"""The policy fields of a ClusterQueue, one at a time, with values that admit more; the mildest first."""
+"""The changes of single policy fields of a ClusterQueue that admit more jobs; the mildest come first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class FieldChange(NamedTuple):
     """A ClusterQueue with another value of one field.
 
     Attributes:
-        field: the field, as people name it.
-        value, before: its new and its old value.
-        queue: the ClusterQueue with it.
-        spec: the field in the `spec` of a manifest.
+        field: the name of the field for people.
+        value, before: the new and the old value of the field.
+        queue: the ClusterQueue with the new value.
+        spec: the field as part of the `spec` in a manifest.
     """
 
     field: str
@@ -30,11 +30,11 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """The existence of quota holders that have a lower priority than a job.
+    """Tells whether there are quota holders with a lower priority than a job.
 
     Attributes:
-        own: whether its ClusterQueue has any, including newer jobs of equal priority.
-        others: whether another ClusterQueue has any.
+        own: whether the job's ClusterQueue has such holders, including newer jobs of equal priority.
+        others: whether another ClusterQueue has such holders.
     """
 
     own: bool = True
@@ -45,11 +45,12 @@ ANYBODY = Below()
 
 
 def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[FieldChange]:
-    """Yields the possible changes of a ClusterQueue's policies for a job.
+    """Yields the possible changes to the policies of a ClusterQueue for a job.
 
     Args:
         queue: the ClusterQueue.
-        below: the jobs that could be preempted; fields about other queues have no effect without such jobs.
+        below: whether there are jobs that could be preempted; fields about other queues have no effect
+            without such jobs.
     """
     if queue.stop_policy != "None":
         yield FieldChange(
@@ -68,7 +69,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
-    """Yields the fields of `preemption`; fields about other queues of a cohort have no effect without one."""
+    """Yields the fields of `preemption`; fields about other queues need a cohort."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
@@ -83,7 +84,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
             elif field == "reclaimWithinCohort":
                 policies = replace(now, reclaim_within_cohort=value)
             elif now.reclaim_within_cohort == _NEVER:
-                continue  # Kueue accepts no borrowWithinCohort without it
+                continue  # Kueue rejects borrowWithinCohort without it
             else:
                 policies = replace(now, borrow_within_cohort=value)
             written: Any = {"policy": value} if field == "borrowWithinCohort" else value
@@ -94,7 +95,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
 
 
 def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """Yields the fields of `flavorFungibility`; they have no effect if there is no other flavor."""
+    """Yields the fields of `flavorFungibility`, which have no effect with a single flavor."""
     now = queue.fungibility
     if all(len(group.flavors) < 2 for group in queue.resource_groups):
         return

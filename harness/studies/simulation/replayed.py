@@ -1,4 +1,4 @@
-"""An instant of the replay of a trace, with jobs that are submitted then."""
+"""An instant in the replay of a trace, at which jobs are submitted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Replayed:
 
     Attributes:
         plan: the replay.
-        at: the instant, microseconds since the origin.
+        at: the instant, in microseconds since the origin.
         cluster: the cluster of the replay, with the submitted jobs.
         submitted: see `Moment`.
     """
@@ -82,7 +82,7 @@ class Replayed:
         return played(jobs.chunks(), there, self.scheduler, self.at)
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """See `Moment`; this is not known before the replay."""
+        """See `Moment`; the answer is not known before the replay."""
         return False
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -90,7 +90,7 @@ class Replayed:
         return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
-        """Returns the submitted jobs, as the policy makes them from manifests."""
+        """Returns the submitted jobs, which the policy makes from manifests."""
         if not own:
             return []
         workloads = tuple(each for each in cluster.workloads if each.key in own)
@@ -103,7 +103,7 @@ class Replayed:
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """The end of the trace's last job, in microseconds since the origin; None if a job is not over."""
+        """Returns the end of the trace's last job, in microseconds; None if a job is not over."""
         own = {name for names in self.submitted for name in names}
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
@@ -127,10 +127,10 @@ class Replayed:
 
 
 def instant_of(text: str, trace: Trace) -> int:
-    """Parses a time as in the trace, or a duration, to microseconds since the trace's origin.
+    """Parses a time in the trace's form, or a duration, to microseconds since the trace's origin.
 
     Raises:
-        InputError: the text is neither, or is before the origin.
+        InputError: the text is neither, or the time is before the origin.
     """
     found = _instant_of(text, trace)
     if found < 0:

@@ -1,4 +1,4 @@
-"""The answers as text for a terminal."""
+"""Writes the answers as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NAMED = 3
 
 
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """Returns the text for a terminal of this many columns; None for any number.
+    """Returns the text for a terminal of this width; None for any width.
 
     Args:
         simulation: the answers.
-        width: columns of the terminal.
-        rows: the most rows of each table; None for all.
+        width: the columns of the terminal.
+        rows: the maximum number of rows in each table; None for all rows.
     """
     lines = [*folded([_head(simulation)], width), ""]
     if simulation.answers:
@@ -110,7 +110,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the reasons of waits, each with the jobs that it keeps out."""
+    """Yields the reasons of waits, each with the jobs that wait for this reason."""
     reasons: dict[str, list[str]] = {}
     for answer in answers:
         if answer.verdict != STARTS:

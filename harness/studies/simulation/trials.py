@@ -1,4 +1,4 @@
-"""Tries changes: each plays the moment once more, unless the job fits on no nodes anyway."""
+"""Tries changes, by simulating the moment again unless the job fits on no nodes anyway."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         rank: 0 if the job starts, 1 if other jobs are preempted for it, 2 if it waits as before.
-        victims: the ids of these jobs.
+        victims: the ids of the preempted jobs.
     """
 
     rank: int
@@ -30,11 +30,11 @@ class Outcome(NamedTuple):
 
 
 class Plays:
-    """Plays the moment once more for each change; the questioned jobs share changes of the cluster.
+    """Simulates the moment again for each change; all jobs of the question share changes to the cluster.
 
     Args:
         moment: the moment.
-        asked: the questioned jobs; each may be several jobs in the scheduler.
+        asked: the jobs of the question; each may be several jobs in the scheduler.
     """
 
     def __init__(self, moment: Moment, asked: Sequence[tuple[str, ...]]) -> None:
@@ -65,11 +65,11 @@ def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[
 
 
 class Trials:
-    """The changes that are tried for one job; `count` counts them.
+    """The changes that are tried for one job; `count` is their number.
 
     Args:
-        plays: the outcomes.
-        answer: the answer for the job without a change.
+        plays: simulates the outcomes.
+        answer: the answer for the job without any change.
     """
 
     def __init__(self, plays: Plays, answer: Answer) -> None:
@@ -80,7 +80,10 @@ class Trials:
         self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
 
     def outcome(self, difference: Difference) -> Outcome:
-        """The outcome of a change; the old one if only a start would be better and the job does not fit."""
+        """Returns the outcome of a change.
+
+        If only a start would be an improvement and the job does not fit, the old outcome stays.
+        """
         self.count += 1
         if self.rank == _PREEMPTS and self._lacks_room(difference):
             return Outcome(self.rank, ())
@@ -97,14 +100,14 @@ class Trials:
         return self.moment.lacks_room(self.answer.ids, difference)
 
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
-        """The smallest number up to `most` with which the job starts now; None if `most` is not enough.
+        """Returns the smallest number up to `most` with which the job starts; None if `most` is not enough.
 
-        A larger number can be worse, if it lets other jobs in first. So the search tries the few smallest
-        numbers one by one. Beyond these it doubles the number, and then halves the interval.
+        A larger number can be worse, because it may let other jobs start first. So the search tries the few
+        smallest numbers one by one. After these, it doubles the number, and then halves the interval.
 
         Args:
             most: the largest number to try.
-            difference: makes the difference for a number.
+            difference: a function that makes the change for a number.
             sure: whether it is known that the job starts with `most`.
         """
         if most < 1 or not (sure or self.starts(difference(most))):

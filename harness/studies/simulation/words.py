@@ -1,4 +1,4 @@
-"""The decisions of an instant, in the words of `harness explain`."""
+"""Describes the decisions of an instant in the words of `harness explain`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Words:
 
     Args:
         instant: the instant.
-        cluster: the cluster with its resources and flavors.
+        cluster: the cluster, with its resources and flavors.
     """
 
     def __init__(self, instant: Instant, cluster: Cluster) -> None:
@@ -38,7 +38,7 @@ class Words:
         return read(None if fact.detail is None else self._texts.of_detail(fact))
 
     def refusal(self, life: Life) -> tuple[Figures, str] | None:
-        """Why a job was refused when it was last tried; None if it was not tried."""
+        """Returns why a job was refused in its last attempt; None if there was no attempt."""
         if not life.refusals:
             return None
         told = [self._event(fact, life.job.pods) for fact in life.refusals]
@@ -67,7 +67,7 @@ class Words:
         return self._sentences(job).about(event)
 
     def victim(self, life: Life) -> Victim:
-        """Returns a victim with its losses."""
+        """Returns a victim, with the progress that it loses."""
         first, job = life.evicted[0], life.job
         others = () if first.by is None else (_other(first.by),)
         costs = life.lost
@@ -113,7 +113,7 @@ def _other(job: Job) -> Other:
 
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
-    """Resource -> amount x microseconds that are lost; the pods of a job are assumed to be equal."""
+    """Returns the lost amount x microseconds of each resource, if all pods of a job are equal."""
     total = job.requests_of(range(job.pods))
     found: dict[str, int] = {}
     for each in costs:
@@ -123,7 +123,7 @@ def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """Returns the resources that quotas and nodes have."""
+    """Returns the resources of quotas and nodes."""
     groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
     groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
     found = {name for group in groups for name in group.covered_resources}

@@ -1,1 +1,1 @@
-"""Tuning: the search space, the search, and its results."""
+"""Tuning, with the search space, the search and the results."""

@@ -1,4 +1,4 @@
-"""The result of a tuning: values, figures on the search weeks and on held-out weeks, a patch, and a text."""
+"""The result of a tuning, with values, figures on search weeks and held-out weeks, and a patch."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Tuned:
     `print(tuned)` shows all of these attributes as text.
 
     Attributes:
-        experiment: all items that were made, on all windows.
+        experiment: all items that were made, for all windows.
         windows: the weeks of the search, and the held-out weeks.
-        parts: windows on which trials were given up early.
-        today: the present value of everything that was searched.
+        parts: the windows on which trials could be stopped early.
+        today: the present value of each searched parameter.
         objectives: the objectives.
-        trials: all trials, the present configuration first.
-        winner: the best trial; None if nothing is better.
+        trials: all trials; the first one is the present configuration.
+        winner: the best trial; None if no trial is better than the present configuration.
         held_out: the values of the present configuration and of the winner on the held-out weeks.
-        patch: the winner's knobs as a patch over the manifests; empty if none of them changed.
+        patch: the winner's knobs as a patch for the manifests; empty if no knob changed.
         items: the first items of the present configuration and of the winner, on the held-out weeks.
-        constraints: the constraints, as the user wrote them.
+        constraints: the constraints in the user's words.
         unmade: whether a replay of the held-out weeks failed.
     """
 
@@ -55,7 +55,7 @@ class Tuned:
 
 
 def text(found: Tuned, width: int | None = None) -> str:
-    """Returns the result on the search weeks and the held-out weeks, in tables of at most `width` columns."""
+    """Returns the result for the search weeks and the held-out weeks, in tables of up to `width` columns."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)

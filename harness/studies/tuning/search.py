@@ -1,7 +1,7 @@
-"""Searches a space for the best points: Optuna proposes points, and the caller returns their results.
+"""Searches a space for the best points, which Optuna proposes and the caller tries.
 
-Points are proposed in batches of a fixed size, and their results are returned in order. So the search is the
-same for any number of processes. A search that was stopped proposes the same points again.
+Points are proposed in batches of a fixed size, and their results are returned in order. So the number of
+processes does not change the search. If a search is stopped and started again, it proposes the same points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.studies.experiments.specification import Point, Value
 
 TPE, NSGA2, GP = "tpe", "nsga2", "gp"
 SAMPLERS = (TPE, NSGA2, GP)
-"""The methods that choose the next points: Parzen estimators, a genetic algorithm, or Gaussian processes."""
+"""The methods that choose the next points: Parzen estimators, a genetic algorithm, and Gaussian processes."""
 
 _INSTALL = "pip install 'harness-replay[tune]'"
 _INSTALL_TORCH = f"pip install torch, or leave sampler out: {TPE} is for one objective, {NSGA2} for several"
@@ -29,13 +29,13 @@ _POPULATION = 20
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers in steps.
+    """Numbers at equal distances.
 
     Attributes:
         name: the name of the parameter.
         low: the smallest number.
-        high: no number is above this.
-        step: the distance of two numbers.
+        high: the upper bound of the numbers.
+        step: the distance between two numbers.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Range:
 
     @property
     def last(self) -> int:
-        """The place of the largest number; the smallest is at 0."""
+        """The place of the largest number; the smallest number has place 0."""
         return int((self.high - self.low) // self.step)
 
     def at(self, place: int) -> Fraction:
@@ -53,14 +53,14 @@ class Range:
         return self.low + place * self.step
 
     def place(self, number: Fraction) -> int | None:
-        """Returns the place of a number; None if it is not in the range."""
+        """Returns the place of a number; None if the number is not in the range."""
         place = (number - self.low) / self.step
         return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Values to choose one from."""
+    """Values for a parameter; the search chooses one."""
 
     name: str
     values: tuple[Value, ...]
@@ -68,7 +68,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Ranges of one step whose numbers add up to a fixed total."""
+    """Ranges with the same step, whose numbers add up to a fixed total."""
 
     names: tuple[str, ...]
     total: Fraction
@@ -79,9 +79,9 @@ class Space:
     """The search space.
 
     Attributes:
-        ranges: numbers in steps.
+        ranges: the parameters that are numbers.
         choices: all other parameters.
-        sums: ranges with a fixed sum; each range is in at most one of them.
+        sums: the ranges with a fixed sum; each range belongs to at most one sum.
     """
 
     ranges: tuple[Range, ...]
@@ -93,9 +93,9 @@ class Found(NamedTuple):
     """The result of a point.
 
     Attributes:
-        values: one for each objective.
-        excess: one for each constraint, above 0 if it is not met.
-        at_least: for each objective, whether its value is a lower bound that can still grow.
+        values: the value of each objective.
+        excess: the excess of each constraint, which is above 0 if the constraint is not met.
+        at_least: for each objective, whether its value is a lower bound and can still grow.
     """
 
     values: Sequence[float]
@@ -113,8 +113,8 @@ class Trial(NamedTuple):
 
     Attributes:
         point: the point.
-        found: its result on the whole window; None if it failed, or was pruned.
-        pruned: whether it was given up because it did worse than other points on a part.
+        found: the result of the point on the whole window; None if it failed or was pruned.
+        pruned: whether the trial was stopped early because it did worse than other points on a part.
     """
 
     point: Point
@@ -123,9 +123,9 @@ class Trial(NamedTuple):
 
 
 Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
-"""Tries points on a part, given by its number, or on the whole window, whose number is the number of parts.
+"""Tries points on a part with this number, or on the whole window, whose number is the number of parts.
 
-It returns the result of each point, None for failed points.
+The function returns the result of each point; None for points that failed.
 """
 
 
@@ -141,22 +141,22 @@ def search(
     parts: int = 0,
     sampler: str = "",
 ) -> list[Trial]:
-    """Tries points: first the present point, then the points that the search proposes.
+    """Tries the present point, and then the points that the search proposes.
 
-    With parts, a point is tried on one part after the other before the whole. Optuna's `MedianPruner` prunes
-    it by its gains against the present point on the same part. A point is pruned if its largest gain so far
-    is below the median of other points' gains on this part.
+    If there are parts, a point is tried on one part after another before the whole window. Optuna's
+    `MedianPruner` prunes the point by its gains over the present point on the same part. A point is pruned if
+    its largest gain so far is below the median of other points' gains on this part.
 
     Args:
         space: the search space.
-        attempt: tries points.
-        better: for each objective `lower` or `higher`.
+        attempt: the function that tries points.
+        better: for each objective, `lower` or `higher`.
         first: the present point, which need not be in the space.
         trials: the number of points to try.
-        seed: equal seeds try equal points.
-        at_once: the number of points proposed before the first result.
-        parts: the number of parts, only for a single objective; parts on which the present point fails are
-            ignored.
+        seed: the seed of the search; equal seeds give equal points.
+        at_once: the number of points that are proposed before the first result.
+        parts: the number of parts, which require a single objective; parts on which the present point fails
+            are ignored.
         sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
 
     Raises:
@@ -201,7 +201,7 @@ def search(
 
 
 def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bool:
-    """Returns True if a trial with this gain on a part is given up, and reports that to the study."""
+    """Reports a trial's gain on a part to the study, and returns True if the trial is pruned."""
     lower = study.direction == optuna.study.StudyDirection.MINIMIZE
     trial.report(-gained if lower else gained, part)
     if trial.should_prune():
@@ -211,9 +211,9 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
-    """The trial that gains most over the first one and is worse in no objective; None if none is better.
+    """Returns the trial that gains most over the first one without being worse in any objective, or None.
 
-    With several objectives the gains are parts of the first trial's values, and their mean counts.
+    With several objectives, gains are relative to the first trial's values, and their mean counts.
     """
     today = tried[0].found
     if today is None:
@@ -237,7 +237,7 @@ def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
 
 
 def gain(before: float, after: float, better: str) -> float:
-    """Returns the improvement of a value as a part of itself; the absolute improvement if the value is 0."""
+    """Returns the relative improvement of a value; the absolute improvement if the value is 0."""
     change = (after - before) if better == "higher" else (before - after)
     return change / abs(before) if before else change
 
@@ -250,12 +250,12 @@ def ready(sampler: str = "") -> Any:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # notebooks warn of progress bars that are not shown
+            warnings.simplefilter("ignore")  # notebooks warn about progress bars that are not shown
             found = import_module("optuna")
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)
-    if sampler == GP:  # Optuna itself would report this only after ten trials
+    if sampler == GP:  # Optuna would report this only after ten trials
         try:
             import_module("torch")
         except ImportError as error:
@@ -269,7 +269,7 @@ def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
     makers = {
         TPE: optuna.samplers.TPESampler,
         NSGA2: partial(optuna.samplers.NSGAIISampler, population_size=_POPULATION),
-        # A replay of equal settings gives equal values.
+        # Replays with equal settings give equal values.
         GP: partial(optuna.samplers.GPSampler, deterministic_objective=True),
     }
     sampler = makers[name or (TPE if len(better) == 1 else NSGA2)](seed=seed)
@@ -278,7 +278,7 @@ def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
 
 
 def _asked(study: Any, space: Space) -> tuple[Any, Point]:
-    """Returns a trial of Optuna's, and its point."""
+    """Returns an Optuna trial and its point."""
     trial = study.ask()
     point: dict[str, Value] = {}
     of_sums = {name: each for each in space.sums for name in each.names}
@@ -297,7 +297,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """Returns the places that a range of a sum may take, so that later ranges can reach the total."""
+    """Returns the places that a range of a sum may have so that later ranges can still give the total."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]
@@ -337,10 +337,10 @@ def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
 
 
 def exact(value: Value) -> Fraction:
-    """Returns a number exactly as the user wrote it."""
+    """Returns the exact value of a number as the user wrote it."""
     return Fraction(str(value))
 
 
 def plain(number: Fraction) -> int | float:
-    """Returns a number in the form of specifications."""
+    """Returns a number in the form that specifications use."""
     return int(number) if number.denominator == 1 else float(number)

@@ -1,4 +1,4 @@
-"""The specification of a tuning: the space of knobs, settings and options, objectives, and weeks."""
+"""The specification of a tuning, with the space of parameters, the objectives and the weeks."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Tuning:
     """A search for better values.
 
     Attributes:
-        spec: the replay; nothing varies in it.
+        spec: the replay, in which nothing varies.
         space: the search space.
-        objectives: metrics, as `METRIC{SCOPE,resource=NAME}`.
-        constraints: conditions that must hold.
+        objectives: the metrics, in the form `METRIC{SCOPE,resource=NAME}`.
+        constraints: the conditions that must hold.
         trials: the number of points to try.
-        seed: equal seeds try equal points.
-        at_once: the number of points proposed before the first result.
-        search: the window of the trace that is searched on; "" for its first half.
-        held_out: the window that shows how much of the gain survives; "" for its second half.
-        parts: windows on which a point is tried before the search window, and given up if it does worse there
-            than other points.
+        seed: the seed of the search; equal seeds give equal points.
+        at_once: the number of points that are proposed before the first result.
+        search: the window of the trace for the search; "" for the first half of the trace.
+        held_out: the window that shows how much of the gain remains; "" for the second half of the trace.
+        parts: windows on which a point is tried before the search window; the point is pruned if it does
+            worse there than other points.
         sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
     """
 
@@ -62,22 +62,22 @@ class Tuning:
 
 
 def load_tuning(path: Path) -> Tuning:
-    """Reads the tuning in a file: an experiment in which nothing varies, with a field `tune`.
+    """Reads a tuning from a file, which is an experiment with a field `tune` in which nothing varies.
 
     Raises:
-        SpecError: the file cannot be read, or has faults; the error lists each fault with its line or field.
+        SpecError: the file can't be read, or has faults; the error lists each fault with its line or field.
     """
     return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
 
 
 def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "tuning") -> Tuning:
-    """Reads the tuning in a mapping.
+    """Reads a tuning from a mapping.
 
     Args:
         content: the fields of the file, as plain values.
-        source: its name in messages.
-        folder: the folder of relative paths.
-        name: its name, if the content has none.
+        source: the name of the specification in messages.
+        folder: the folder to which paths are relative.
+        name: the name of the tuning, if the content has none.
 
     Raises:
         SpecError: the mapping has faults; the error lists each fault with its field.
@@ -126,7 +126,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
 
 
 def _space(fields: Fields) -> tuple[tuple[Range, ...], tuple[Choice, ...]]:
-    """Returns the space: lists become choices, mappings with `low`, `high` and `step` become ranges."""
+    """Returns the space; lists become choices, and mappings with `low`, `high` and `step` become ranges."""
     table = fields.raw("space")
     if not isinstance(table, Mapping) or not table:
         fields.fault("space", "is missing: it gives the parameters to search")
@@ -164,7 +164,7 @@ def _range(fields: Fields, where: str, name: str, value: Mapping[Any, Any]) -> R
 
 
 def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
-    """`{of: [NAME, ...], is: NUMBER}`."""
+    """Returns the sums in the form `{of: [NAME, ...], is: NUMBER}`."""
     by_name = {each.name: each for each in ranges}
     found: list[Sum] = []
     for number, item in enumerate(fields.items("sums")):
@@ -192,7 +192,7 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
 
 
 def _check_held_out(fields: Fields, tuning: Tuning) -> None:
-    """Checks that no job is in both windows; otherwise the held-out window would take part in the search."""
+    """Checks that no job is in both windows, because held-out jobs must not take part in the search."""
     if not (tuning.search and tuning.held_out):
         return
     try:
@@ -206,7 +206,7 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:
-    """Checks that parts lie within the search window; otherwise held-out jobs would influence the search."""
+    """Checks that parts are within the search window, because held-out jobs must not influence the search."""
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:

@@ -1,4 +1,4 @@
-"""Tunes: searches on some weeks of a trace, and measures on other weeks how much of the gain survives."""
+"""Searches on some weeks of a trace, and measures on other weeks how much of the gain remains."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _USUAL: Mapping[str, Value] = {
 
 @dataclass
 class Tuner:
-    """Carries a tuning out.
+    """Carries out a tuning.
 
     Args:
         tuning: the specification.
@@ -62,8 +62,7 @@ class Tuner:
 
     Raises:
         InputError: Optuna is not installed, or a package that its sampler needs.
-        SpecError: an input cannot be read or a value cannot be used; the error lists each fault with its
-            field.
+        SpecError: an input can't be read or a value can't be used; the error lists each fault with its field.
     """
 
     tuning: Tuning
@@ -80,7 +79,8 @@ class Tuner:
         self.windows = self._windows()
         self.today = self._today()
         groups = tuple((Factor(name, (value,)),) for name, value in self.today.items() if name != PLUGIN)
-        # The present configuration is checked on all windows like any experiment, before the first replay.
+        # The present configuration is checked on all windows like any experiment, before the first replay. It
+        # names none of the searched files, which were read earlier.
         factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
         # It names none of the searched files, which were read before.
         tried = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
@@ -92,17 +92,17 @@ class Tuner:
         return self.output / self.tuning.spec.name
 
     def run(self, *, workers: int | None = None, executor: Executor | None = None) -> Tuned:
-        """Searches, and compares the best trial with the present configuration on the held-out weeks.
+        """Searches, and compares the best trial with the present configuration on held-out weeks.
 
         Args:
-            workers: how many processes of this machine replay; by default as many as there is work for. One
-                is this process.
-            executor: an executor that replays instead, here or elsewhere.
+            workers: the number of processes on this machine. By default, the amount of work limits this
+                number. With 1, this process does all the work.
+            executor: an executor that carries out the replays instead, here or on other machines.
 
         Raises:
-            ReplayError: the present configuration cannot be replayed, or the executor has stopped.
+            ReplayError: the present configuration can't be replayed, or the executor has stopped.
             SpecError: an objective or a constraint was not measured.
-            OptionError, RunError: both workers and an executor are given; a file cannot be written.
+            OptionError, RunError: both workers and an executor are given, or a file can't be written.
         """
         seeds = 1 if self.tuning.spec.seeds is None else self.tuning.spec.seeds.count
         replays = Replays(self.bench.inputs, self.root / "runs")
@@ -188,7 +188,7 @@ class Tuner:
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
-        """The metrics of the objectives and constraints, among the metrics of the present configuration.
+        """Returns the metrics of the objectives and constraints, found in the present configuration.
 
         Raises:
             SpecError: a metric was not measured, or a bound does not fit its unit.
@@ -209,7 +209,7 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Checks that the present configuration has a value of each metric, so that trials can be compared.
+        """Checks that the present configuration has a value of each metric, with which trials are compared.
 
         Raises:
             SpecError: a metric has no value.
@@ -225,7 +225,7 @@ class Tuner:
     # --- the present configuration ------------------------------------------------------------------------
 
     def _windows(self) -> tuple[str, str]:
-        """Returns the windows of the search and of the held-out weeks: by default the halves of the trace."""
+        """Returns the search window and the held-out window, which by default are the halves of the trace."""
         if self.tuning.search:
             return self.tuning.search, self.tuning.held_out
         (trace,) = self.bench.inputs.traces.values()
@@ -238,7 +238,7 @@ class Tuner:
         """Returns the present value of each searched parameter.
 
         Raises:
-            SpecError: a name is unknown, or means several knobs with different values.
+            SpecError: a name is unknown, or stands for several knobs with different values.
         """
         faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
@@ -266,7 +266,7 @@ class Tuner:
         declared = {each.name: each.default for each in options}
         value = arm.options.get(option, declared[option])
         if option not in arm.options and option in durations(options) and isinstance(value, int):
-            return exact_duration(value)  # as users write it, and not in microseconds
+            return exact_duration(value)  # in the users' form, not in microseconds
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
     # --- items -------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Tuner:
     def _frames(
         self, points: Sequence[Point], window: str, crew: executors.Executor[Item, Made]
     ) -> list[pl.DataFrame | None]:
-        """Returns the metrics of points on a window, with all seeds together; None if an item failed."""
+        """Returns the metrics of points on a window, with all seeds in one frame; None if an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}
         with closing(crew.map(self._folder.missing(missing.values()))) as news:
@@ -303,13 +303,13 @@ class Tuner:
         return self._of_point(point, self.windows[1])[0].number
 
     def _kept(self) -> Experiment:
-        """Returns the experiment of all items, as `harness experiment` reads it."""
+        """Returns the experiment with all items, in the form that `harness experiment` reads."""
         items = list(self._items.values())
         names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
         values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
         groups = tuple((Factor(name, each),) for name, each in values.items())
         origin = provenance(self.bench, items)
-        del origin["specification"]  # `harness sweep` cannot repeat a search
+        del origin["specification"]  # `harness sweep` can't repeat a search
         self._folder.describe(replace(self.tuning.spec, groups=groups), items, origin)
         self._folder.write_table()
         return Experiment.open(self.root)
@@ -334,7 +334,7 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
-    """Returns the mean of a metric over seeds; None if one of them has no value."""
+    """Returns the mean of a metric over seeds; None if a seed has no value."""
     values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
 
