@@ -100,10 +100,7 @@ class ResourceFlavor(Value):
 
 @fixed()
 class ResourceQuota(Value):
-    """The quota for one resource in one flavor.
-
-    A nominal quota of `UNLIMITED` is unlimited. A limit of None or `UNLIMITED` means that there is no limit.
-    """
+    """The quota for one resource in one flavor; `UNLIMITED`, or None for a limit, means no limit."""
 
     nominal: int
     borrowing_limit: int | None = None

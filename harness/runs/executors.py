@@ -58,7 +58,10 @@ class Work(Protocol[_TaskT, _DoneT]):
         ...
 
     def failed(self, task: _TaskT, error: BaseException) -> _DoneT:
-        """The result of a task that no process could carry out; removes what a dead process left of it."""
+        """Returns the result of a task that no process could carry out.
+
+        It first removes the files that a dead process has left.
+        """
         ...
 
 

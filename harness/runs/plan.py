@@ -127,7 +127,7 @@ class Plan(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The choices for this replay as plain values. Rarely used choices appear only if they were made."""
+        """The choices for this replay as plain values; rarely used choices only appear if they were made."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)

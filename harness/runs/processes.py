@@ -1,4 +1,4 @@
-"""Processes on this machine, each of which carries out one task after another.
+"""Processes on this machine that each carry out one task after another.
 
 The processes are started by `spawn`, so they share no state with this process. They leave ctrl-C to this
 process, and end when it requests it or when it dies.
@@ -75,7 +75,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers.clear()
 
     def _map(self, tasks: Iterator[TaskT], most: int, *, again: bool) -> Generator[DoneT, None, list[TaskT]]:
-        """Yields results; returns the tasks to carry out again, because their processes died."""
+        """Yields results; returns the tasks whose processes died, so that they can be carried out again."""
         suspects: list[TaskT] = []
         while True:
             busy = self._with_tasks(tasks, most)
@@ -149,7 +149,7 @@ class _Worker(Generic[TaskT]):
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block signals that end a process until the block ends; processes started in the block inherit this."""
+    """Block signals that end a process until the block ends; new processes inherit this."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

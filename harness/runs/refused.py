@@ -1,4 +1,4 @@
-"""Finds the jobs that were finally rejected at their arrival, for `run.json`."""
+"""Finds the jobs that were finally rejected when they arrived, for `run.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.runs.run import REFUSED, Run
 
 @once
 def rejected_at_arrival(run: Run) -> pl.Series:
-    """Returns the rows in `jobs.parquet` of jobs that were rejected when they arrived, in order."""
+    """Returns the rows in `jobs.parquet` of the jobs that were rejected on arrival, in order."""
     known: Sequence[tuple[int, int]] | None = run.info.get(REFUSED)
     if known is not None:
         rows = [row for first, last in known for row in range(first, last + 1)]
@@ -25,7 +25,7 @@ def rejected_at_arrival(run: Run) -> pl.Series:
 
 
 def refused_pieces(run: Run) -> list[tuple[int, int]]:
-    """Returns these rows as ranges of neighbouring rows: the first and the last row of each range."""
+    """Returns these rows as ranges of adjacent rows, each with its first and last row."""
     rows = rejected_at_arrival(run)
     pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
     return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()

@@ -1,4 +1,4 @@
-"""Carries out a plan: the replay, the tables of events, the metrics, and `run.json`."""
+"""Carries out a plan: runs the replay, and writes the event tables, the metrics and `run.json`."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from harness.trace.jobs import Jobs
 
 _SHORT = 16
 _UNLIMITED = Cluster()
-"""The cluster of a record's replay, which has no limits."""
+"""The cluster in the replay of a record, which has no limits."""
 _ADDED = (ISOLATED, IDLE, WINDOWS)
-"""Keys of `run.json` for added metrics; measuring the run again drops them."""
+"""Keys in `run.json` for metrics that were added later, which are dropped when the run is measured again."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 _LONG = 1 << 17
-"""Columns of longer traces are not cached, because making them is a small part of a long replay."""
+"""Columns of longer traces are not cached, because a long replay takes much more time than making them."""
 
 _known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()
@@ -79,9 +79,10 @@ def replay_into(
     command: str | None,
     keep: Keep = "all",
 ) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Replay, and write the tables and `run.json` unless nothing is kept; returns `run.json` and the metrics.
+    """Carry out the replay, and return `run.json` and the metrics.
 
-    Files that are not kept may exist while the run is measured; they are removed at the end.
+    The tables and `run.json` are written unless nothing is kept. Files that are not kept can exist while the
+    run is measured, and are removed at the end.
     """
     began, cpu = time.time(), time.process_time()
     leave_modules_alone()
@@ -103,7 +104,7 @@ def replay_into(
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
-    """Writes a stored run again with new measurements; returns its `run.json`.
+    """Rewrites a stored run with new measurements, and returns its `run.json`.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -117,13 +118,13 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
 
 
 def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
-    """Replays without recording; returns the entries of `run.json` about the end of the run."""
+    """Replays without recording, and returns the entries in `run.json` about the end of the run."""
     heard = as_heard(plan)
     return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
-    """Replay without keeping a table, and return `run.json`; `folder` is for temporary tables."""
+    """Replay without keeping a table, and return `run.json`. `folder` is used for temporary tables."""
     return _play_into(folder, plan, None, "nothing")[0]
 
 
@@ -134,14 +135,14 @@ def add_into(
     about: Mapping[str, Any],
     further: Mapping[str, Mapping[str, pl.Series]],
 ) -> dict[str, Any]:
-    """Writes a stored run again with further metrics; returns its `run.json`.
+    """Rewrites a stored run with additional metrics, and returns its `run.json`.
 
     Args:
         folder: the folder to write to.
         run: the run.
-        rows: the further measurements.
-        about: further entries of `run.json`.
-        further: further tables, without times.
+        rows: the additional measurements.
+        about: additional entries for `run.json`.
+        further: additional tables, which contain no times.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -163,7 +164,7 @@ def add_into(
 def write_windows(
     folder: Path, run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep
 ) -> dict[str, Any]:
-    """Writes a run again with measurements over other windows; returns its `run.json`.
+    """Rewrites a run with measurements over other windows, and returns its `run.json`.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -181,7 +182,7 @@ def write_windows(
 
 
 def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Measures a run; returns the table of metrics, and the entries of `run.json` about them."""
+    """Measures a run, and returns the table of metrics and the entries in `run.json` about them."""
     rows, failed = measure(run, plugins.metrics)
     about = {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
@@ -193,7 +194,7 @@ def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]
 
 
 def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Returns the metrics of the whole run, for `run.json`."""
+    """Returns the metrics of the whole run in the form of `run.json`."""
     return [row._asdict() for row in rows if row.scope == "all"]
 
 
@@ -221,7 +222,7 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
 def _play_into(
     folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
 ) -> tuple[dict[str, Any], dict[str, ShortTable]]:
-    """Replays the plan and writes the tables of events; returns the run's record, and the short tables."""
+    """Replays the plan and writes the event tables; returns the record of the run, and the short tables."""
     asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)
@@ -263,11 +264,11 @@ def _played_on(plan: Plan) -> Cluster:
 
 
 def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:
-    """Returns the jobs of a replay, in order of arrival.
+    """Returns the jobs of a replay in order of arrival.
 
     Args:
         plan: the replay.
-        more: further jobs, with their own times of arrival.
+        more: additional jobs, which have their own arrival times.
     """
     return _jobs(plan, _prepared(plan)[0], more)
 
@@ -285,14 +286,14 @@ def _jobs(plan: Plan, columns: JobColumns, more: Sequence[Arrival] = ()) -> Jobs
 
 
 def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the work of the manifests that the policy takes over, with its known run times."""
+    """Returns the work in the manifests that the policy takes over, with the run times that are known."""
     return plan.work.of(running_jobs(plan.policy, cluster, at))
 
 
 def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
-    """Returns the trace's jobs in columns, and their queues and quotas.
+    """Returns the jobs of the trace in columns, and their queues and quotas.
 
-    Columns of a long trace are not cached for other replays.
+    The columns of a long trace are not cached for other replays.
     """
     trace, cluster = plan.played, plan.cluster
     choices: dict[str, Any] = {
@@ -316,7 +317,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """Returns the form in which times are written, which is the trace's form."""
+    """Returns the form in which times are written, which is the same as in the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
@@ -324,7 +325,7 @@ def _kind(plan: Plan) -> TimeKind:
 def _describe(
     plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome, changes: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Returns the content of `run.json`; the same inputs give the same text."""
+    """Returns the content of `run.json`, which is the same text for the same inputs."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
     ours, theirs = plan.code
     return {
@@ -376,7 +377,7 @@ def _describe(
 
 
 def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """Returns the entries of `run.json` about the end of the run."""
+    """Returns the entries in `run.json` that describe the end of the run."""
     return {
         "window": [outcome.start, outcome.end],
         "outcome": {
@@ -390,17 +391,17 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _events(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the changes of the cluster; none for a record, because it repeats recorded events."""
+    """Returns the changes of the cluster; none for a record, which repeats recorded events."""
     return [] if plan.policy.record else plan.events
 
 
 def _told(code: Code) -> dict[str, str]:
-    """Returns the checksum of code, and the reason if the checksum is not of files."""
+    """Returns the checksum of code, and the reason if the checksum does not come from files."""
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:
-    """Returns all facts that may differ between repeats of one run."""
+    """Returns all facts that can differ between repetitions of a run."""
     return {
         "command": command,
         "trace": str(plan.trace.path),

@@ -1,4 +1,4 @@
-"""Requests for replays: values that can be stored, compared, and carried out in any process."""
+"""Requests for replays, which can be stored, compared, and carried out in any process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
-"""The default time that a preempted pod keeps its resources, as in Kubernetes."""
+"""How long a preempted job keeps its resources by default, as in Kubernetes."""
 
 _unrolled: Lasting[Cluster] = Lasting()
 
@@ -46,34 +46,35 @@ _unrolled: Lasting[Cluster] = Lasting()
 class Request(Value):
     """A request for a replay, with all choices. It checks everything that can be checked without files.
 
-    A request can be pickled if its content can. Traces and clusters in memory can be pickled, and classes
-    that their module holds under their name.
+    A request can be pickled if its content can. This is true for traces and clusters in memory, and for
+    classes that their module contains under their name.
 
     Attributes:
-        trace: a trace file, in the canonical Parquet schema or in any format that a reader knows, or a trace.
-        plugin: a registered policy's name, or a policy class of your own; None for the policy that the
-            manifests select.
-        cluster: manifests (a file or a folder), or a cluster. None for `<trace>.cluster.yaml` beside the
-            trace, else for a cluster derived from the trace.
-        options: the given options of the policy.
-        label: the name of the run; None for the policy's name.
+        trace: a trace, or a trace file in the canonical Parquet schema or in any format that a reader
+            supports.
+        plugin: the name of a registered policy, or your own policy class. None selects the policy that the
+            manifests specify.
+        cluster: manifests (a file or a folder), or a cluster. None stands for `<trace>.cluster.yaml` beside
+            the trace, or for a cluster derived from the trace if that file does not exist.
+        options: the options of the policy that were given.
+        label: the name of the run; None for the name of the policy.
         on_preemption: what a preempted job loses.
-        grace_period: the grace period of jobs that state none, microseconds.
-        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
-        until: the last simulated instant, microseconds since the origin; None simulates to the end.
+        grace_period: the grace period of jobs that don't specify one, in microseconds.
+        startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
+        until: the last simulated time, in microseconds since the origin; None simulates until the end.
         scale_arrivals: the factor by which jobs arrive faster.
         calibration: changes to the trace and the cluster.
-        output: the run is stored in the folder `<output>/<trace>/<run>`.
-        force: replay even if the same run already exists.
-        keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        at_start: how the replay begins, `empty` or with the `dump`; None lets the dates decide.
-        unfinished: how long unfinished work of the manifests runs: `draw`, `drop`, `limit`, or a duration.
-        seed: the seed for draws of `unfinished`.
+        output: the folder for results; the run is stored in `<output>/<trace>/<run>`.
+        force: whether to replay even if the same run already exists.
+        keep: which parts of the run to keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
+        at_start: how the replay begins: `empty` or with the `dump`. None means that the dates decide.
+        unfinished: how long unfinished work in the manifests runs: `draw`, `drop`, `limit`, or a duration.
+        seed: the seed for the draws of `unfinished`.
         twin: the replayed twin of the trace; None for the trace itself.
-        alone: a ClusterQueue or ElasticQuota to replay alone: only its jobs, with only its nominal quota;
-            None for all jobs and quotas.
-        ignore_events: whether a plugin that cannot follow cluster changes is replayed without them; otherwise
-            such a plugin is an error.
+        alone: a ClusterQueue or ElasticQuota to replay alone, which means only its jobs with only its nominal
+            quota; None for all jobs and quotas.
+        ignore_events: whether a plugin that does not support cluster changes is replayed without them.
+            Otherwise, such a plugin is an error.
     """
 
     trace: Path | Trace
@@ -121,10 +122,10 @@ class Request(Value):
         alone: str | None = None,
         ignore_events: bool = False,
     ) -> None:
-        """Convert texts to values; see `harness.replay` for the arguments.
+        """Convert texts to values. For the arguments, see `harness.replay`.
 
         Raises:
-            OptionError: a choice is out of range or has a wrong type.
+            OptionError: a choice is out of range or has the wrong type.
         """
         check_arguments(
             {
@@ -190,20 +191,22 @@ class Request(Value):
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Carry out the request, or return the same run if it is already stored.
+        """Carry out the request, or return the run if it is already stored.
 
         Args:
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
+            plugins: the result of `harness.plugins.load()`. By default, the plugins are loaded.
             plan: the result of an earlier call of `plan` on this request.
-            watch: called now and then with the simulated time and the number of jobs that have arrived.
+            watch: a function that is called from time to time with the simulated time and the number of jobs
+                that have arrived.
             command: the command line that reproduces the run, for its provenance.
 
         Raises:
-            OptionError: an argument has a wrong type.
-            InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
+            OptionError: an argument has the wrong type.
+            InputError: the trace, the manifests or an option can't be used. The error lists all faults
+                together.
             DecisionError: the policy made an impossible decision.
             PolicyError: the policy raised an error of its own.
-            RunError: the run folder cannot be written.
+            RunError: the run folder can't be written.
             PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is
                 stored.
         """
@@ -222,11 +225,12 @@ class Request(Value):
         return run
 
     def plan(self, plugins: Plugins) -> Plan:
-        """Returns the plan of the replay, with all its inputs read and checked.
+        """Returns the plan of the replay, after reading and checking all of its inputs.
 
         Raises:
-            InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
-            PolicyError: the policy does not follow the changes of the cluster.
+            InputError: the trace, the manifests or an option can't be used. The error lists all faults
+                together.
+            PolicyError: the policy does not support the changes of the cluster.
         """
         from harness.runs.hearing import check_heard
         from harness.trace.homes import homed
@@ -234,7 +238,7 @@ class Request(Value):
 
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None and isinstance(self.trace, Path):
-            look_at(policy)  # before the trace is read: the file may be edited meanwhile
+            look_at(policy)  # before the trace is read, because the file may be edited meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         drawn = self.calibration if self.twin is None else self.twin.calibration(self.calibration)
         cluster = cluster_for(self.cluster, trace, drawn)
@@ -288,7 +292,7 @@ class Request(Value):
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
-        """Returns the replayed twin of a trace.
+        """Returns the twin of a trace that is replayed.
 
         Raises:
             OptionError: the twin redraws priorities that this request does not set.
@@ -303,12 +307,12 @@ class Request(Value):
         return twin.of(trace)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the request as plain JSON values, which `from_json` reads.
+        """Returns the request as plain JSON values, which `from_json` can read.
 
-        Relative paths stay relative to the process that carries out the request.
+        Relative paths remain relative to the process that carries out the request.
 
         Raises:
-            OptionError: a part of the request exists only in memory; the message names it.
+            OptionError: a part of the request exists only in memory. The message names that part.
         """
         from harness.runs.request_json import to_json
 
@@ -316,7 +320,7 @@ class Request(Value):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
-        """Make a request from the values of `to_json`; only the trace is required.
+        """Make a request from the values that `to_json` returns. Only the trace is required.
 
         Raises:
             OptionError: the value is not a request, or a choice is out of range.
@@ -327,10 +331,10 @@ class Request(Value):
 
 
 def _label_of(policy: PolicySpec) -> str:
-    """Returns the default label of a run: its policy's name.
+    """Returns the default label of a run, which is the name of its policy.
 
     Raises:
-        OptionError: the policy's name cannot be a label, such as that of a lambda.
+        OptionError: the policy's name is not a valid label, as is the case for a lambda.
     """
     try:
         return checked_label(policy.name)

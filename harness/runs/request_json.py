@@ -32,11 +32,11 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
-"""Choice -> its JSON types, for choices that need not be texts."""
+"""Maps each choice that is not necessarily a text to its JSON types."""
 
 
 def to_json(request: Request) -> dict[str, Any]:
-    """Returns a request as plain values; see `Request.to_json`."""
+    """Returns a request as plain values. See `Request.to_json`."""
     steps = None if request.calibration is None else request.calibration.texts()
     kept = [
         f"{name} is {_about(value)}"
@@ -69,7 +69,7 @@ def to_json(request: Request) -> dict[str, Any]:
 
 
 def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the choices of a request from its JSON form; see `Request.from_json`."""
+    """Returns the choices of a request from its JSON form. See `Request.from_json`."""
     if not isinstance(document, Mapping):
         raise OptionError(
             f"a request is read from a mapping, but this is {_about(document)}",
@@ -105,11 +105,11 @@ def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
 
 
 def _is_plain(value: object) -> bool:
-    """Returns True if JSON can store a value and return it unchanged."""
+    """Returns True if a value is the same after it is stored as JSON."""
     return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
 
 
 def _about(value: object) -> str:
-    """Returns a description of a value in memory, for messages."""
+    """Returns a description of a value in memory for messages."""
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Finds the request of a finished run: the original request, or an equal one made from the run's record."""
+"""Finds the request of a finished run: the original one, or an equal one made from the run's record."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
-    """Returns the request of a run: the original request, or one made from the run's record.
+    """Returns the request of a run, either the original one or one that is made from the run's record.
 
     Args:
         run: the run.
-        plugins: the plugins that it uses.
-        has: the missing part of the run in messages, such as `has no twins, and `.
+        plugins: the plugins that the run uses.
+        has: what the run lacks, as messages say it, such as `has no twins, and `.
         option: the option of `harness replay` that makes the run with the missing part.
 
     Raises:
-        RunError: the same request would now give another run, or no run; says why.
+        RunError: the same request would now result in another run or in no run. The message says why.
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
@@ -51,10 +51,10 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
 
 
 def _told(run: Run, plugins: Plugins) -> Request:
-    """Returns the request that a run's record describes.
+    """Returns the request that the record of a run describes.
 
     Raises:
-        InputError: the run's cluster cannot be read again.
+        InputError: the cluster of the run can't be read again.
     """
     info, settings = run.info, run.info["settings"]
     calibration = Calibration.parse(**settings.get("calibration", {}))
@@ -79,10 +79,10 @@ def _told(run: Run, plugins: Plugins) -> Request:
 
 
 def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration) -> Cluster | Path | None:
-    """Returns the cluster of a run before scaling; None if it was derived from the trace.
+    """Returns the cluster of a run before it was scaled; None if it was derived from the trace.
 
     Raises:
-        InputError: its source is unknown or cannot be read.
+        InputError: the source of the cluster is unknown or can't be read.
     """
     provenance = info["provenance"]
     source, files = provenance["cluster"], provenance.get("cluster_files")
@@ -113,7 +113,7 @@ def _is_there(source: str) -> bool:
 
 
 def _replaying(run: Run, option: str) -> str:
-    """Returns the command to use instead, with `option` in place of its earlier value."""
+    """Returns the command to use instead, in which `option` replaces its earlier value."""
     command = run.info["provenance"].get("command")
     if not command:
         called = {

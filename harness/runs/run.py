@@ -1,4 +1,4 @@
-"""A finished replay: a folder of tables, and the record of how they were made."""
+"""A finished replay, which consists of a folder of tables and a record of how they were made."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 ISOLATED = "isolated"
-"""The key of `run.json` for sentences about replays of quotas alone."""
+"""The key in `run.json` for sentences about replays of single quotas."""
 
 IDLE = "idle_causes"
-"""The key of `run.json` for sentences about the judged causes of waiting."""
+"""The key in `run.json` for sentences about the judged causes of waiting."""
 
 WINDOWS = "windows"
-"""The key of `run.json` for measurements over windows other than the run's own."""
+"""The key in `run.json` for measurements over windows other than the run's own."""
 
 REFUSED = "refused_at_arrival"
-"""The key of `run.json` for rows of jobs that were rejected at their arrival.
+"""The key in `run.json` for the rows of jobs that were rejected on arrival.
 
-Each range of rows is stored as its first and its last row.
+Each range of rows is stored as its first and last row.
 """
 
 _BATCH = 1 << 18  # rows
@@ -45,25 +45,25 @@ _KEEP_ALL = "replay it with keep='all'"
 
 
 Keep: TypeAlias = Literal["all", "metrics", "nothing"]
-"""The parts of a run to keep: all its tables, its metrics and `run.json`, or no file."""
+"""Which parts of a run to keep: all tables, only the metrics and `run.json`, or no file."""
 
 
 class Run:
     """A finished replay.
 
     Args:
-        path: the run's folder; None if nothing was kept.
+        path: the folder of the run; None if nothing was kept.
         info: the content of `run.json`.
-        stored: whether the run existed before it was requested.
-        measured_again: whether it existed with other metrics and was measured again.
+        stored: whether the run already existed when it was requested.
+        measured_again: whether the run existed with other metrics and was measured again.
         metrics: the table of metrics, if nothing was kept.
         checked: tables that are known to be unchanged.
-        short: tables that are in memory, also or only.
+        short: tables that are in memory, whether or not they are also in files.
 
     Attributes:
-        request: the request of the run, in the process that made it; None for runs that were opened or come
+        request: the request of the run in the process that made it; None for runs that were opened or come
             from another process.
-        memory: question -> answer, within `asked_much`; otherwise None.
+        memory: maps questions to answers within `asked_much`; otherwise None.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Run:
         """Open a run from its folder.
 
         Raises:
-            RunError: the folder is not a run, is incomplete, or has another schema.
+            RunError: the folder is not a run, is incomplete, or has a different schema.
             OptionError: `path` is not a path.
         """
         if not isinstance(path, (str, PathLike)):
@@ -106,7 +106,7 @@ class Run:
         return {
             **self.__dict__,
             "request": None,
-        }  # a request may hold a whole trace, and values that cannot be pickled
+        }  # a request may contain a whole trace, and values that can't be pickled
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""
@@ -114,7 +114,7 @@ class Run:
         return f"<Run {self.info['run']} of {self.info['trace']['name']}, {jobs}>"
 
     def _repr_html_(self) -> str:
-        """Returns the figures over all jobs as HTML, for a notebook."""
+        """Returns the metrics over all jobs as HTML, for a notebook."""
         from html import escape
 
         from harness.analysis.comparison import Comparison
@@ -136,15 +136,15 @@ class Run:
 
     @property
     def kept(self) -> Keep:
-        """The stored parts: `all` tables or only the `metrics`.
+        """The parts that are stored: `all` tables or only the `metrics`.
 
-        With `nothing`, metrics are in memory.
+        With `nothing`, the metrics are in memory.
         """
         return "nothing" if self._path is None else self.info.get("kept", "all")
 
     @property
     def label(self) -> str:
-        """The run's name in tables."""
+        """The name of the run in tables."""
         return str(self.info["label"])
 
     @property
@@ -154,7 +154,7 @@ class Run:
 
     @property
     def stopped(self) -> Livelock | None:
-        """The livelock of preemptions that stopped the run early, or None."""
+        """The livelock of preemptions that ended the run early, or None."""
         found = self.info["outcome"].get("stopped")
         if found is None:
             return None
@@ -164,7 +164,7 @@ class Run:
 
     @property
     def cut_at(self) -> int | None:
-        """When the run was cut short, by `--until` or by a livelock; None if it ended by itself."""
+        """When the run was cut short by `--until` or by a livelock; None if it ran to its end."""
         if self.stopped is not None:
             return self.window.end
         until: int | None = self.info["settings"].get("until_us")
@@ -172,7 +172,7 @@ class Run:
 
     @property
     def is_record(self) -> bool:
-        """True if the run repeats the recorded events of a trace, instead of simulating."""
+        """True if the run repeats the recorded events of a trace instead of simulating them."""
         return bool(self.info["policy"].get("record"))
 
     @property
@@ -185,7 +185,7 @@ class Run:
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """Measurements over other windows or of other jobs; see `shared_window` of the metrics.
+        """Measurements over other windows or for other jobs; see `shared_window` of the metrics.
 
         Twins in comparisons have such measurements (`harness.studies.twins`).
         """
@@ -194,27 +194,27 @@ class Run:
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """Metric that failed -> a sentence that names its plugin and the failure."""
+        """Maps each metric that failed to a sentence that names its plugin and the failure."""
         return dict(self.info.get("unmeasured", {}))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences that readers need about requested metrics, and about jobs that were left waiting."""
+        """Sentences that readers need about requested metrics, and about jobs that kept waiting."""
         asleep: Sequence[str] = self.info["outcome"].get("asleep", ())
         return (*self.info.get(ISOLATED, ()), *self.info.get(IDLE, ()), *([_slept(asleep)] if asleep else []))
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> the capacity of the whole cluster."""
+        """The capacity of the whole cluster by resource."""
         return dict(self.info["cluster"]["capacity"])
 
     @cached_property
     def epochs(self) -> list[Epoch]:
-        """The spans of time between changes of the cluster, in order; one span without changes."""
+        """The spans of time between changes of the cluster, in order. Without changes, there is one span."""
         return epochs(self.info["cluster"])
 
     def capacity_steps(self, resource: str) -> list[Step]:
-        """Returns the cluster's capacity of a resource over time; one step if it never changes."""
+        """Returns the cluster's capacity for a resource over time; one step if it never changes."""
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
@@ -224,12 +224,12 @@ class Run:
         )
 
     def capacity_time(self, resource: str, window: Window, lacking: int | None = None) -> int | None:
-        """Returns the capacity of a resource integrated over a window; None if it is unlimited at any time.
+        """Returns the integral of a resource's capacity over a window; None if it is ever unlimited.
 
         Args:
             resource: the resource.
             window: the window.
-            lacking: the capacity while the cluster names none; by default unlimited.
+            lacking: the capacity while the cluster does not name the resource. By default, it is unlimited.
         """
         return integrated(self.epochs, resource, window, lacking)
 
@@ -240,17 +240,17 @@ class Run:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """One row per job, in order of arrival."""
+        """One row for each job, in order of arrival."""
         return self._read("jobs")
 
     @cached_property
     def decisions(self) -> pl.DataFrame:
-        """One row per decision, in order."""
+        """One row for each decision, in order."""
         return self._read("decisions")
 
     @cached_property
     def stints(self) -> pl.DataFrame:
-        """Spans in which pods held resources in one state."""
+        """Spans of time in which pods held resources in the same state."""
         return self._read("stints")
 
     @cached_property
@@ -260,7 +260,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row per measured value; `harness.plugins.scopes` explains the scopes."""
+        """One row for each measured value; `harness.plugins.scopes` explains the scopes."""
         if self._metrics is not None:  # measured just now
             return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])
@@ -279,7 +279,7 @@ class Run:
             self.file(table)
 
     def file(self, table: str) -> Path:
-        """Returns the file of one of `TABLES`, after checking that it is unchanged.
+        """Returns the file of one of `TABLES` after checking that the file is unchanged.
 
         Raises:
             RunError: the table is damaged, or was not kept.
@@ -309,9 +309,9 @@ class Run:
         return frame
 
     def micros(self, table: str) -> pl.LazyFrame:
-        """Returns one of `TABLES` with all times as integers, microseconds since the trace's origin.
+        """Returns one of `TABLES` with all times as integers, in microseconds since the trace's origin.
 
-        Durations (`duration`, `lost`, ...) become integers too.
+        Durations (`duration`, `lost` and others) are integers too.
         """
         if table in self._short:
             return self._short[table].micros.lazy()
@@ -321,10 +321,10 @@ class Run:
         return frame.select(in_micros(frame.collect_schema(), self.info["trace"]["origin_us"]))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Yields some columns of one of `TABLES`, in order and in batches, with times as in `micros`.
+        """Yields columns of one of `TABLES` in ordered batches, with the same times as `micros`.
 
-        It is for tables that exceed memory. It yields at least one batch; an empty table yields an empty
-        batch.
+        Use this for tables that don't fit into memory. It yields at least one batch, which is empty if the
+        table is empty.
         """
         names = list(columns)
         if table in self._short:
@@ -337,13 +337,13 @@ class Run:
             yield from self._pieces(table, names)
 
     def columns(self, table: str, *names: str) -> pl.DataFrame:
-        """Returns some columns of one of `TABLES` in one frame, with times as in `micros`."""
+        """Returns columns of one of `TABLES` in a single frame, with the same times as `micros`."""
         first, *others = self.batches(table, names)
         return pl.concat([first, *others]) if others else first
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
-        """Keep data that is read from short tables in `memory` during the block, for further questions."""
+        """Keep data that is read from short tables in `memory` during the block, for further queries."""
         before, self.memory = self.memory, {} if self.memory is None else self.memory
         try:
             yield
@@ -369,7 +369,7 @@ class Run:
         return found
 
     def _remembered(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
-        """Yields batches from columns in memory; of a long table, only numbers and times stay in memory."""
+        """Yields batches from columns in memory. For a long table, only numbers and times stay in memory."""
         assert self.memory is not None
         known: dict[str, pl.Series] = self.memory.setdefault(("columns", table), {})
         missing = [name for name in names if name not in known]
@@ -386,7 +386,7 @@ class Run:
             yield pl.DataFrame([piece[name] for name in names])
 
     def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
-        """Yields batches that are read from the file; None stands for all columns."""
+        """Yields batches that are read from the file. None stands for all columns."""
         with reading(self.path):
             file = pl.scan_parquet(self.file(table), glob=False)
             rows = self._rows(table)
@@ -407,7 +407,7 @@ class Run:
 
 
 def _slept(jobs: Sequence[str]) -> str:
-    """Returns a sentence about jobs that could have started, but waited because no cycle was due."""
+    """Returns a sentence about jobs that could have started but waited because no cycle was due."""
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (
         f"at the end {wait} although everything that {ask} for is free: {first_of(jobs, _NAMED)}. No further "

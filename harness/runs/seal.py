@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Any
 
 SUM = "sha256"
-"""The key of a checksum: in `tables` of a table, in `provenance` of the whole document."""
+"""The key of a checksum, in `tables` for each table and in `provenance` for the whole document."""
 
 
 def seal_tables(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Returns table -> its size and the checksum of its bytes."""
+    """Returns the size and the checksum of each table."""
     return {name: _of_file(folder / f"{name}.parquet") for name in names}
 
 
 def seal_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the content of `run.json` with a checksum of the whole content.
+    """Returns the content of `run.json`, extended by a checksum over the whole content.
 
-    The checksum is under `provenance`, with all other values that may differ between repeats of one run.
+    The checksum is under `provenance`, together with all other values that can differ between repetitions of
+    a run.
     """
     return {**info, "provenance": {**info["provenance"], SUM: _of_info(info)}}
 
 
 def is_sealed(info: Mapping[str, Any]) -> bool:
-    """Returns True if a run has checksums; runs of schema 2 have none."""
+    """Returns True if a run has checksums. Runs with schema 2 have none."""
     return bool(info["schema"] != "2")
 
 
@@ -36,10 +37,10 @@ def info_is_whole(info: Mapping[str, Any]) -> bool:
 
 
 def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | None:
-    """Returns the fault in a table's bytes, or None.
+    """Returns what is wrong with the bytes of a table, or None.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file can't be read.
     """
     found = _of_file(folder / f"{name}.parquet")
     if found == sealed:
@@ -50,9 +51,9 @@ def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | Non
 
 
 def _of_info(info: Mapping[str, Any]) -> str:
-    """Returns the checksum of a document, excluding its checksum field.
+    """Returns the checksum of a document without its checksum field.
 
-    A document has the same checksum before writing and after reading.
+    The checksum of a document is the same before writing and after reading.
     """
     provenance = {key: value for key, value in info["provenance"].items() if key != SUM}
     text = json.dumps({**info, "provenance": provenance}, separators=(",", ":"))

@@ -1,6 +1,6 @@
-"""Carries out requests in parallel processes, with the same runs and errors as in one process.
+"""Carries out requests in parallel processes, with the same runs and errors as in a single process.
 
-Processes end at the request of this process or when it dies, and leave no file half-written.
+The processes end when this process requests it or dies, and don't leave half-written files.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from harness.trace.trace import Trace
 
 Outcome: TypeAlias = Run | BaseException
 Watch: TypeAlias = Callable[[int, int, int], None]
-"""Receives the number of a request, the simulated time, and how many jobs have arrived."""
+"""A function that receives the number of a request, the simulated time, and how many jobs have arrived."""
 
 
 class SideBySide(TypedDict, total=False):
-    """How to carry out requests; each may be absent.
+    """How to carry out requests. Each entry is optional.
 
     Attributes:
-        workers: how many requests to carry out in parallel, each in its own process if more than one. The
-            default is as many as cores and memory allow (`workers_for`), and one if requests cannot go to
-            other processes.
-        watch: receives the progress at intervals.
-        over: receives the number of a request and its run or error, as soon as it is done.
+        workers: how many requests to carry out in parallel, in separate processes if there is more than one.
+            The default is the number that cores and memory allow (`workers_for`), or one if requests can't be
+            sent to other processes.
+        watch: a function that receives the progress at intervals.
+        over: a function that receives the number of a request and its run or error, as soon as it is done.
         command: the command line that reproduces the runs, for their provenance.
     """
 
@@ -58,18 +58,18 @@ def carry_out(
     plans: Sequence[Plan | None] = (),
     **how: Unpack[SideBySide],
 ) -> dict[int, Outcome]:
-    """Carries out requests; returns the run or error of each, by the number of the request.
+    """Carries out requests, and returns the run or error of each one by the number of the request.
 
-    An error in one request does not stop other requests. An error in `over` aborts running replays.
+    An error in one request does not stop the others. An error in `over` aborts running replays.
 
     Args:
         requests: the requests.
         plugins: the plugins that all requests use.
-        plans: existing plans of requests; other processes make their own plans.
+        plans: plans that already exist for the requests. Other processes make their own plans.
         how: see `SideBySide`.
 
     Raises:
-        OptionError: several processes are requested, but a request cannot go to another process.
+        OptionError: several processes are requested, but a request can't be sent to another process.
     """
     workers, watch, over = how.get("workers"), how.get("watch"), how.get("over")
     wanted = workers_for(requests) if workers is None else workers
@@ -82,7 +82,8 @@ def carry_out(
     work = _Replaying(plugins, how.get("command"))
     with executor_for(work, len(tasks), workers=wanted, watch=watch, again=False) as (executor, at_once):
         if at_once > 1:
-            # The longest replays should begin first; the first request, often the baseline, is usually short.
+            # The longest replays should begin first, and the first request, often the baseline, is usually
+            # short.
             tasks = [task._replace(plan=None) for task in reversed(tasks)]
         with closing(executor.map(tasks)) as news:
             for number, outcome in news:
@@ -97,11 +98,13 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
 
     Args:
         requests: the requests.
-        outcomes: (number, outcome) of each request.
+        outcomes: the outcome of each request by its number.
 
     Raises:
-        ReplayError: some of several requests failed; names them, and has the runs of the successful ones.
-        BaseException: the error of the only request, or a defect in any request, with a note that names it.
+        ReplayError: there are several requests and some of them failed. The error names them, and contains
+            the runs of the successful ones.
+        BaseException: the error of the only request, or a defect in any request, with a note that names the
+            request.
     """
     numbers = range(len(requests))
     errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}
@@ -131,7 +134,7 @@ def _about(error: BaseException) -> str:
 
 
 class _Task(NamedTuple):
-    """A request, its number, and its plan if there is one."""
+    """A request with its number, and with its plan if there is one."""
 
     number: int
     request: Request
@@ -140,20 +143,20 @@ class _Task(NamedTuple):
 
 @dataclass(frozen=True)
 class _Replaying:
-    """The work of replays, see `Work`; errors are results."""
+    """The work of carrying out replays, see `Work`. Errors are results."""
 
     plugins: Plugins
     command: str | None
 
     def begun(self, report: Report | None) -> Callable[[_Task], tuple[int, Outcome]]:
-        """Prepares a process; returns the function that carries out a request."""
+        """Prepares a process, and returns the function that carries out a request."""
         return partial(self._outcome, report)
 
     def failed(self, task: _Task, error: BaseException) -> tuple[int, Outcome]:
-        """The error of a request that no process could carry out."""
+        """Returns the error for a request that no process could carry out."""
         if not isinstance(error, ProcessDiedError):
             return task.number, error
-        with suppress(OSError):  # remove files that the process could not clean up
+        with suppress(OSError):  # delete files that the process could not clean up
             for folder in task.request.output.iterdir():
                 clear(folder)
         return task.number, _lost(error)
@@ -174,7 +177,7 @@ class _Replaying:
 
 
 def _lost(died: ProcessDiedError) -> ReplayError:
-    """Returns an error that says why a process died."""
+    """Returns an error that explains why a process died."""
     if died.code < 0:
         name = signal.Signals(-died.code).name
         why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""
@@ -185,7 +188,7 @@ def _lost(died: ProcessDiedError) -> ReplayError:
 
 
 def _why_not_begun() -> str:
-    """Returns a hint for the case that a new process could not load the program from its file."""
+    """Returns a hint for the case that a new process couldn't load the program from its file."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists():
@@ -197,10 +200,10 @@ def _why_not_begun() -> str:
 
 
 class _Trial(pickle.Pickler):
-    """Tests whether a value can be pickled, without the traces and clusters in it, which always can be."""
+    """Tests if a value can be pickled, but skips traces and clusters in it, which always can be."""
 
     def persistent_id(self, obj: Any) -> str | None:
-        """Returns a substitute for large objects."""
+        """Returns a substitute for a large object."""
         if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
             raise pickle.PicklingError(f"{obj.__qualname__} is in no module that can be imported")
         return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None
@@ -211,10 +214,10 @@ def _has_file(module: str) -> bool:
 
 
 def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
-    """Returns why requests cannot go to other processes; None if they can."""
+    """Returns why requests can't be sent to other processes; None if they can."""
     for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
         try:
             _Trial(BytesIO()).dump(value)
-        except Exception as error:  # a value's own pickling may raise any error
+        except Exception as error:  # pickling a value of any class may raise any error
             return f"{what} cannot go to another process: {text_of(error)}"
     return None

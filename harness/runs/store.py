@@ -1,4 +1,7 @@
-"""The store of runs. Each run's folder is written aside and renamed, so that it is complete or absent."""
+"""The store of runs, in which every run is either complete or absent.
+
+The folder of each run is first written under another name and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,28 @@ from harness.runs.run import Keep, Run
 
 
 class Store:
-    """Runs under one folder, as `<root>/<trace>/<run>`.
+    """The runs below a folder, stored as `<root>/<trace>/<run>`.
 
     Args:
-        root: the folder; created when the first run is kept.
+        root: the folder, which is created when the first run is kept.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, plan: Plan) -> Path:
-        """Returns the folder of a plan's run."""
+        """Returns the folder of the run of a plan."""
         return self.root / plan.folder
 
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
         """Returns the stored run of a plan if it exists and is complete.
 
-        The run is measured again if other metrics, or other code, measured it. A run that keeps less, lacks a
-        requested metric, or is of unknown code does not count. Files of dead processes beside it are removed.
+        The run is measured again if it was measured by other metrics or by other code. A run is ignored if it
+        keeps less than required, lacks a requested metric, or comes from unknown code. Files that dead
+        processes have left beside the run are removed.
 
         Raises:
-            RunError: the run must be measured again, and cannot be written.
+            RunError: the run must be measured again, but can't be written.
         """
         path = self.path(plan)
         clear(path.parent)
@@ -74,11 +78,11 @@ class Store:
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Replay a plan and store the parts of the run that `keep` names; replace a run of the same name.
+        """Replay a plan and store the parts of the run that `keep` names, replacing a run of the same name.
 
         Raises:
-            RunError: the folder cannot be written.
-            HarnessError: the error that stopped the replay; no file is left behind.
+            RunError: the folder can't be written.
+            HarnessError: the error that stopped the replay. In this case, no file is left behind.
         """
         if keep == "nothing":
             with aside() as folder:
@@ -96,16 +100,16 @@ def added(
     about: Mapping[str, Any],
     further: Mapping[str, Mapping[str, pl.Series]] | None = None,
 ) -> Run:
-    """Add metrics to a run and store it; they replace metrics of the same names.
+    """Add metrics to a run and store it. They replace metrics with the same names.
 
     Args:
         run: the run.
-        rows: the further measurements.
-        about: further entries of `run.json`.
-        further: further tables, without times.
+        rows: the additional measurements.
+        about: additional entries for `run.json`.
+        further: additional tables, which contain no times.
 
     Raises:
-        RunError: a table of the run is damaged, or the run cannot be written.
+        RunError: a table of the run is damaged, or the run can't be written.
     """
     with _written(run.path) as folder:
         info = add_into(folder, run, rows, about, further or {})
@@ -117,11 +121,11 @@ def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: K
 
     Args:
         run: a run that has all its tables.
-        windows: name of a window -> the measurements over it.
-        keep: the parts of the run to keep, `all` or the `metrics`.
+        windows: maps the name of a window to the measurements over it.
+        keep: which parts of the run to keep: `all` or the `metrics`.
 
     Raises:
-        RunError: a table of the run is damaged, or the run cannot be written.
+        RunError: a table of the run is damaged, or the run can't be written.
     """
     with _written(run.path) as folder:
         info = write_windows(folder, run, windows, keep)
@@ -129,7 +133,7 @@ def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: K
 
 
 def _again(run: Run, info: Mapping[str, Any]) -> Run:
-    """Returns a run that was rewritten."""
+    """Returns a run after it was rewritten."""
     found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
     found.request = run.request
     return found
@@ -137,10 +141,10 @@ def _again(run: Run, info: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def aside() -> Iterator[Path]:
-    """Make a temporary folder for a run that is not kept, and remove folders of dead processes.
+    """Make a temporary folder for a run that is not kept, and remove the folders of dead processes.
 
     Raises:
-        RunError: the folder cannot be written.
+        RunError: the folder can't be written.
     """
     place = Path(gettempdir()) / "run"
     try:
@@ -157,10 +161,10 @@ def aside() -> Iterator[Path]:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """Make a new folder for a run, which replaces the old folder when the block ends without an error.
+    """Make a new folder for a run, which replaces the old folder if the block ends without an error.
 
     Raises:
-        RunError: the folder cannot be written.
+        RunError: the folder can't be written.
     """
     try:
         _nameable(path)
@@ -174,6 +178,6 @@ def _written(path: Path) -> Iterator[Path]:
 
 
 def _nameable(path: Path) -> None:
-    """Refuse a name that no folder can have: with a null character, or with bytes that are not UTF-8."""
+    """Reject a name that no folder can have, because it has a null character or bytes that are not UTF-8."""
     if "\0" in str(path) or any("\ud800" <= char <= "\udfff" for char in str(path)):
         raise OSError(EINVAL, "no folder can have this name")

@@ -1,7 +1,8 @@
-"""Finds the quota that jobs of a queue count against, and the queue's unique name in a run.
+"""Finds the quota that the jobs of a queue count against, and a name for the queue that is unique in a run.
 
-A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota. One name may stand for
-different quotas in different namespaces. Labels of pods may name quotas other than that of their queue.
+A queue in a trace is a LocalQueue in the namespace of the row, a ClusterQueue, or a quota. The same name can
+stand for different quotas in different namespaces. The labels of pods can name quotas other than that of
+their queue.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Tenants(NamedTuple):
     """The queues of a trace on a cluster.
 
     Attributes:
-        names: each job's queue. It is `<namespace>/<queue>` if a queue's name stands for several quotas, and
-            `<namespace>/<queue>/<quota>` if labels name several quotas within one namespace.
-        quotas: every such name, sorted -> its ClusterQueue or ElasticQuota, or None.
-        by_label: whether some jobs of one namespace and queue have several names.
+        names: the queue of each job. It is `<namespace>/<queue>` if the name of a queue stands for several
+            quotas, and `<namespace>/<queue>/<quota>` if labels name several quotas within one namespace.
+        quotas: maps each of these names, in sorted order, to its ClusterQueue or ElasticQuota, or to None.
+        by_label: whether some jobs with the same namespace and queue have different names.
     """
 
     names: pl.Series
@@ -47,10 +48,10 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
     """Distinguish queues by their quota.
 
     Args:
-        jobs: the jobs, with columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
+        jobs: the jobs, with the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
         cluster: the cluster of the replay.
-        by_elastic_quotas: whether jobs count against the ElasticQuota, not the ClusterQueue, if a queue has
-            both (`PolicySpec.admits_by_elastic_quotas`).
+        by_elastic_quotas: whether jobs count against the ElasticQuota rather than the ClusterQueue if a queue
+            has both (`PolicySpec.admits_by_elastic_quotas`).
     """
     leaves = QuotaLeaves(cluster)
     doors = _distinct(_doors(jobs))
@@ -84,11 +85,11 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
 
 
 def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
-    """Returns, for each job, the index in `known` of its queue's name in the timeline.
+    """Returns, for each job, the index in `known` of the name that its queue has in the timeline.
 
     Args:
         jobs: some jobs of a run, with `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`.
-        known: all queues of the timeline, as in `quota_of` of `run.json`.
+        known: all queues in the timeline, as in `quota_of` of `run.json`.
     """
     names = pl.Enum(list(known))
     if TIMELINE_QUEUE in jobs.columns:
@@ -106,9 +107,10 @@ def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """Returns the distinct rows, found slice by slice, because one step would take ten times their memory.
+    """Returns the distinct rows, slice by slice, because a single step would need ten times their memory.
 
-    If all rows have the same namespace, as in most traces, the queues suffice, in a fifth of the time.
+    If all rows have the same namespace, as in most traces, comparing the queues is sufficient and takes a
+    fifth of the time.
     """
     namespaces = rows["namespace"].unique()
     if len(namespaces) == 1 and rows.width == 2:
@@ -129,7 +131,7 @@ def _quota_of(
 ) -> str | None:
     """Returns the ClusterQueue that a queue stands for, or the ElasticQuota that its jobs count against.
 
-    If both exist, it returns the quota that counts.
+    If both exist, it returns the one that is used.
     """
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
     if cluster_queue is not None and not by_elastic_quotas:
@@ -141,7 +143,7 @@ def _quota_of(
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
     """Returns the ElasticQuotas that jobs count against with plugins that use ElasticQuotas.
 
-    It ignores ClusterQueues.
+    ClusterQueues are ignored.
     """
     leaves = QuotaLeaves(cluster)
     found = {leaves.of(*door) for door in _distinct(_doors(jobs)).iter_rows()}
@@ -149,22 +151,22 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
 
 
 def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
-    """Returns the names of queues, sorted, and for each job the index of its queue's name."""
+    """Returns the sorted names of queues, and the index of the queue's name for each job."""
     distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
     return distinct, places(tenants.names, distinct).astype(np.int32)
 
 
 def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
-    """Returns every ClusterQueue and ElasticQuota that can have jobs, as in `run.json`.
+    """Returns every ClusterQueue and ElasticQuota that can have jobs, in the form of `run.json`.
 
-    `nominal` is resource -> the guaranteed amount: nominal quota summed over flavors, or `min`. A
-    ClusterQueue has `limits` like a cohort. If a resource has quota in several flavors, `flavors` has the
-    quota by flavor.
+    `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
+    `min`. A ClusterQueue has `limits` as a cohort does. If a resource has quotas in several flavors,
+    `flavors` contains the quotas by flavor.
 
     Args:
         cluster: the cluster of the replay.
-        by_elastic_quotas: whether the ElasticQuota is listed, rather than the ClusterQueue, if both kinds
-            have the same name.
+        by_elastic_quotas: whether the ElasticQuota rather than the ClusterQueue is listed if both have the
+            same name.
     """
     elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
@@ -181,12 +183,12 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         }
         for name, queue in cluster.cluster_queues.items()
     }
-    # If names are shared, the order is always that of the elastic quotas.
+    # If both kinds have the same name, its position is always that of the elastic quota.
     return elastic | queues | elastic if by_elastic_quotas else elastic | queues
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Returns every cohort as in `run.json`: its parent, and its own quota and limits."""
+    """Returns every cohort with its parent, its own quota and its limits, in the form of `run.json`."""
     tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
     return {
         name: {
@@ -200,7 +202,7 @@ def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
-    """Returns resource -> nominal quota, summed over flavors."""
+    """Returns the nominal quota of each resource, summed over flavors."""
     nominal: dict[str, int] = {}
     for group in groups:
         for flavor in group.flavors:
@@ -210,7 +212,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
-    """Returns True if a resource has quota in more than one flavor."""
+    """Returns True if some resource has quotas in more than one flavor."""
     known: dict[str, str] = {}
     queues = [each.resource_groups for each in cluster.cluster_queues.values()]
     return any(
@@ -223,7 +225,7 @@ def _has_several_flavors(cluster: Cluster) -> bool:
 
 
 def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    """Returns flavor -> resource -> the nominal quota, and the `kept` part of it that is never lent."""
+    """Returns quotas by flavor and resource: the nominal quota, and the part `kept` that is never lent."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for group in groups:
         for flavor in group.flavors:
@@ -237,8 +239,8 @@ def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str,
 def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
     """Returns the borrowing and lending limits, summed over flavors, without unlimited resources.
 
-    `borrowing` is resource -> the amount that may be borrowed, if every flavor limits it. `kept` is resource
-    -> the amount that is never lent, and `lent` is resource -> the amount that may be lent.
+    `borrowing` contains the quantity of each resource that can be borrowed, if every flavor limits it. `kept`
+    contains the quantity that is never lent, and `lent` the quantity that can be lent.
     """
     limits: dict[str, list[int | None]] = {}
     kept: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Determines how many replays to run in parallel: as many as cores and memory allow."""
+"""Determines how many replays to run in parallel, based on the available cores and memory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""The replay of a trace with fewer jobs takes about as long as the start of another process."""
+"""With fewer jobs than this, the replay of a trace takes about as long as starting another process."""
 
 FEW_BYTES = 64 << 10
-"""A trace file with fewer bytes has fewer jobs than that; bundled traces have at least 13 bytes per job."""
+"""A smaller trace file contains fewer jobs than `FEW_JOBS`; bundled traces have at least 13 bytes per job."""
 
 PROCESS = 400 << 20
-"""The bytes that a process takes: the interpreter, its libraries, and the fixed part of a replay."""
+"""How many bytes a process needs for the interpreter, its libraries, and the fixed part of a replay."""
 
-_OF_TRACE = 4  # times the bytes of its columns
-_OF_FILE = 20  # times the bytes of its compressed file
+_OF_TRACE = 4  # times the size of its columns
+_OF_FILE = 20  # times the size of its compressed file
 _OF_GROUP = (
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ("memory.max", "memory.current"),
@@ -31,9 +31,9 @@ _OF_GROUP = (
 def workers_for(requests: Sequence[Request]) -> int:
     """Returns the number of processes for some replays, at most the number of cores of this process.
 
-    Each process counts as 400 MB plus four times the trace's size in memory, or twenty times the size of a
-    file that was not read yet. All processes must fit the free memory. Traces with fewer than 10,000 jobs, or
-    in files of less than 64 KiB, are replayed in this process.
+    Each process is assumed to need 400 MB plus four times the size of the trace in memory, or twenty times
+    the size of its file if the file has not been read yet. All processes must fit into free memory. Traces
+    with fewer than 10,000 jobs, or in files smaller than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
@@ -41,10 +41,10 @@ def workers_for(requests: Sequence[Request]) -> int:
 
 
 def workers_within(memory: int, *, most: int) -> int:
-    """Returns how many processes fit the cores and the free memory; at least one.
+    """Returns how many processes the cores and the free memory allow, which is at least one.
 
     Args:
-        memory: the bytes per process.
+        memory: the bytes that each process needs.
         most: the number of processes that have work.
     """
     most, free = min(most, _cores()), _free_memory()

@@ -1,1 +1,1 @@
-"""Records a replay: converts the engine's reports to columns, and writes them to Parquet tables."""
+"""Records a replay: converts the engine's reports to columns and writes them to Parquet tables."""

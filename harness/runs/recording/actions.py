@@ -1,4 +1,4 @@
-"""The recorded codes of actions, and the changes of levels that actions cause."""
+"""The recorded codes of actions, and how actions change levels."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NAMES = pl.Enum(ACTIONS)
 
 
 def action_codes(column: pl.Series) -> Ints:
-    """Returns the codes of actions, given their names."""
+    """Returns the codes of actions for their names."""
     return codes(column.cast(_NAMES))
 
 
 def by_action(moves: Mapping[int, int]) -> Ints:
-    """Returns an array: code of an action -> its change of a level."""
+    """Returns an array that maps the code of each action to its change of a level."""
     return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
 
 
 BOUND = by_action({BIND: 1, GONE: -1, FINISH: -1})
-"""Changes of held amounts by actions, for pods that are bound one by one."""
+"""How actions change the held quantities of pods that are bound one by one."""
 
 ASKED = by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
-"""Changes of requested amounts by actions, regardless of held amounts."""
+"""How actions change the requested quantities, regardless of what is held."""

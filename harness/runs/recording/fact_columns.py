@@ -1,4 +1,4 @@
-"""The events of a replay, as columns."""
+"""The events of a replay in columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _V = TypeVar("_V")
 
 @final
 class FactColumns:
-    """Facts that are not written yet: one column per attribute.
+    """Facts that have not been written yet, with one column for each attribute.
 
-    Attributes that only few facts have are stored by row: flavors and detail (as text), `amounts`, `dropped`,
-    `unused`, and the successor of a pod unless it is 0. The preemptor is stored as an index.
+    Attributes that only a few facts have are stored by row: flavors and detail (as text), `amounts`,
+    `dropped`, `unused`, and the successor of a pod unless it is 0. The preemptor is stored as an index.
     """
 
     __slots__ = (
@@ -48,10 +48,11 @@ class FactColumns:
     def tell(self, fact: Fact, row: int, texts: Texts) -> None:
         """Convert the objects in a fact to text before the fact is added as row `row`.
 
-        This happens immediately, so that an error blames the policy that just reported the fact.
+        The conversion happens immediately, so that an error is attributed to the policy that has just
+        reported the fact.
 
         Raises:
-            UnwritableError: an object cannot be converted.
+            UnwritableError: an object can't be converted.
         """
         if fact.flavors is not None:
             self.flavors[row] = texts.of_flavors(fact)
@@ -59,7 +60,7 @@ class FactColumns:
             self.detail[row] = texts.of_detail(fact)
 
     def add(self, facts: Sequence[Fact]) -> None:
-        """Append facts column by column, at a fraction of the cost of appending row by row."""
+        """Append facts column by column, which is much faster than row by row."""
         (
             time, cycle, action, job, pods, alive, holding, quota, amounts, pod, successor, node, _, by,
             reason, _, dropped, unused,
@@ -94,7 +95,7 @@ class FactColumns:
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
-        """Returns a full column from the values of few rows."""
+        """Returns a full column that contains the values of a few rows."""
         column: list[_V | None] = [None] * self.rows
         for row, value in few.items():
             column[row] = value

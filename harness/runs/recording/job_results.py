@@ -1,6 +1,7 @@
-"""Writes `jobs.parquet` during a replay: each chunk of jobs as soon as all of its jobs have ended.
+"""Writes `jobs.parquet` during a replay: each chunk of jobs is written when all of its jobs have ended.
 
-Rows are in order of arrival. Finished jobs wait in memory only for jobs that arrived before them.
+The rows are in order of arrival. A finished job stays in memory only until the jobs that arrived before it
+have ended.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 
-_AT_ONCE = 1 << 12  # jobs that are put into columns together, at a fraction of the cost of single jobs
+_AT_ONCE = 1 << 12  # jobs that are added to columns together, which is much faster than one by one
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
-"""The values for a job that was never reported to `JobResults.add`."""
+"""The values for a job that was never passed to `JobResults.add`."""
 
 
 @final
 class _Chunk:
-    """The results of neighbouring jobs in columns; `left` jobs have not ended yet."""
+    """The results of adjacent jobs in columns; `left` is the number of jobs that have not ended yet."""
 
     __slots__ = ("_columns", "left")
 
@@ -67,11 +68,12 @@ class JobResults:
 
     Args:
         path: the file.
-        jobs: the jobs of the replay, for the other columns of their rows.
+        jobs: the jobs of the replay, which provide the other columns of their rows.
         kind: how times are written.
         rows: the number of rows in a chunk.
-        timeline_queue: the name of each job's queue in the timeline, if namespace and queue are not enough.
-        files: whether to write a short table to a file too.
+        timeline_queue: the name of each job's queue in the timeline, if namespace and queue don't determine
+            it.
+        files: whether a short table is also written to a file.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class JobResults:
             extra[schemas.TIMELINE_QUEUE] = schemas.STRING()
         self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind, files=files)
         self._rows = rows
-        self._written = 0  # chunks
+        self._written = 0  # number of chunks
         self._chunks: dict[int, _Chunk] = {}
         self._recent: list[tuple[int, ...]] = []  # not in a chunk yet
 
@@ -106,7 +108,7 @@ class JobResults:
         lost: int,
         idle: int,
     ) -> None:
-        """Record how one job ended; see `harness.engine.events.Recorder`."""
+        """Record how a job ended; see `harness.engine.events.Recorder`."""
         recent = self._recent
         recent.append((job.index, state, admitted, start, finish, preemptions, lost, idle))
         if len(recent) == _AT_ONCE:
@@ -125,7 +127,7 @@ class JobResults:
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Stop writing; the table stays incomplete."""
+        """Stop writing, which leaves the table incomplete."""
         self._writer.abandon()
 
     def _pack(self) -> None:
@@ -156,7 +158,7 @@ class JobResults:
             chunk.keep(rows[mine], [column[mine] for column in values])
 
     def _write(self, chunk: _Chunk, until: int) -> None:
-        """Write the next chunk, without the jobs from number `until` on."""
+        """Write the next chunk, but omit the jobs from number `until` on."""
         offset = self._written * self._rows
         rows = min(self._rows, until - offset)
         part = self._frame.slice(offset, rows)
@@ -169,6 +171,6 @@ class JobResults:
 
 
 def _times(values: Ints) -> pl.Series:
-    """Returns times as a column, null for `NEVER`."""
+    """Returns times as a column, in which `NEVER` becomes null."""
     column = as_series(values)
     return column.set(column == NEVER, None)

@@ -1,6 +1,6 @@
-"""Collects the engine's reports in columns, and writes the columns to Parquet chunk by chunk.
+"""Collects the engine's reports in columns, and writes the columns to Parquet in chunks.
 
-The memory needed depends on the size of a chunk, not on the length of the replay.
+The required memory depends on the size of a chunk rather than on the length of the replay.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from harness.runs.tenants import Tenants, coded
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
-_CHUNK = 1 << 17  # rows; so many that a chunk's fixed cost is negligible, so few that its memory is too
+_CHUNK = 1 << 17  # rows; large enough that a chunk's fixed cost is negligible, small enough to save memory
 _AT_ONCE = 1 << 12  # rows that are packed into columns together; their objects stay alive until then
 
 
 @final
 class _Stints:
-    """Stints that are not written yet, in columns."""
+    """Stints that have not been written yet, in columns."""
 
     __slots__ = (
         *("amounts", "earlier", "end", "job", "lost", "pod", "pods", "recent", "rows", "start", "state"),
@@ -49,10 +49,10 @@ class _Stints:
         self.earlier: dict[int, int] = {}
         self.pod: dict[int, int] = {}
         self.rows = 0
-        self.recent: list[tuple[int, ...]] = []  # not in the columns yet
+        self.recent: list[tuple[int, ...]] = []  # not yet in the columns
 
     def pack(self) -> int:
-        """Moves recent stints into the columns; returns the number of rows in the columns."""
+        """Moves recent stints into the columns, and returns the number of rows in the columns."""
         if self.recent:
             columns = self.job, self.pods, self.start, self.end, self.state, self.lost
             for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):
@@ -63,7 +63,7 @@ class _Stints:
 
 
 def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDArray[np.int32]) -> pl.Expr:
-    """Returns the names of pods as `Job.pod_name` does, from columns of job names and pod numbers."""
+    """Returns the names that `Job.pod_name` gives to pods, from columns of job names and pod numbers."""
     name = job_id
     if (pods != 1).any():
         numbered = pl.concat_str(name, pl.lit("-"), as_series(pod))
@@ -75,14 +75,14 @@ def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDAr
 
 
 def _known(numbers: Ints) -> pl.Series:
-    """Returns a column of numbers that most rows lack, with null for `NEVER`."""
+    """Returns a column of numbers that most rows don't have, in which `NEVER` becomes null."""
     if (numbers == NEVER).all():
         return pl.Series([None], dtype=pl.Int32).new_from_index(0, len(numbers))
     return pl.select(pl.when(as_series(numbers) != NEVER).then(as_series(numbers)).cast(pl.Int32)).to_series()
 
 
 def _column(values: list[Any], dtype: pl.DataType) -> pl.Series:
-    """Returns a column of values of this type; polars need not infer the type."""
+    """Returns a column of values with this type, so that polars doesn't have to infer it."""
     if values.count(None) == len(values):
         return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
     return pl.Series(values, dtype=dtype)
@@ -94,12 +94,13 @@ class ParquetRecorder:
 
     Args:
         folder: the folder, which must exist.
-        jobs: the jobs of the replay, for the other columns of their rows.
+        jobs: the jobs of the replay, which provide the other columns of their rows.
         kind: how times are written.
-        capacity: resource -> amount, for the shares of the timeline.
-        tenants: the queues of the timeline, see `harness.runs.tenants`.
-        on_nodes: whether pods hold resources from their binding on (else from the start of their job).
-        files: whether to write short tables to files too; long tables are always in files.
+        capacity: the capacity of each resource, for the shares in the timeline.
+        tenants: the queues in the timeline, see `harness.runs.tenants`.
+        on_nodes: whether pods hold resources from the time when they are bound, rather than from the start of
+            their job.
+        files: whether short tables are also written to files. Long tables are always written to files.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class ParquetRecorder:
         self._shares: list[tuple[int, int, float, int]] = []
         self._texts = Texts()
         self._seq = 0
-        self._recent: list[Fact] = []  # not in columns yet
+        self._recent: list[Fact] = []  # not yet in columns
         self._facts = FactColumns()
         self._stints = _Stints()
         self._results = JobResults(
@@ -201,7 +202,7 @@ class ParquetRecorder:
         return {name: table for name, table in found.items() if table is not None}
 
     def abandon(self) -> None:
-        """Close the files of a failed replay, whose folder will be removed."""
+        """Close the files of a failed replay, whose folder will be deleted."""
         for writer in (self._decisions_file, self._stints_file):
             writer.abandon()
         self._timeline.abandon()
@@ -297,12 +298,12 @@ class ParquetRecorder:
         )
 
     def _held(self, job: Ints, pods: Ints, exceptions: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Returns resource -> the amount that the pods of each row hold."""
+        """Returns the quantity of each resource that the pods of each row hold."""
         of_job = self._pods[job]
         held = {}
         for resource, totals in self._totals.items():
             total = totals[job]
-            # Divide first: a job's total fits 64 bits, the product of a total and a count may not.
+            # Divide first: the total of a job fits into 64 bits, but a total multiplied by a count may not.
             amounts = np.where(pods == of_job, total, total // of_job * pods)
             if exceptions:
                 amounts[list(exceptions)] = [each.get(resource, 0) for each in exceptions.values()]
@@ -310,7 +311,7 @@ class ParquetRecorder:
         return held
 
     def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Returns resource -> amounts, 0 for rows that have none; empty if no row has any."""
+        """Returns quantities by resource, 0 for rows without a value; empty if no row has a value."""
         found = {}
         for resource in self._totals if few else ():
             found[resource] = np.zeros(rows, np.int64)

@@ -1,7 +1,8 @@
-"""The timeline of a replay: the held and pending amounts of each queue after every change.
+"""The timeline of a replay: how much each queue holds and requests after every change.
 
-It is derived from the decisions, one chunk at a time. Each decision moves amounts between pending and
-allocated. The moves of one instant are added up, and running totals carry over from chunk to chunk.
+The timeline is computed from the decisions, one chunk at a time. Each decision moves quantities between
+pending and allocated. All moves at the same time are added up, and running totals are carried over from chunk
+to chunk.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Change(NamedTuple):
     """The changes that each row makes: -1, 0 or 1.
 
     Attributes:
-        quota: 1 if the row's pods get quota, -1 if they release it.
+        quota: 1 if the pods of the row get quota, -1 if they release it.
         alive: 1 if the job arrives, -1 if it ends.
-        holding: 1 if the job begins to hold resources, -1 if it stops.
+        holding: 1 if the job begins to hold resources, -1 if it ceases to hold them.
     """
 
     quota: Ints
@@ -39,10 +40,10 @@ class _Moves(NamedTuple):
     Attributes:
         time: the times of the changes.
         queue: the codes of the queues.
-        levels: name of a level -> its changes.
+        levels: maps the name of a level to its changes.
         told: whether the row reports a share.
-        dominant: the reported dominant share; meaningless without a report.
-        weighted: the reported weighted share; meaningless without a report.
+        dominant: the reported dominant share, which has no meaning without a report.
+        weighted: the reported weighted share, which has no meaning without a report.
     """
 
     time: Ints
@@ -59,7 +60,7 @@ class _Moves(NamedTuple):
         return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
 
     def then(self, later: _Moves) -> _Moves:
-        """Returns these moves followed by later ones."""
+        """Returns these moves, with later ones appended."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         return _Moves(
             np.concatenate((self.time, later.time)),
@@ -71,7 +72,7 @@ class _Moves(NamedTuple):
         )
 
     def added_up(self) -> _Moves:
-        """Returns one row for each instant and queue, in order, with the last share reported for it."""
+        """Returns one row for each time and queue, in order, with the last share that was reported for it."""
         order = np.lexsort((self.queue, self.time))
         rows = self.some(order)
         begins = np.flatnonzero(firsts(rows.time) | firsts(rows.queue))
@@ -87,14 +88,15 @@ class _Moves(NamedTuple):
 
 
 class Timeline:
-    """Converts decisions to change points.
+    """Converts decisions to the points at which the timeline changes.
 
     Args:
         writer: receives the rows.
         queues: the queues by code, sorted by name.
         resources: the resources that jobs request, sorted by name.
-        capacity: resource -> amount of the whole cluster.
-        on_nodes: whether pods hold resources from their binding on (else from the start of their job).
+        capacity: the capacity of the whole cluster by resource.
+        on_nodes: whether pods hold resources from the time when they are bound, rather than from the start of
+            their job.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Timeline:
         self._on_nodes = on_nodes
         columns = ["alive", "holding"]
         columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
-        # The levels after all moves so far, for each queue.
+        # The levels of each queue after all moves so far.
         self._levels = {name: np.zeros(len(queues), np.int64) for name in columns}
         self._told = np.zeros(len(queues), np.bool_)
         self._dominant, self._weighted = np.zeros(len(queues)), np.zeros(len(queues), np.int64)
@@ -130,19 +132,21 @@ class Timeline:
         unused: Mapping[str, Ints],
         shares: Sequence[tuple[int, int, float, int]] = (),
     ) -> None:
-        """Take a chunk of decisions, in order.
+        """Process a chunk of decisions in order.
 
         Args:
-            time: microseconds since the origin.
-            action: codes of the actions.
-            queue: codes of the jobs' queues.
+            time: the times, in microseconds since the origin.
+            action: the codes of the actions.
+            queue: the codes of the jobs' queues.
             change: the changes that each row makes for its job and its pods.
-            amounts: resource -> the amount that the row's pods hold.
-            dropped: resource -> the amount that a partial admission no longer requests; may be empty.
-            unused: resource -> quota that was released unused; may be empty.
-            shares: time, code of the queue, and the dominant and weighted share from then on, in order.
+            amounts: the quantities that the pods of each row hold, by resource.
+            dropped: the quantities that a partial admission no longer requests, by resource; may be empty.
+            unused: the quota that was released unused, by resource; may be empty.
+            shares: the time, the code of the queue, and the dominant and weighted share from then on, in
+                order.
         """
-        # Without nodes a job holds all of its resources or none, so that begin and end determine the amounts.
+        # Without nodes, a job holds all of its resources or none, so its begin and end determine the
+        # quantities.
         grows = BOUND[action] if self._on_nodes else change.holding
         waits = ASKED[action] - grows.clip(0)
         levels = {"alive": change.alive, "holding": change.holding}
@@ -159,7 +163,7 @@ class Timeline:
         if self._held_back is not None:
             moves = self._held_back.then(moves)
         moves = moves.added_up()
-        # The next chunk may continue at the last instant of this chunk.
+        # The next chunk may contain further decisions at the last time of this chunk.
         last = int(moves.time.searchsorted(moves.time[-1]))
         self._held_back = moves.some(slice(last, None))
         if last:
@@ -172,11 +176,11 @@ class Timeline:
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Stop writing; the table stays incomplete."""
+        """Stop writing, which leaves the table incomplete."""
         self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
-        """Returns moves that report shares and change no level."""
+        """Returns moves that report shares without changing a level."""
         times, queues, dominant, weighted = zip(*shares, strict=True)
         whole = [np.array(each, np.int64) for each in (times, queues, weighted)]
         nothing = dict.fromkeys(self._levels, np.zeros(len(shares), np.int64))
@@ -204,7 +208,7 @@ class Timeline:
             for at, resource in enumerate(self._resources)
             if self._capacity.get(resource)
         ]
-        # Rows of one instant and queue stay together: interleave the resources.
+        # Rows with the same time and queue are adjacent, so the resources are interleaved.
         each = np.repeat(np.arange(rows), width)
         share = as_series(np.maximum.reduce(of_capacity)[each]) if of_capacity else _nulls(rows * width)
         texts = pl.select(
@@ -227,10 +231,10 @@ class Timeline:
         )
 
     def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
-        """Returns whether shares are known after each move, and the latest reported shares."""
+        """Returns whether shares are known after each move, and the most recently reported shares."""
         number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
         latest = np.maximum.accumulate(number)
-        # A share of another queue does not apply to this queue.
+        # A share that was reported for another queue does not apply to this queue.
         new = latest >= groups.begins[groups.first.cumsum() - 1]
         last = groups.last
         held = groups.keys[last]
@@ -252,7 +256,7 @@ def _nulls(rows: int) -> pl.Series:
 
 
 def _known(values: Floats | Ints, known: Bools) -> pl.Series:
-    """Returns a column with nulls for unknown values."""
+    """Returns a column in which unknown values are null."""
     if not known.any():
         return _nulls(len(values))
     column = as_series(values)
