@@ -1,7 +1,7 @@
-"""Adds to an error the time of the replay, and the policy at fault.
+"""Adds the time of the replay and the responsible policy to an error.
 
-The module stays plain Python in the compiled build: mypyc gives all `error` names of one function the type
-of the first.
+This module stays plain Python in the compiled build, because mypyc would give all variables named `error` in
+one function the type of the first one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _READ_ONLY = (
 
 @contextmanager
 def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
-    """Add to errors the time, and the component at fault.
+    """Add the time and the responsible component to errors.
 
     Args:
-        name: the policy's name.
-        lifecycle: gives the time.
-        referee: refuses a decision whose texts cannot be stored.
+        name: the name of the policy.
+        lifecycle: provides the time.
+        referee: rejects a decision whose texts can't be stored.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def _told_time(now: int) -> str:
 
 
 def _is_ours(error: InputError) -> bool:
-    """Returns True if an error comes from the code that replays and records, not from the policy."""
+    """Returns True if an error comes from the code that replays and records rather than from the policy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

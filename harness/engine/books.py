@@ -1,4 +1,4 @@
-"""The engine's record of resources: the cluster's capacity, and what pods hold."""
+"""The engine's record of resources: the capacity of the cluster, and what pods hold."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from harness.policy import Job
 
 
 class Books:
-    """Capacity and allocation, for the cluster and for each node; policies see them as their `View`.
+    """The capacity and allocation of the cluster and of each node, which policies see as their `View`.
 
-    Without nodes, admission promises a job its resources. The job starts when evicted jobs have released
-    them. `admit` and `bind` return a text if a resource is short, and the text names that resource.
+    Without nodes, an admission promises resources to a job. The job starts when evicted jobs have released
+    these resources. If a resource is insufficient, `admit` and `bind` return a text that names it.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.capacity: Mapping[str, int] = cluster.capacity
         self._allocated: dict[str, int] = dict.fromkeys(cluster.capacity, 0)
         self.allocated: Mapping[str, int] = MappingProxyType(self._allocated)
-        self._leaving: dict[str, int] = {}  # the part of the allocation that evicted jobs still hold
-        self._promised: dict[str, int] = {}  # the requests of admitted jobs that have not started
+        self._leaving: dict[str, int] = {}  # the part of the allocation that is still held by evicted jobs
+        self._promised: dict[str, int] = {}  # the requests of admitted jobs that have not started yet
         self._beyond: dict[str, int] = {}  # the excess over the capacity that is allowed since quotas fell
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
@@ -33,7 +33,7 @@ class Books:
         self.nodes: KeysView[str] = self._free.keys()
 
     def free_on(self, node: str) -> Mapping[str, int]:
-        """Returns resource -> free amount on a node."""
+        """Returns the free quantity of each resource on a node."""
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
@@ -46,13 +46,14 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Allocate a job's whole request if the job may start and all resources are free. Else promise it.
+        """Allocate the whole request of a job if it may start and everything is free; otherwise promise it.
 
-        Amounts that evicted jobs still hold can be promised again. Unlimited resources are only counted.
+        Quantities that evicted jobs still hold can be promised to another job. Unlimited resources are only
+        counted.
 
         Returns:
-            True if the request was allocated, False if it was promised, or a text about the short resource
-            if neither is possible.
+            True if the request was allocated, False if it was promised, or a text about the insufficient
+            resource if neither is possible.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -71,9 +72,9 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocates a job's promised request if all of it is free; returns whether it was allocated.
+        """Allocates a job's promised request if all of it is free; returns True if it was allocated.
 
-        Promises to other jobs do not count, because those jobs were admitted later.
+        Promises to other jobs are ignored, because those jobs were admitted later.
         """
         allocated, promised, capacity = self._allocated, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -87,9 +88,9 @@ class Books:
         return True
 
     def withdraw(self, asked: Mapping[str, int]) -> None:
-        """Withdraw the promise to a job that is evicted before its start.
+        """Withdraw the promise to a job that is evicted before it starts.
 
-        A job without remaining pods never starts, and had no promise.
+        A job whose pods have all ended never starts, so nothing was promised to it.
         """
         for resource, amount in asked.items():
             if amount:
@@ -98,12 +99,12 @@ class Books:
             self._settle()
 
     def terminate(self, asked: Mapping[str, int]) -> None:
-        """Note that a started job is evicted; it holds its resources until it is gone."""
+        """Record that a started job is evicted. It holds its resources until it is gone."""
         for resource, amount in asked.items():
             self._leaving[resource] = self._leaving.get(resource, 0) + amount
 
     def release(self, asked: Mapping[str, int], *, evicted: bool) -> None:
-        """Free the resources of a started job that has ended, or that was evicted and is gone."""
+        """Free the resources of a started job that has ended, or that was evicted and is now gone."""
         allocated = self._allocated
         for resource, amount in asked.items():
             allocated[resource] -= amount
@@ -115,13 +116,13 @@ class Books:
             self._settle()
 
     def change(self, change: Change) -> None:
-        """Apply a change of the cluster; jobs keep the resources that they hold.
+        """Apply a change of the cluster. Jobs keep the resources that they hold.
 
-        Without nodes, the capacity is the sum of quotas. If a quota falls below the usage of its jobs, other
-        queues may still use their quotas in full. So jobs may exceed the capacity. The allowed excess is how
-        much quotas fell since all resources were last free. A queue or cohort that leaves its cohort keeps
-        what it borrowed there, and the cohort may use those amounts again. The books do not know which queue
-        borrowed, so they treat all held amounts as possibly borrowed.
+        Without nodes, the capacity is the sum of quotas. If a quota is reduced below the usage of its jobs,
+        other queues can still use all of their quotas, so jobs may exceed the capacity. The excess may be as
+        large as the reductions since all resources were last free. A queue or cohort that moves out of its
+        cohort keeps what it borrowed there, and the cohort may use those quantities again. The books do not
+        know which queue has borrowed, so they assume that everything that is held may be borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:
@@ -136,11 +137,11 @@ class Books:
             self._settle()
 
     def put_node(self, node: Node, pods: int) -> None:
-        """Add a node, or change its capacity; the capacity may be less than its pods hold.
+        """Add a node, or change its capacity, which can be less than what its pods hold.
 
         Args:
             node: the node.
-            pods: how many pods are on it.
+            pods: the number of pods on the node.
         """
         had, free = self._allocatable.get(node.name, {}), self._free.get(node.name, {})
         now = {
@@ -158,30 +159,30 @@ class Books:
         self._free[node.name] = now
 
     def drop_node(self, name: str) -> None:
-        """Remove a node, which no longer has pods."""
+        """Remove a node that no longer has any pods."""
         del self._free[name]
         del self._allocatable[name]
 
     def _may_exceed(self, resource: str, excess: int) -> bool:
-        """Returns True if jobs may exceed the capacity of a resource by this amount."""
+        """Returns True if jobs are allowed to exceed the capacity for a resource by this quantity."""
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:
-        """Reset the excess over the capacity once all resources are free again.
+        """Reset the excess over the capacity when all resources are free again.
 
-        Until then, a deleted queue may have lent its whole quota of any resource.
+        Until then, a deleted queue may have lent its entire quota for any resource.
         """
         if not (any(self._allocated.values()) or any(self._promised.values())):
             self._beyond.clear()
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
-        """Allocate one pod on a node; it also takes one of the node's `pods` if the node limits them."""
+        """Allocate one pod on a node. The pod also uses one of the node's `pods` if the node limits them."""
         free, allocated = self._free[node], self._allocated
         pod_sets = job.pod_sets
         pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
         for resource, amount in pod_set.requests.items():
             left = free.get(resource, 0) - amount
-            if left < 0 and amount:  # pods may ignore an overcommitted resource that they do not request
+            if left < 0 and amount:  # pods can ignore an overcommitted resource that they don't request
                 return _short(resource, f"node {node}", amount, left + amount)
             free[resource] = left
             allocated[resource] = allocated.get(resource, 0) + amount
@@ -206,7 +207,7 @@ class Books:
 
 
 def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
-    """Returns resource -> a whole job's request, for the pods that partial admission gave it."""
+    """Returns the request of a whole job by resource, for the pods that partial admission granted."""
     if job.pods == 1 and len(job.pod_sets) == 1:
         return job.pod_sets[0].requests
     total: dict[str, int] = {}
@@ -218,7 +219,7 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _lowered(edit: Edit) -> dict[str, int]:
-    """Returns resource -> the decrease of a queue's or cohort's quota or of its lendable part: the larger."""
+    """Returns how much a quota or its lendable part was reduced by resource, whichever is larger."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return {}
     before, after = _quotas(edit.before), _quotas(edit.after)
@@ -230,7 +231,7 @@ def _lowered(edit: Edit) -> dict[str, int]:
 
 
 def _leaves(edit: Edit) -> bool:
-    """Returns True if a queue or cohort moved, or was deleted: it may reappear in another cohort."""
+    """Returns True if a queue or cohort was moved or deleted, because it can reappear in another cohort."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return False
     return edit.after is None or _above(edit.before) != _above(edit.after)
@@ -243,7 +244,7 @@ def _above(spec: Any) -> str:
 
 
 def _quotas(spec: Any) -> dict[tuple[str, str], tuple[int, int]]:
-    """Returns (flavor, resource) -> the nominal quota, and its lendable part."""
+    """Returns the nominal quota and its lendable part by flavor and resource."""
     found = {}
     for group in () if spec is None else spec.resource_groups:
         for quotas in group.flavors:

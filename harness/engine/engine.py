@@ -1,17 +1,17 @@
-"""The event loop: a virtual clock that delivers events and applies the policy's decisions.
+"""The event loop: a virtual clock that delivers events and applies the decisions of the policy.
 
-Within an instant, the engine does the following in order:
+At each simulated time, the engine performs these steps in order:
 
 1. Work ends.
-2. Pods become ready, for a policy that listens to this event.
+2. Pods become ready, if the policy listens for this event.
 3. Evicted pods or jobs are gone, and each returns to the queue.
 4. Jobs that were admitted earlier start.
-5. The cluster changes; the policy's immediate decisions follow each change.
+5. The cluster changes. After each change, the policy's immediate decisions are applied.
 6. Jobs arrive.
-7. The policy has its cycle.
+7. The policy runs its cycle.
 
-Ends, ready pods and departures are ordered by name, arrivals by their place in the trace. An instant has one
-cycle, and another one only if the cycle caused an event at the same instant.
+Ends, ready pods and departures are sorted by name, and arrivals by their position in the trace. There is one
+cycle at each time, and another one only if the cycle has caused an event at the same time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Alarms, Arrivals, ChangesAhead, PolicyTimers, Source
 from harness.policy import Arrival, Decision, Job, Policy, View
 
-_WATCH_EVERY = 256  # instants between two reports of progress
+_WATCH_EVERY = 256  # simulated times between two progress reports
 
 Hear: TypeAlias = Callable[[Change, int], Iterable[Decision] | None]
 """See `Policy`."""
@@ -46,13 +46,14 @@ class Outcome(Value):
     """The result of a replay.
 
     Attributes:
-        start: the first arrival, microseconds since the origin; `until` if it is earlier.
-        end: the last end, release, arrival or decision; or `until`, if it cut the replay short.
+        start: the first arrival, in microseconds since the origin; `until` if that is earlier.
+        end: the last end, release, arrival or decision; `until` if it cut the replay short.
         cycles: how often the policy was called.
-        jobs: how many jobs arrived.
-        half_bound: gangs that held resources at the end without all their pods being bound.
-        stopped: the livelock that stopped the replay early, or None.
-        asleep: jobs that still waited without resources when the last event was over, although their whole
+        jobs: the number of jobs that arrived.
+        half_bound: gangs that held resources at the end of the replay, although not all of their pods were
+            bound.
+        stopped: the livelock that ended the replay early, or None.
+        asleep: jobs that were still waiting without resources after the last event, although their whole
             request was free; in order of arrival.
     """
 
@@ -66,16 +67,16 @@ class Outcome(Value):
 
 
 class Engine:
-    """One replay: create the engine, create the policy with its `view`, then `run` it once.
+    """One replay. Create the engine, create the policy with the engine's `view`, then call `run` once.
 
     Args:
-        arrivals: chunks of jobs in order of arrival; the next chunk is taken when the previous one is used
+        arrivals: chunks of jobs in order of arrival. The next chunk is taken when the previous one is used
             up.
         cluster: the cluster to schedule on, with its changes.
         recorder: receives everything that happens.
-        losses: the cost of an eviction.
-        until: the last instant to play, microseconds since the origin; None plays to the end.
-        enough: called after each instant; True ends the replay.
+        losses: what an eviction costs.
+        until: the last simulated time, in microseconds since the origin; None simulates until the end.
+        enough: called after each simulated time; True ends the replay.
     """
 
     def __init__(
@@ -100,22 +101,22 @@ class Engine:
 
     @property
     def view(self) -> View:
-        """The engine's record of capacity, for the policy."""
+        """The engine's record of capacity, for use by the policy."""
         return self._lifecycle.books
 
     def run(
         self, policy: Policy, *, name: str = "policy", watch: Callable[[int, int], None] | None = None
     ) -> Outcome:
-        """Play the whole replay.
+        """Simulate the whole replay.
 
         Args:
-            policy: the policy, made for this engine's cluster and view.
-            name: the policy's name in messages.
+            policy: the policy, which was made for this engine's cluster and view.
+            name: the name of the policy in messages.
             watch: called regularly with the simulated time and the number of jobs that have arrived.
 
         Raises:
             DecisionError: the policy made an impossible decision.
-            PolicyError: the policy raised an error itself, or cannot be notified of changes.
+            PolicyError: the policy itself raised an error, or can't be notified of changes.
         """
         self.begin(policy, name=name)
         self.play(watch)
@@ -144,7 +145,7 @@ class Engine:
         )
 
     def begin(self, policy: Policy, *, name: str = "policy") -> None:
-        """Prepare `play`; `run` calls `begin`, `play` and `finish`."""
+        """Prepare for `play`. `run` calls `begin`, `play` and `finish` in turn."""
         lifecycle = self._lifecycle
         self._policy, self._name = policy, name
         lifecycle.policy = policy
@@ -171,7 +172,7 @@ class Engine:
             self._recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
 
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
-        """Play to the end, or as far as possible now; see `run` for the arguments and errors."""
+        """Simulate until the end, or as far as currently possible. For arguments and errors, see `run`."""
         with self._blamed():
             for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
                 if watch is not None:
@@ -185,10 +186,10 @@ class Engine:
         self._arrivals.arrived += len(arrivals)
 
     def change(self, change: Change) -> None:
-        """Change the cluster at the last played instant.
+        """Change the cluster at the last simulated time.
 
         Raises:
-            PolicyError: the policy cannot be notified of changes.
+            PolicyError: the policy can't be notified of changes.
         """
         hear: Hear | None = _further(self._policy, "changed", self._name)
         instant = Instant(self._lifecycle.now, (change.edit,))
@@ -198,11 +199,11 @@ class Engine:
             self._tell(hear, change)
 
     def wake(self, at: int) -> None:
-        """Schedule a cycle of the policy at an instant, which may be the last played one."""
+        """Schedule a cycle of the policy at a given time, which may be the last simulated time."""
         self._referee.wakes.add(at)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
-        """Apply the decisions that a policy makes outside of its cycles, one after the other."""
+        """Apply the decisions that a policy makes outside of its cycles, one after another."""
         handlers, unknown = self._handlers
         for decision in decisions:
             handlers.get(type(decision), unknown)(decision)
@@ -224,7 +225,7 @@ class Engine:
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
     def _tell(self, hear: Hear | None, change: Change) -> None:
-        """Apply a change to the books, tell it to the policy, then apply the policy's immediate decisions."""
+        """Apply a change to the books, notify the policy, then apply the policy's immediate decisions."""
         if hear is None or change.edit.kind in AT_ARRIVAL:
             return
         lifecycle = self._lifecycle
@@ -241,14 +242,14 @@ class Engine:
         referee: Referee,
         sources: Sequence[Source],
     ) -> Iterator[int]:
-        """The loop: the next instant, the events due at it, and the policy's decisions.
+        """Loop over the simulated times, the events at each time, and the decisions of the policy.
 
         Args:
             policy: makes the decisions.
-            doze: the policy's method that plays several idle wakes, see `Policy`; None if it has none.
-            recurrence: skips idle wakes that repeat earlier ones; None if the policy does not support it.
+            doze: the policy's method that simulates several idle wakes, see `Policy`; None if it has none.
+            recurrence: skips idle wakes that repeat earlier ones; None if the policy does not support this.
             referee: checks the decisions.
-            sources: the sources of events, in the order of delivery within an instant.
+            sources: the sources of events, in the order in which they deliver at the same time.
 
         Yields:
             The simulated time, at regular intervals.
@@ -275,7 +276,7 @@ class Engine:
                     if passed:
                         lifecycle.cycles = cycles = cycles + passed
                         idle.put_off(due)
-            bare = due < now  # nothing but the policy's cycle is due
+            bare = due < now  # only the policy's cycle is due
             if bare:
                 now = due
             if now > until:
@@ -305,7 +306,7 @@ def to_be_heard(changes: Iterable[Instant]) -> bool:
 
 
 def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
-    """Returns the error for a policy without a method `changed` in a cluster that changes."""
+    """Returns the error for a policy that has no method `changed` although the cluster changes."""
     first = next(instant for instant in changes if to_be_heard((instant,)))
     what = ", ".join(str(edit) for edit in first.edits if edit.kind not in AT_ARRIVAL)
     return PolicyError(
@@ -322,7 +323,7 @@ def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:
-    """Returns an optional method of a policy, see `Policy`; None if it has none.
+    """Returns an optional method of a policy, see `Policy`; None if the policy does not have it.
 
     Raises:
         PolicyError: the policy failed while the engine looked up the method.

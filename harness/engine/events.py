@@ -37,37 +37,38 @@ STATES = ("pending", "running", "finished", "rejected")
 PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))
 
 NEVER = -1
-"""Stands for the time of something that never happened."""
+"""Represents the time of something that never happened."""
 
 Amounts = Mapping[str, int]
 
 
 class Fact(NamedTuple):
-    """One decision that took effect, or one event without a decision.
+    """One decision that took effect, or one event that did not result from a decision.
 
-    The fields that every fact has come first. Callers pass them by position, which takes half the time of
-    keywords. A fact is about `pods` pods of its job. Usually their number determines their total request. If
-    it does not (some pods of a job with several pod sets), `amounts` gives the total.
+    The fields that every fact has come first, because callers pass them by position, which takes half as long
+    as passing keywords. A fact concerns `pods` pods of its job. Usually, the number of pods determines their
+    total request. If it does not, as for some pods of a job with several pod sets, `amounts` contains the
+    total.
 
     Attributes:
-        time: microseconds since the origin.
+        time: the time, in microseconds since the origin.
         cycle: how many cycles of the policy had begun.
         action: one of `ACTIONS`.
         job: the job.
-        pods: how many of its pods.
-        alive: +1 if the job arrives, -1 if the job is over, else 0.
-        holding: +1 if the job begins to hold resources, -1 if it stops, else 0.
-        quota: +1 if these pods hold quota from now on, -1 if they give it back, else 0.
+        pods: the number of its pods that the fact concerns.
+        alive: +1 if the job arrives, -1 if the job is over, otherwise 0.
+        holding: +1 if the job begins to hold resources, -1 if it ceases to hold them, otherwise 0.
+        quota: +1 if these pods hold quota from now on, -1 if they release it, otherwise 0.
         amounts: what the pods hold, if their number does not determine it.
-        pod: the pod's number in its job; NEVER for the whole job.
+        pod: the number of the pod within its job; NEVER for the whole job.
         successor: how often this pod had been recreated after an eviction.
         node: the node.
-        detail: the figures behind the decision.
+        detail: the numbers behind the decision.
         by: the preemptor.
-        reason: the policy's word for the rule.
-        flavors: pod set -> resource -> flavor.
-        dropped: the amounts that a partial admission no longer requests.
-        unused: the quota of pods that were admitted, never held resources, and give the quota back.
+        reason: the policy's term for the rule.
+        flavors: maps each pod set to its flavors by resource.
+        dropped: the quantities that a partial admission no longer requests.
+        unused: the quota of pods that were admitted but never held resources, and that now release the quota.
     """
 
     time: int
@@ -91,20 +92,20 @@ class Fact(NamedTuple):
 
     @property
     def pod_name(self) -> str | None:
-        """The current name of the pod; None if the fact is about the whole job."""
+        """The current name of the pod; None if the fact concerns the whole job."""
         return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
 
 
 new_fact = tuple.__new__
-"""`new_fact(Fact, (time, ...))` makes a fact from all its values, in a third of the time of a call."""
+"""Makes a fact from all of its values, as `new_fact(Fact, (time, ...))`, in a third of the time of a call."""
 
 
 class UnwritableError(Exception):
-    """A text or figure that a policy gave with a decision cannot be stored.
+    """A text or number that a policy passed with a decision can't be stored.
 
     Attributes:
         job: the job of the decision.
-        rule: what is wrong, in words.
+        rule: a description of the fault.
     """
 
     def __init__(self, job: Job, rule: str) -> None:
@@ -114,13 +115,13 @@ class UnwritableError(Exception):
 
 
 class Recorder(Protocol):
-    """Stores the engine's reports. Times are microseconds since the origin."""
+    """Stores the engine's reports. All times are in microseconds since the origin."""
 
     def record(self, fact: Fact) -> None:
-        """Record one decision, or one event without a decision.
+        """Record one decision, or one event that did not result from a decision.
 
         Raises:
-            UnwritableError: flavors or a detail cannot be stored.
+            UnwritableError: flavors or a detail can't be stored.
         """
 
     def stint(

@@ -15,13 +15,13 @@ _NOTHING: Amounts = MappingProxyType({})
 
 @final
 class Hold:
-    """Resources of a node that one pod holds.
+    """Resources on a node that one pod holds.
 
     Attributes:
         node: the node.
-        since: when the pod's current state began.
-        terminating: whether the pod was evicted and is not gone yet.
-        departure: the pod's entry, or its whole job's, among the departures; None if the pod stays.
+        since: when the current state of the pod began.
+        terminating: whether the pod has been evicted but is not gone yet.
+        departure: the entry of the pod, or of its whole job, among the departures; None if the pod stays.
     """
 
     __slots__ = ("departure", "node", "since", "terminating")
@@ -35,25 +35,26 @@ class Hold:
 
 @final
 class Unit:
-    """Pods that progress together: a gang, a job that was started as a whole, or one independent pod.
+    """Pods that progress together: a gang, a job that starts as a whole, or a single independent pod.
 
     Attributes:
         life: the job.
-        pod: the number of an independent pod, NEVER for a unit of the whole job.
-        pods: how many pods the unit has.
-        bound: how many of its pods hold resources and do not terminate; the unit progresses if all do.
-        done: progress before the job arrived, microseconds; 0 once the first stint has begun.
-        kept: progress that survived earlier evictions, microseconds.
-        began: the beginning of the current stint, NEVER between stints.
-        ready: when the pods are ready in this stint, NEVER if they need no time to start up.
-        since: when progress began in this stint. It is later than `began` by the start-up time and the time
+        pod: the number of an independent pod; NEVER if the unit is the whole job.
+        pods: the number of pods in the unit.
+        bound: how many of its pods hold resources and are not terminating. The unit progresses if all of them
+            do.
+        done: the progress before the job arrived, in microseconds; 0 once the first stint has begun.
+        kept: the progress that survived earlier evictions, in microseconds.
+        began: when the current stint began; NEVER between stints.
+        ready: when the pods are ready in this stint; NEVER if they need no time to start up.
+        since: when progress began in this stint. This is later than `began` by the start-up time and the time
             to restore a checkpoint, but earlier than `began` if the job ran before it arrived.
-        starts: how many stints the unit began, if its pods need time to become ready.
-        alarm: the unit's entry among the pods that will be ready, for a policy that listens.
-        due: when the unit will end, NEVER if it does not progress.
+        starts: how many stints the unit has begun, if its pods need time to become ready.
+        alarm: the unit's entry among the pods that will be ready, for a policy that listens for this event.
+        due: when the unit will end; NEVER if it does not progress.
         end: the unit's entry among the ends while it progresses, if it will end.
-        name: orders ends of one instant; known when the unit starts.
-        amounts: what its pods hold together, None if their number determines it.
+        name: the sort key for ends at the same time, which is known when the unit starts.
+        amounts: what its pods hold together; None if their number determines it.
     """
 
     __slots__ = (
@@ -94,27 +95,27 @@ class Unit:
 
 @final
 class Life:
-    """A job from its arrival to its end.
+    """A job from its arrival until its end.
 
     Attributes:
         job: the job.
-        work: its undisturbed run time, microseconds.
+        work: its undisturbed run time, in microseconds.
         interval: its own checkpoint interval, or None.
         startup: how long its pods take to become ready; None if they are ready immediately.
-        done: how much of its work was done when it arrived, microseconds.
+        done: how much of its work had been done when it arrived, in microseconds.
         every_pod: the numbers of all its pods.
-        wanted: how many pods should run: all, or fewer after a partial admission.
-        counts: pod set -> pods after a partial admission, else None.
-        amounts: the total request of the wanted pods, None if their number determines it.
-        asked: without nodes, the admitted request: resource -> amount.
-        admitted: whether it holds quota now, so that it can only be preempted as a whole.
-        startable: the earliest time of its start while it holds quota.
-        delay: without nodes, its entry among the jobs whose delay will end.
+        wanted: how many pods should run, which is fewer than all after a partial admission.
+        counts: the number of pods in each pod set after a partial admission, otherwise None.
+        amounts: the total request of the wanted pods; None if their number determines it.
+        asked: in a cluster without nodes, the admitted request by resource.
+        admitted: whether it currently holds quota, so that it can only be preempted as a whole.
+        startable: the earliest time at which it can start while it holds quota.
+        delay: in a cluster without nodes, its entry among the jobs whose delay will end.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
-        unit: the unit of a gang, of a job started as a whole or of an only pod; None for independent pods on
-            nodes.
+        unit: the unit of a gang, of a job that started as a whole, or of the only pod; None for independent
+            pods on nodes.
         units: the units of independent pods, by pod.
-        holds: the pods that hold resources of a node, by pod.
+        holds: the pods that hold resources on a node, by pod.
         ended: independent pods that have ended, while other pods of the job have not.
         successors: how often each pod was recreated, for recreated pods only.
     """
@@ -176,12 +177,12 @@ class Life:
 
     @property
     def holding(self) -> bool:
-        """True if any of its pods holds resources, including terminating pods."""
+        """True if any of its pods holds resources, including pods that are terminating."""
         return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
 
     @property
     def held(self) -> dict[str, int]:
-        """Resource -> the amount that its bound pods hold, without terminating pods."""
+        """What its bound pods hold by resource, without pods that are terminating."""
         amounts: dict[str, int] = {}
         for pod in sorted(pod for pod, hold in self.holds.items() if not hold.terminating):
             for resource, amount in self.job.pod_set_of(pod).requests.items():
@@ -190,7 +191,7 @@ class Life:
 
     @property
     def state(self) -> int:
-        """`RUNNING` while it holds resources, else `PENDING`."""
+        """`RUNNING` while it holds resources, otherwise `PENDING`."""
         return RUNNING if self.holding else PENDING
 
     def successor(self, pod: int) -> int:
@@ -198,11 +199,11 @@ class Life:
         return self.successors.get(pod, 0)
 
     def current_name(self, pod: int) -> str:
-        """Returns a pod's name, with the number of its current successor."""
+        """Returns the name of a pod, including the number of its current successor."""
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Returns True if a pod should run; partial admission leaves out the last pods of a pod set.
+        """Returns True if a pod should run, because a partial admission omits the last pods of a pod set.
 
         The result is always True for pods that have ended.
         """
@@ -220,11 +221,11 @@ class Life:
         return False
 
     def amounts_of(self, pod: int) -> Amounts | None:
-        """Returns what a pod holds; None if all pods of the job hold the same."""
+        """Returns what a pod holds; None if all pods of the job hold the same resources."""
         return None if len(self.job.pod_sets) == 1 else self.job.pod_set_of(pod).requests
 
     def all_units(self) -> list[Unit]:
-        """Returns its units, in the order of their pods."""
+        """Returns its units, sorted by their pods."""
         if self.unit is not None:
             return [self.unit]
         return [unit for _, unit in sorted(self.units.items())]
@@ -243,7 +244,7 @@ class Life:
             self.amounts = amounts
 
     def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Returns pod set -> ended pods, for pod sets with more ended pods than these counts allow."""
+        """Returns the ended pods of each pod set that has more ended pods than these counts allow."""
         found, first = {}, 0
         for each in self.job.pod_sets:
             ended = sum(first <= pod < first + each.count for pod in self.ended)
@@ -254,7 +255,7 @@ class Life:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """The amounts that a partial admission no longer requests."""
+        """The quantities that a partial admission no longer requests."""
         counts = self.counts or {}
         amounts: dict[str, int] = {}
         for each in self.job.pod_sets:
@@ -264,9 +265,9 @@ class Life:
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
-        """Returns how many pods wait again when these are gone, including dropped pods, and their request.
+        """Returns how many pods wait again once these are gone, including dropped pods, and their request.
 
-        The request is None for equal pods, because their number determines it.
+        The request is None if the pods are equal, because their number determines it.
         """
         if self.counts is None and len(self.job.pod_sets) == 1:
             return len(gone), None
@@ -306,7 +307,7 @@ class Life:
         self.units.clear()
 
     def unit_of(self, pod: int) -> Unit:
-        """Returns the unit of a pod on nodes; it is created when its first pod is bound."""
+        """Returns the unit of a pod on nodes, which is created when its first pod is bound."""
         if self.unit is not None:
             return self.unit
         if self.job.gang:
@@ -322,7 +323,7 @@ class Life:
 
 
 def runs(pods: list[int]) -> list[range]:
-    """Returns ascending pod numbers as ranges of consecutive numbers."""
+    """Returns pod numbers in ascending order as ranges of consecutive numbers."""
     found: list[range] = []
     for pod in pods:
         if found and found[-1].stop == pod:

@@ -1,7 +1,8 @@
 """The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
 
-This module checks nothing, because `referee.py` has checked the decisions, and it decides nothing. All events
-follow from the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
+This module decides nothing, and it checks nothing, because `referee.py` has already checked the decisions.
+All events result from the decisions, from the run times of jobs, and from how long evicted pods keep their
+resources.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from harness.engine.sources import Agenda, Source
 from harness.engine.starts import Starts
 from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
 
-_ENDED = Why.ENDED  # looking it up in the enumeration each time costs as much as a call
+_ENDED = Why.ENDED  # looking this up in the enumeration each time costs as much as a call
 
 
 class HalfBound(NamedTuple):
-    """A gang that holds resources in vain, because only some of its pods are bound.
+    """A gang that holds resources without making progress, because only some of its pods are bound.
 
     Attributes:
-        job: its name.
+        job: the name of the gang.
         bound: how many of its pods are bound.
-        pods: how many pods must be bound before the gang progresses.
-        held: resource -> the amount that the bound pods hold.
+        pods: how many pods must be bound before the gang makes progress.
+        held: the quantities that the bound pods hold, by resource.
     """
 
     job: str
@@ -59,13 +60,13 @@ class Lifecycle:
     """All live jobs, and the ends and departures that are due.
 
     Attributes:
-        now: the current instant; set by the engine.
-        cycles: how many cycles of the policy have begun; set by the engine.
+        now: the current time, which the engine sets.
+        cycles: how many cycles of the policy have begun, which the engine sets.
         last: the time of the last event other than a wake.
         progressed: the number of arrivals, first starts and ends.
         lives: the live jobs, by index.
         books: capacity and allocation.
-        policy: is notified of waiting pods and free resources; set by the engine.
+        policy: the policy, which is notified of waiting pods and free resources. The engine sets it.
     """
 
     policy: Policy
@@ -87,28 +88,28 @@ class Lifecycle:
         self._delays: Agenda[Life] = Agenda(self._delay_is_over)
         self._starts = Starts(self._start_if_free)
         self._leave_as = Why.EVICTED
-        # Node -> the pods on it; None if the replay never loses a node.
+        # For each node, the pods on it; None if the replay never loses a node.
         self._on_node: dict[str, dict[tuple[Life, int], None]] | None = {} if cluster.nodes_change else None
 
     def listen(self, tell: Callable[[Job, range, int], None]) -> None:
-        """Call `tell` whenever pods become ready, with the job, the numbers of its pods, and the time."""
+        """Call `tell` whenever pods become ready, with the job, the numbers of these pods, and the time."""
         self._tell_ready = tell
         self._ready = Agenda(self._be_ready)
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources of events of live jobs, in the order of their delivery within an instant."""
+        """The sources of events for live jobs, in the order in which they deliver at the same time."""
         ready = () if self._ready is None else (self._ready,)
         starts = () if self.on_nodes else (self._delays, self._starts)
         return (self._ends, *ready, self._departures, *starts)
 
     @property
     def kept(self) -> int:
-        """The progress that evictions preserved, microseconds, summed over units."""
+        """The progress that survived evictions, in microseconds, summed over units."""
         return self._progress.kept
 
     def change(self, change: Change) -> None:
-        """Apply a change of the cluster, and start waiting jobs that fit now."""
+        """Apply a change of the cluster, and start the waiting jobs that now fit."""
         self.books.change(change)
         if isinstance(change.edit.after, Node):
             there = (self._on_node or {}).get(change.edit.name, ())
@@ -120,7 +121,7 @@ class Lifecycle:
     def arrive(
         self, job: Job, work: int, interval: int | None, startup: Startup | None = None, done: int = 0
     ) -> None:
-        """Let a job arrive and wait; its progress before the arrival counts when it first starts."""
+        """Let a job arrive and wait. Progress before its arrival is taken into account at its first start."""
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval, startup, done)
@@ -132,13 +133,13 @@ class Lifecycle:
         self.policy.submit(job, life.every_pod, now)
 
     def admit(self, life: Life) -> bool | str:
-        """Allocate or promise the request of a job that is being admitted, in a cluster without nodes.
+        """Allocate or promise the request of a job that is being admitted to a cluster without nodes.
 
-        The job waits while evicted jobs still hold its resources, and behind all jobs that already wait. A
-        delayed job joins the waiting jobs when its delay is over.
+        The job waits while evicted jobs still hold its resources, and after all jobs that are already
+        waiting. A delayed job joins the waiting jobs when its delay is over.
 
         Returns:
-            Whether the job starts now; or a text about the short resource.
+            Whether the job starts now, or a text about the insufficient resource.
         """
         delayed = life.startable > self.now
         starts = self.books.admit(life.asked, at_once=not (delayed or self._starts.waiting))
@@ -156,7 +157,7 @@ class Lifecycle:
         self._starts.freed(self.now)
 
     def _start_if_free(self, life: Life) -> bool:
-        """Starts an admitted job if its whole request is free; returns whether it started."""
+        """Starts an admitted job if its whole request is free, and returns whether the job started."""
         if not self.books.start(life.asked):
             return False
         self._recorder.record(
@@ -166,7 +167,7 @@ class Lifecycle:
         return True
 
     def start_whole(self, life: Life) -> None:
-        """Start a job as a whole, in a cluster without nodes; its resources are already allocated."""
+        """Start a job as a whole in a cluster without nodes, after its resources were allocated."""
         unit = life.unit
         if unit is None:
             unit = life.unit = Unit(life, life.wanted, life.amounts)
@@ -177,7 +178,7 @@ class Lifecycle:
         self._start(unit)
 
     def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
-        """Give a pod its resources on a node; the last pod of a unit starts the unit."""
+        """Give a pod its resources on a node. The last pod of a unit starts the unit."""
         job, now, holds = life.job, self.now, life.holds
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
@@ -207,7 +208,7 @@ class Lifecycle:
             self.progressed += 1
         self._progress.start(unit, self.now)
         if self._ready is not None:
-            ready = max(unit.ready, self.now)  # at this instant, if the pods need no time to start up
+            ready = max(unit.ready, self.now)  # now, if the pods need no time to start up
             if ready < ENDLESS:
                 unit.alarm = self._ready.add(ready, unit.name, unit)
         if unit.due < ENDLESS:
@@ -228,7 +229,7 @@ class Lifecycle:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _stop(self, unit: Unit) -> None:
-        """Interrupt a unit if it progresses: cancel its planned end and readiness."""
+        """Interrupt a unit that progresses by cancelling its scheduled end and readiness."""
         if unit.due == NEVER:
             self._progress.never_began(unit, self.now)
             return
@@ -241,7 +242,7 @@ class Lifecycle:
             unit.alarm = None
 
     def _end(self, unit: Unit) -> None:
-        """End a unit that has done its work: its pods release their resources."""
+        """End a unit that has completed its work, so that its pods release their resources."""
         life, pod = unit.life, unit.pod
         job, now, books = life.job, self.now, self.books
         self.last = now
@@ -290,7 +291,7 @@ class Lifecycle:
     # --- eviction and return ------------------------------------------------------------------------------
 
     def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict one pod, which leaves after its grace period; other pods of its gang stay bound and idle."""
+        """Evict one pod, which is gone after its grace period; other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
@@ -313,7 +314,7 @@ class Lifecycle:
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict a job that was admitted as a whole; pods without resources stop waiting."""
+        """Evict a job that was admitted as a whole; its pods without resources stop waiting."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
             life.unit = Unit(life, life.wanted, life.amounts)
@@ -322,7 +323,7 @@ class Lifecycle:
             unit.bound = 0
             unit.began = now
         for pod, hold in sorted(life.holds.items()):
-            if hold.departure is not None:  # the pod was leaving alone, and now leaves with its job
+            if hold.departure is not None:  # the pod was going to leave alone, and now leaves with its job
                 self._departures.call_off(hold.departure)
             self._progress.held(life, pod, hold, now, TERMINATING if hold.terminating else WAITING)
             hold.terminating = True
@@ -346,7 +347,7 @@ class Lifecycle:
         self._leave_as = Why.LOST
         for life, pod in sorted(lost, key=_name_of_pod):
             if (life, pod) not in lost:
-                continue  # the pod left with another pod
+                continue  # the pod was removed together with another pod
             departure = life.holds[pod].departure
             if departure is not None:
                 leaving = departure[3]
@@ -369,7 +370,7 @@ class Lifecycle:
             life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
-        """Finish an eviction: its pods leave, and wait again."""
+        """Complete an eviction: its pods are gone, and wait again."""
         life, pod = who
         self.last = self.now
         if pod == NEVER:
@@ -388,9 +389,9 @@ class Lifecycle:
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:
-        """Finish the eviction of a whole admitted job.
+        """Complete the eviction of a whole admitted job.
 
-        Pods that never held resources have waited since then.
+        Pods that never held resources have been waiting since the eviction.
         """
         now, job, cycle = self.now, life.job, self.cycles
         if self.on_nodes:
@@ -473,7 +474,7 @@ class Lifecycle:
         return tuple(half_bound)
 
     def record_job(self, life: Life, state: int, finish: int) -> None:
-        """Report how a job ended, or its current state."""
+        """Report how a job ended, or its state at the end of the replay."""
         self._recorder.job(
             life.job,
             state,

@@ -1,8 +1,8 @@
-"""Detects a livelock: the same pods are preempted and started again and again, without progress.
+"""Detects a livelock, in which the same pods are preempted and started over and over without progress.
 
-Progress means an arrival, a job's first start, an end, or work that survives preemptions. A cluster would
-continue forever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay
-always stops at the same preemption.
+Progress means an arrival, the first start of a job, an end, or work that survives preemptions. A real cluster
+would continue forever, but a replay stops (see `Watch`). Only simulated time and counts decide, so the same
+replay always stops at the same preemption.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ if TYPE_CHECKING:
     from harness.engine.lifecycle import Lifecycle
 
 SPAN = 30 * DAY
-"""The longest simulated time with preemptions and without progress."""
+"""How long preemptions without progress can continue in simulated time."""
 
 ROUNDS = 1_000
-"""How many of these preemptions must hit pods that were already preempted in this time."""
+"""How many of these preemptions must concern pods that were already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""At this number, the replay stops before `SPAN` has passed, because very short rounds never reach it."""
+"""At this number, the replay stops before `SPAN` has passed, because very short rounds never take that long.
+"""
 
 _EACH = 10
-"""The least mean number of preemptions per pod of a livelock: preempting many pods twice is not a loop."""
+"""The minimum mean number of preemptions per pod in a livelock: preempting many pods twice is not a loop."""
 
 _ROUNDS_A_SECOND = 100
-"""More preemptions per second than any cluster makes, in addition to `_EACH` for each pod; see `Watch`."""
+"""More preemptions per second than any cluster performs, in addition to `_EACH` for each pod; see `Watch`."""
 
-_PODS_A_SECOND = 1_000  # more pods do not raise this bound
-_LEAST_WORK = 30  # surviving work of at least one part in 30 of the time counts as progress
+_PODS_A_SECOND = 1_000  # more pods than this do not raise the bound
+_LEAST_WORK = 30  # surviving work counts as progress if it is at least one part in 30 of the time
 _LISTED = 100
 _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job of a livelock: its name, how often its pods were preempted, and how often it was a preemptor."""
+    """A job in a livelock: its name, how often its pods were preempted, and how often it was a preemptor."""
 
     job: str
     preempted: int
@@ -53,10 +54,10 @@ class Livelock(Value):
     """Preemptions without progress.
 
     Attributes:
-        since: the first preemption after the last progress, microseconds since the origin.
+        since: the first preemption after the last progress, in microseconds since the origin.
         at: the last preemption.
         preemptions: the number of preemptions.
-        jobs: victims and preemptors with more than one preemption; the most frequent first, 100 at most.
+        jobs: victims and preemptors with more than one preemption, the most frequent first; at most 100.
     """
 
     since: int
@@ -66,12 +67,12 @@ class Livelock(Value):
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Livelock:
-        """Read the values that `plain` returned."""
+        """Returns the livelock with the values that `plain` returned."""
         jobs = tuple(Party(each["job"], each["preempted"], each["preempts"]) for each in found["jobs"])
         return cls(found["since_us"], found["at_us"], found["preemptions"], jobs)
 
     def plain(self) -> dict[str, Any]:
-        """Returns the livelock as `run.json` stores it."""
+        """Returns the livelock in the form that `run.json` stores."""
         return {
             "since_us": self.since,
             "at_us": self.at,
@@ -80,10 +81,10 @@ class Livelock(Value):
         }
 
     def told(self, at: str | None = None) -> str:
-        """Returns a sentence that says why the replay was stopped, and which jobs caused it.
+        """Returns a sentence that says why the replay was stopped and which jobs caused it.
 
         Args:
-            at: the text for the time; by default a duration since the origin.
+            at: the text for the time. The default is a duration since the origin.
         """
         when = at or f"{format_duration(self.at)} after the origin"
         return (
@@ -99,14 +100,14 @@ class Livelock(Value):
 
 
 class _Tally:
-    """Counts preemptions per pod, and preemptions of pods that had already been preempted."""
+    """Counts preemptions per pod, and preemptions of pods that were preempted before."""
 
     def __init__(self) -> None:
         self.times: dict[tuple[Job, int], int] = {}
         self.again = 0
 
     def add(self, job: Job, pods: Iterable[int]) -> int:
-        """Counts preempted pods of a job; returns how many of them were already counted."""
+        """Counts the preempted pods of a job, and returns how many of them had been counted before."""
         before = self.again
         for pod in pods:
             times = self.times[job, pod] = self.times.get((job, pod), 0) + 1
@@ -149,7 +150,7 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Counts the pods of a preempting decision; returns the livelock that it completes, or None.
+        """Counts the pods in a preempting decision; returns the livelock if this decision completes one.
 
         Args:
             victim: the job.
@@ -181,7 +182,7 @@ class Watch:
         if again < max(ROUNDS, _EACH * len(self._all.times)) or (passed < SPAN and again < MOST_ROUNDS):
             return False
         if (self._lifecycle.kept - self._kept) * _LEAST_WORK >= passed:
-            self._begin()  # the jobs share the resources, and progress in each round
+            self._begin()  # the jobs share the resources, and make progress in each round
             return False
         return True
 

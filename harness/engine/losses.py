@@ -1,4 +1,4 @@
-"""The cost of a preemption: how much of a job's progress remains when it runs again."""
+"""What a preemption costs: how much of a job's progress remains when the job runs again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ class Losses(Value):
     Attributes:
         mode: `restart` (all progress is lost), `resume` (no progress is lost) or `checkpoint` (progress after
             the last checkpoint is lost).
-        interval: progress between two checkpoints, microseconds; a job may have its own.
-        restore: the time to load a checkpoint, microseconds; resources are held idle meanwhile.
+        interval: the progress between two checkpoints, in microseconds. A job can have its own interval.
+        restore: how long it takes to load a checkpoint, in microseconds. Resources are held idle during that
+            time.
     """
 
     mode: str = "restart"
@@ -26,8 +27,8 @@ class Losses(Value):
         """Returns how much of `progress` survives an eviction.
 
         Args:
-            progress: the job's whole progress when it was evicted, microseconds.
-            interval: the job's own checkpoint interval; with an interval, the job checkpoints in every mode.
+            progress: the whole progress of the job when it was evicted, in microseconds.
+            interval: the job's own checkpoint interval. A job that has one makes checkpoints in every mode.
         """
         if interval is not None:
             return progress // interval * interval if interval else progress

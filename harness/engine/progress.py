@@ -1,4 +1,4 @@
-"""Progress, and the cost of interruptions: every span in which pods hold resources becomes a stint."""
+"""Progress and what interruptions cost: each span of time in which pods hold resources becomes a stint."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Progress:
 
     Args:
         recorder: receives the stints.
-        losses: the progress that an eviction loses.
+        losses: how much progress an eviction loses.
 
     Attributes:
-        kept: the progress that evictions preserved, microseconds, summed over units.
+        kept: the progress that survived evictions, in microseconds, summed over units.
     """
 
     def __init__(self, recorder: Recorder, losses: Losses) -> None:
@@ -25,10 +25,10 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """Start a unit whose pods all hold their resources: it progresses once the pods are ready.
+        """Start a unit whose pods all hold their resources; it progresses when the pods are ready.
 
         If the unit has a checkpoint, it then restores the checkpoint first. Work that ran before its arrival
-        is ready and continues. If it has already run for its whole run time, it ends now.
+        is already ready and continues. If it has already run for its whole run time, it ends now.
         """
         life = unit.life
         unit.began = ready = now
@@ -41,7 +41,8 @@ class Progress:
         unit.since = ready + self._losses.restore if unit.kept else ready - unit.done
         unit.done = 0
         recorded = life.job.recorded
-        # Recorded runs before the last end by eviction. The record, not the work, ends the last run.
+        # All recorded runs but the last end by eviction. The last run ends when the record says, not when the
+        # work is done.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.work >= ENDLESS and not recorded:
             unit.due = ENDLESS  # even if part of the work was done before the job arrived
@@ -49,7 +50,7 @@ class Progress:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
     def stop(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """Stop a unit; its pods hold their resources without progress from now on."""
+        """Stop a unit, whose pods hold their resources without progress from now on."""
         self.account(unit, now, evicted)
         unit.began = unit.since = unit.due = NEVER
         holds = unit.life.holds
@@ -57,9 +58,9 @@ class Progress:
             hold.since = now
 
     def never_began(self, unit: Unit, now: int) -> None:
-        """Account for an eviction of work that ran before its arrival and has not continued yet.
+        """Account for the eviction of work that ran before its arrival and has not continued yet.
 
-        The eviction costs as much as an eviction of running work.
+        This eviction costs as much as an eviction of running work.
         """
         if not unit.done:
             return
@@ -83,7 +84,8 @@ class Progress:
                 progress = unit.kept + now - since
                 before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
                 self.kept += max(0, unit.kept - before)
-                # Progress before the arrival is lost too, but no stint of this replay made it.
+                # Progress before the arrival is lost as well, but it does not belong to any stint of this
+                # replay.
                 lost = min(progress - unit.kept, now - first)
                 earlier = progress - unit.kept - lost if since < began else 0
                 life.lost += lost * unit.pods
@@ -92,7 +94,7 @@ class Progress:
                 self._recorder.stint(life.job, pods, unit.amounts, first, now, PROGRESS, lost, earlier, pod)
 
     def _started_up(self, unit: Unit, now: int) -> int:
-        """Accounts for the start-up of a stint that ends now; returns when the pods were ready."""
+        """Accounts for the start-up in a stint that ends now, and returns when the pods were ready."""
         life, ready, since = unit.life, unit.ready, unit.since
         self.idle(life, unit.pods, unit, unit.began, min(ready, now), STARTING)
         if since <= now and (life.started == NEVER or since < life.started):
@@ -101,7 +103,7 @@ class Progress:
         return ready
 
     def held(self, life: Life, pod: int, hold: Hold, now: int, state: int) -> None:
-        """Record that one pod held its resources until now, in a state without progress."""
+        """Record that one pod held its resources until now in a state without progress."""
         if hold.since < now:
             life.idle += now - hold.since
             self._recorder.stint(life.job, 1, life.amounts_of(pod), hold.since, now, state, 0)
@@ -115,5 +117,5 @@ class Progress:
 
 
 def _alone(unit: Unit) -> int:
-    """Returns the pod of a unit that is one of several independent pods of its job; else `NEVER`."""
+    """Returns the pod of a unit that is one of several independent pods of its job, otherwise `NEVER`."""
     return unit.pod if unit.life.job.pods > 1 else NEVER

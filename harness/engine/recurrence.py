@@ -1,8 +1,8 @@
-"""Skips repetitions of idle wakes after which a policy returns to an earlier state.
+"""Skips idle wakes that repeat earlier ones because a policy has returned to an earlier state.
 
-A policy's timer fires without effect as long as nothing happens, perhaps for years. Suppose that a policy
-returns to an earlier state after idle wakes only. The engine is deterministic, so the same wakes will follow
-again. The engine counts all further rounds instead of playing them.
+As long as nothing happens, the timer of a policy fires without effect, perhaps for years. If a policy returns
+to an earlier state after idle wakes only, the same wakes will follow again, because the engine is
+deterministic. The engine counts all further rounds instead of simulating them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy import Standing
 
 LONG = 6 * HOUR
-"""Shorter idle times are played, because playing them takes no longer than detecting a repetition."""
+"""Shorter idle times are simulated, because this takes no longer than detecting a repetition."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"
 """See `Policy`."""
@@ -31,10 +31,10 @@ class _Seen(NamedTuple):
     """An earlier state of a policy.
 
     Attributes:
-        quiet: the next due time of other events and the time of the last event; constant while nothing
-            happens.
+        quiet: when the next other event is due, and the time of the last event. These stay the same while
+            nothing happens.
         state: the state that determines the policy's decisions, and the times until its next wakes.
-        counts: the policy's counters.
+        counts: the counters of the policy.
         now: the time of the state.
         cycles: how many cycles there had been.
     """
@@ -48,7 +48,7 @@ class _Seen(NamedTuple):
 
 @final
 class Recurrence:
-    """Detects with Brent's cycle-finding algorithm that a policy returned to an earlier state.
+    """Detects when a policy has returned to an earlier state, with Brent's cycle-finding algorithm.
 
     Args:
         stand: returns the state of the policy.
@@ -72,7 +72,7 @@ class Recurrence:
             until: when another event is due.
 
         Returns:
-            Whether the policy gave its state; if not, the engine must play its wakes.
+            Whether the policy provided its state. If not, the engine must simulate its wakes.
         """
         lifecycle, kept = self._lifecycle, self._kept
         now = lifecycle.now

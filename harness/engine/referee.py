@@ -1,6 +1,6 @@
-"""The referee: applies a policy's decisions, and refuses decisions that the cluster's state does not allow.
+"""The referee applies the decisions of a policy, and rejects those that the cluster's state does not allow.
 
-Every refusal is a sentence that names the policy, the job, the time and the broken rule.
+Every rejection is a sentence that names the policy, the job, the time and the rule that was broken.
 """
 
 from __future__ import annotations
@@ -56,18 +56,19 @@ _TIMELESS = (
 )
 
 Given: TypeAlias = Any
-"""A decision as a policy made it: its fields may have other types than the class says.
+"""A decision as a policy made it, whose fields may have other types than the class declares.
 
-Compiled code would refuse these with a TypeError of its own where the class of a decision is named.
+Wherever the class of a decision is named, compiled code would reject such a decision with a TypeError of its
+own.
 """
 
-_WHOLE = (NEVER,)  # stands for all pods of a job
+_WHOLE = (NEVER,)  # represents all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""The most consecutive decisions that may change nothing, in total and in addition per live job.
+"""How many consecutive decisions may change nothing, both in total and in addition for each live job.
 
-After more such decisions, the referee concludes that a policy decides forever.
+After more such decisions, the referee concludes that the policy would go on forever.
 """
 
 
@@ -77,18 +78,18 @@ class Referee:
     Args:
         lifecycle: the live jobs.
         recorder: receives the decisions.
-        name: the policy's name, for messages.
-        quotas: the ClusterQueues and ElasticQuotas that have shares; if it is empty, any name is valid.
+        name: the name of the policy, for messages.
+        quotas: the ClusterQueues and ElasticQuotas that have shares. If there are none, any name is valid.
         arrivals: the jobs that will arrive.
         others: the sources of events other than the policy, including `arrivals`.
         ends: whether the replay ends at some time regardless of the policy.
 
     Attributes:
-        handlers: type of a decision -> the function that applies it, or raises `DecisionError`.
-        idle: how many consecutive decisions changed nothing; reset when time advances.
+        handlers: maps the type of a decision to the function that applies it or raises `DecisionError`.
+        idle: how many consecutive decisions changed nothing. It is reset when time advances.
         wakes: when the policy wants to be called.
-        idle_wakes: when it wants to be called by wakes that do not keep a replay alive.
-        stopped: the livelock that stops the replay at the present instant, or None.
+        idle_wakes: when the policy wants to be called by wakes that do not keep a replay alive.
+        stopped: the livelock that stops the replay at the current time, or None.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class Referee:
         )
 
     def _count_idle(self) -> None:
-        """Stop a policy that keeps making decisions that change nothing.
+        """Stop a policy that keeps making decisions without changing anything.
 
         Raises:
             DecisionError: the policy has made more such decisions than any policy needs.
@@ -141,7 +142,7 @@ class Referee:
             self.refuse(None, f"it decides forever: {self.idle:,} decisions in a row changed nothing")
 
     def unknown(self, decision: object) -> None:
-        """Refuse a value that is not a decision."""
+        """Reject a value that is not a decision."""
         self.refuse(None, f"it yielded {decision!r}, which is not a decision")
 
     def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
@@ -155,10 +156,10 @@ class Referee:
         )
 
     def dozed(self, answer: object, due: int) -> tuple[int, int]:
-        """Check the answer of a policy's `doze`, which plays idle wakes by itself, see `Policy`.
+        """Check the answer of a policy's `doze`, which simulates idle wakes on its own, see `Policy`.
 
         Args:
-            answer: how many cycles the policy has played, and when it wants to be woken next.
+            answer: how many cycles the policy has simulated, and when it wants to be woken next.
             due: when the policy wanted to be woken.
         """
         # A pattern such as `int(played)` would take ten times as long, and this method is called very often.
@@ -223,7 +224,7 @@ class Referee:
             self._check_node(job, node)
         for each in bind.pods:
             pod = each if type(each) is int else self._whole(job, "the number of a pod", each)
-            # Nearly always, none of these conditions holds, and the pod waits.
+            # Nearly always, none of these conditions is true, and the pod is waiting.
             known = life.counts is None and pod in life.every_pod
             if not known or pod in life.holds or pod in life.ended:
                 self._check_waiting(life, pod)
@@ -294,7 +295,7 @@ class Referee:
         )
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
-        """Stop a livelock: at the end of the instant, or immediately if the instant would never end."""
+        """Stop a livelock, either after the current time or immediately if the cycle would never end."""
         self.idle = 0
         livelock = self._watch.preempted(job, pods, by)
         if livelock is None:
@@ -364,12 +365,12 @@ class Referee:
     def _wake(self, wake: Given) -> None:
         self._count_idle()
         try:
-            at = index(wake.at)  # a fraction would make the clock advance by fractions of microseconds
+            at = index(wake.at)  # with a fraction, the clock would advance by fractions of microseconds
         except TypeError:
             self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is not a whole number")
         if at <= self._lifecycle.now:
             self.refuse(None, f"it asks to be woken at {at} us, which is not later")
-        # A wake cannot start work if no job is alive or will arrive, so it is idle even if it says otherwise.
+        # If no job is alive or will arrive, a wake can't start work, so it is idle whatever it says.
         idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
         (self.idle_wakes if idle else self.wakes).add(at)
 
@@ -419,7 +420,7 @@ class Referee:
         )
 
     def _alive(self, job: Job) -> Life:
-        """Returns the life of a live job, for a decision that is made now."""
+        """Returns the life of a live job that a decision concerns."""
         lifecycle = self._lifecycle
         lifecycle.last = lifecycle.now
         try:
@@ -432,7 +433,7 @@ class Referee:
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:
-        """Returns the life of a job; None if it has not arrived, or is over."""
+        """Returns the life of a job; None if the job has not arrived yet, or is over."""
         self._check_job(job, what)
         life = self._lifecycle.lives.get(job.index)
         return life if life is not None and life.job is job else None
@@ -443,7 +444,7 @@ class Referee:
             self.refuse(None, f"{about}, which is not a job")
 
     def _check_reason(self, job: Job, reason: object) -> None:
-        """Refuse a reason that is not text, or that cannot be written to a file."""
+        """Reject a reason that is not text, or that can't be written to a file."""
         if not isinstance(reason, str):
             self.refuse(job, f"its reason must be text, not {reason!r}")
         try:
@@ -475,7 +476,7 @@ class Referee:
         return checked
 
     def _whole(self, job: Job, what: str, value: Any) -> int:
-        """Returns a whole number of any type as an integer that tables can store."""
+        """Returns an integer of any type as an integer that tables can store."""
         try:
             return index(value)
         except TypeError:

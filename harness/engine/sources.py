@@ -1,8 +1,9 @@
-"""The sources of instants: each source knows when something is due, and delivers it.
+"""The sources of events, each of which knows when something is due and delivers it.
 
-The engine looks at all sources for the next instant, and lets the due sources deliver, in order. `due` is an
-attribute that each source keeps up to date, not a method, because reading six attributes costs less than one
-call. To add a source, put an object with `due` and `deliver` into `Lifecycle.sources` or the engine's tuple.
+The engine looks at all sources to find the next time, and lets the sources that are due deliver in order.
+`due` is an attribute that each source keeps up to date rather than a method, because reading six attributes
+costs less than one call. To add a source, put an object with `due` and `deliver` into `Lifecycle.sources` or
+into the engine's tuple.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from harness.cluster.model import Cluster
 from harness.policy import Arrival, Decision
 
 FAR = 2**63 - 1
-"""Later than any due time."""
+"""Later than any time at which something is due."""
 
 
 class Source(Protocol):
-    """A source of instants."""
+    """A source of events."""
 
     @property
     def due(self) -> int:
         """The time of its next delivery; `FAR` if it has none."""
 
     def deliver(self, now: int) -> None:
-        """Deliver everything that is due at this instant; called when `due` is now."""
+        """Deliver everything that is due at this time; called when `due` is now."""
 
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ Ticket: TypeAlias = list[Any]
 
 @final
 class Agenda(Generic[T]):
-    """Entries with due times; entries of one instant are delivered in the order of their names as text.
+    """Entries that are due at given times; entries for the same time are delivered in order of their names.
 
     Args:
         tell: receives each entry when it is due.
@@ -48,10 +49,10 @@ class Agenda(Generic[T]):
         self.due = FAR
         self._tell = tell
         self._entries: list[Ticket] = []  # time, name, serial, thing
-        self._serial = 0  # breaks ties of time and name, so that entries are never compared
+        self._serial = 0  # a tie-breaker for time and name, so that entries are never compared
 
     def add(self, at: int, name: str, thing: T) -> Ticket:
-        """Add an entry for delivery at a time."""
+        """Add an entry to be delivered at a given time."""
         self._serial += 1
         ticket = [at, name, self._serial, thing]
         heappush(self._entries, ticket)
@@ -60,7 +61,7 @@ class Agenda(Generic[T]):
         return ticket
 
     def call_off(self, ticket: Ticket) -> None:
-        """Cancel an entry, which then causes no instant; it stays in the heap until it is the first entry."""
+        """Cancel an entry, which stays in the heap until it is the first entry, but is not delivered."""
         ticket[3] = None
         if ticket[0] == self.due:
             self._settle()
@@ -88,10 +89,10 @@ class Agenda(Generic[T]):
 
 @final
 class Arrivals:
-    """The jobs of a trace: a cursor, not a heap of future events.
+    """The jobs of a trace, read with a cursor instead of a heap of future events.
 
     Args:
-        chunks: jobs in order of arrival; the next chunk is taken when the previous one is used up.
+        chunks: jobs in order of arrival. The next chunk is taken when the previous one is used up.
         arrive: receives each job, with the other values of its `Arrival`.
 
     Attributes:
@@ -107,11 +108,11 @@ class Arrivals:
         self.due = self._next_chunk()
 
     def deliver(self, now: int) -> None:
-        """Deliver all jobs that are submitted now, by their place in the trace."""
+        """Deliver all jobs that are submitted now, in the order of the trace."""
         chunk, at = self._chunk, self._cursor
         while self.due == now:
             arrival = chunk[at]
-            if len(arrival) == 3:  # as nearly all have: unpacking with `*` costs twice the call
+            if len(arrival) == 3:  # nearly all have three; unpacking with `*` would take twice as long
                 self._arrive(arrival[0], arrival[1], arrival[2])
             else:
                 self._arrive(*arrival)
@@ -125,18 +126,18 @@ class Arrivals:
         self._cursor = at
 
     def _next_chunk(self) -> int:
-        """Takes the next chunk; returns when its first job arrives."""
+        """Takes the next chunk, and returns when its first job arrives."""
         self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
 
 
 @final
 class ChangesAhead:
-    """The changes of a cluster.
+    """The future changes of a cluster.
 
     Args:
-        cluster: the cluster before its changes; it has the list of its changes.
-        tell: receives each change, with the changed cluster.
+        cluster: the cluster before its changes, which contains the list of changes.
+        tell: receives each change with the changed cluster.
         over: returns True if no job is alive or will arrive, so that changes no longer matter.
     """
 
@@ -148,7 +149,7 @@ class ChangesAhead:
         self.due = self._left[-1].at if self._left else FAR
 
     def deliver(self, now: int) -> None:
-        """Deliver all changes that are due now, each with its consequences before the next."""
+        """Deliver all changes that are due now, each with its consequences before the next one."""
         for edit in self._left.pop().edits:
             self._cluster = edit.on(self._cluster)
             self._tell(Change(edit, self._cluster))
@@ -160,19 +161,19 @@ class PolicyTimers(Protocol):
 
     @property
     def due(self) -> int:
-        """When the next timer ends; `FAR` without a timer."""
+        """When the next timer expires; `FAR` if there is no timer."""
 
     def deliver(self, now: int) -> Iterable[Decision]:
-        """Yields decisions about all timers that end now."""
+        """Yields decisions about all timers that expire now."""
 
 
 @final
 class ObservedTimers:
-    """The timers of a policy, for an observer between the policy and the engine.
+    """The timers of a policy, seen by an observer between the policy and the engine.
 
     Args:
-        timers: the policy's timers.
-        pass_on: passes on the policy's decisions at a time.
+        timers: the timers of the policy.
+        pass_on: passes on the policy's decisions at a given time.
     """
 
     def __init__(
@@ -193,10 +194,10 @@ class ObservedTimers:
 
 @final
 class Alarms:
-    """The timers of a policy that end before the changes and arrivals of their instant.
+    """The timers of a policy, which expire before the changes and arrivals at the same time.
 
     Args:
-        timers: the policy's timers.
+        timers: the timers of the policy.
         decide: applies decisions.
     """
 
@@ -216,10 +217,10 @@ class Alarms:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be called; they deliver nothing, because its cycle follows anyway.
+    """Times at which a policy wants to be called; nothing is delivered, because its cycle follows anyway.
 
     Args:
-        tell: receives each instant that these wakes cause.
+        tell: receives each time that these wakes cause.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -228,21 +229,21 @@ class Wakes:
         self._times: list[int] = []
 
     def add(self, at: int) -> None:
-        """Add an instant."""
+        """Add a time."""
         heappush(self._times, at)
         self.due = self._times[0]
 
     def put_off(self, at: int) -> None:
-        """Move the first instant to a later time; no other event is due before that time."""
+        """Move the first time to a later one; no other event is due before that."""
         heapreplace(self._times, at)
         self.due = self._times[0]
 
     def after(self, now: int) -> tuple[int, ...]:
-        """Returns the time until each wake, the next wake first."""
+        """Returns how long it is until each wake, starting with the next one."""
         return tuple([each - now for each in sorted(self._times)])
 
     def skip(self, span: int) -> None:
-        """Move all wakes to later times by `span`."""
+        """Delay all wakes by `span`."""
         self._times = [each + span for each in self._times]
         if self._times:
             self.due = self._times[0]
@@ -253,7 +254,7 @@ class Wakes:
         return len(self._times) == 1
 
     def deliver(self, now: int) -> None:
-        """Deliver the instant."""
+        """Deliver the wake."""
         times = self._times
         while times and times[0] == now:
             heappop(times)

@@ -1,4 +1,4 @@
-"""Jobs that hold quota and have not started yet, in a cluster without nodes."""
+"""Jobs that hold quota but have not started yet, in a cluster without nodes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.engine.sources import FAR
 class Starts:
     """Admitted jobs that wait for their promised resources, in the order in which they may start.
 
-    They form a source that is due whenever resources were freed, because jobs may wait for these.
+    This is a source that is due whenever resources have been freed, because jobs may be waiting for them.
 
     Args:
-        start: starts a job if its whole request is free; returns whether it started.
+        start: starts a job if its whole request is free, and returns whether the job started.
 
     Attributes:
         waiting: the jobs, by index.
@@ -28,20 +28,20 @@ class Starts:
         self.waiting: dict[int, Life] = {}
 
     def join(self, life: Life) -> None:
-        """Add a job behind those that already wait."""
+        """Add a job after those that are already waiting."""
         self.waiting[life.job.index] = life
 
     def leave(self, life: Life) -> None:
-        """Remove a job, if it waits."""
+        """Remove a job if it is waiting."""
         self.waiting.pop(life.job.index, None)
 
     def freed(self, now: int) -> None:
-        """Check the waiting jobs at this instant, because resources were freed or a job joined."""
+        """Check the waiting jobs now, because resources were freed or a job joined."""
         if self.waiting:
             self.due = now
 
     def deliver(self, now: int) -> None:
-        """Start jobs in their order, until the request of the next job is not free."""
+        """Start jobs in order, until the request of the next job is not free."""
         self.due = FAR
         waiting = self.waiting
         while waiting:

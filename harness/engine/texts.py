@@ -1,4 +1,4 @@
-"""Converts objects from policies to the text that is stored; refuses objects that text cannot express."""
+"""Converts objects from policies to the text that is stored, and rejects objects that can't be converted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.engine.events import Fact, UnwritableError
 
 
 def _plain(value: object) -> dict[Any, Any]:
-    """Converts a value of a type that JSON lacks to a dictionary."""
+    """Converts a value whose type JSON does not support to a dictionary."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{short(value)} is of type {type(value).__name__}")
@@ -25,9 +25,9 @@ _JSON = json.JSONEncoder(
 
 @final
 class Texts:
-    """Converts objects to canonical JSON, each object only once.
+    """Converts objects to canonical JSON, and each object only once.
 
-    Equal objects have equal texts.
+    Equal objects result in equal texts.
     """
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Texts:
         self._flavors: Memo[int, tuple[object, str]] = Memo()
 
     def of_detail(self, fact: Fact) -> str:
-        """Returns the text of the figures behind a decision.
+        """Returns the text for the numbers behind a decision.
 
         Raises:
-            UnwritableError: the figures cannot be written as a JSON object.
+            UnwritableError: the numbers can't be written as a JSON object.
         """
         value = fact.detail
         seen = self._details.get(id(value))
@@ -54,7 +54,7 @@ class Texts:
         return text
 
     def of_flavors(self, fact: Fact) -> str:
-        """Returns the text of the flavors that an admission assigns.
+        """Returns the text for the flavors that an admission assigns.
 
         Raises:
             UnwritableError: the flavors are not a mapping of mappings of text.

@@ -1,7 +1,7 @@
-"""Detects a policy that keeps waking itself without effect.
+"""Detects a policy that keeps waking itself without any effect.
 
-An effect is an arrival, a job's first start, an end, a rejection or a preemption. Only simulated time and
-counts decide, as in `harness.engine.livelock`.
+An effect is an arrival, the first start of a job, an end, a rejection or a preemption. Only simulated time
+and counts decide, as in `harness.engine.livelock`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Watch
 
 MOST = 1_000_000
-"""The most consecutive wakes without an effect, if no other event is due. Up to twice as many can happen,
-because the engine checks for an effect only after this many wakes.
+"""The maximum number of consecutive wakes without an effect, if no other event is due.
+
+Up to twice as many can happen, because the engine checks for an effect only after this many wakes.
 """
 
 _LEAST = SECOND // 1000
-"""The least mean interval of wakes while another event is due; with less, time would never reach it."""
+"""The minimum mean interval between wakes while another event is due, so that time can reach the event."""
 
 _IDLE = "no other event will happen: yield Wake(..., idle=True), which does not keep a replay alive"
 _SELDOM = "the wakes are less than a millisecond apart: ask to be woken when something can change"
@@ -30,14 +31,14 @@ _SELDOM = "the wakes are less than a millisecond apart: ask to be woken when som
 
 @final
 class Waking:
-    """Counts instants that happened because of a policy's wakes, since the last effect.
+    """Counts the simulated times that only a policy's wakes caused since the last effect.
 
     Args:
-        lifecycle: gives the progress.
-        watch: gives the preemptions.
-        others: the other sources of instants.
-        ends: whether the replay ends without any event of these sources.
-        refuse: receives the reason why the wakes are too many, and what to do about it.
+        lifecycle: provides the progress.
+        watch: provides the preemptions.
+        others: the other sources of events.
+        ends: whether the replay ends without any event from these sources.
+        refuse: receives the reason why there are too many wakes, and what to do about it.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """Count an instant of a wake; effects are only checked after very many wakes."""
+        """Count a wake. Effects are checked only after a very large number of wakes."""
         self._times += 1
         if not 1 < self._times <= MOST:
             self._look(now)

@@ -61,7 +61,7 @@ _tenants: Lasting[Tenants] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
-    """Returns metric -> its plugin, version and checksum of its code; None if the code is unknown."""
+    """Returns the plugin, version and code checksum for each metric; None if the code is unknown."""
     found: dict[str, str | None] = {}
     codes = codes_of_metrics(plugins.metrics)
     for spec in plugins.metrics:
@@ -206,7 +206,7 @@ def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
 
 
 def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
-    """Writes the table of metrics, which has no times; returns the entries of `run.json` for all tables."""
+    """Writes the table of metrics, which has no times; returns the `run.json` entries for all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(metrics.to_dict())
     writer.close()

@@ -218,7 +218,7 @@ class Run:
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Returns a quota's own nominal amount of a resource over time; None while it is absent."""
+        """Returns the nominal quantity of a quota for a resource over time; None while it is absent."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )

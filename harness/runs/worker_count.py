@@ -31,8 +31,8 @@ _OF_GROUP = (
 def workers_for(requests: Sequence[Request]) -> int:
     """Returns the number of processes for some replays, at most the number of cores of this process.
 
-    Each process is assumed to need 400 MB plus four times the size of the trace in memory, or twenty times
-    the size of its file if the file has not been read yet. All processes must fit into free memory. Traces
+    Each process is assumed to need 400 MB plus four times the size of the trace in memory. If the file has
+    not been read yet, twenty times its size is used instead. All processes must fit into free memory. Traces
     with fewer than 10,000 jobs, or in files smaller than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):

@@ -43,7 +43,7 @@ class _Chunk:
         self._columns: list[Ints] = [np.full(rows, value, np.int64) for value in _STILL_WAITING]
 
     def keep(self, rows: Ints, values: Sequence[Ints]) -> None:
-        """Store the results of some jobs, column by column in the order of `JobResults.add`."""
+        """Store the results of some jobs, with columns in the order of `JobResults.add`'s arguments."""
         for column, each in zip(self._columns, values, strict=True):
             column[rows] = each
         self.left -= len(rows)
@@ -117,7 +117,7 @@ class JobResults:
                 self._write(first, self._frame.height)
 
     def close(self, arrived: int) -> ShortTable | None:
-        """Write the remaining rows of the first `arrived` jobs, those that arrived, and finish the table.
+        """Write the remaining rows for the jobs that arrived, `arrived` in number, and finish the table.
 
         Returns the whole table if it is short.
         """
