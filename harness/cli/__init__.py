@@ -1,4 +1,4 @@
-"""The command line: one file per sub-command, imported when it is used."""
+"""The command line. Each sub-command has its own module, which is imported when it is used."""
 
 from __future__ import annotations
 
@@ -59,26 +59,26 @@ COMMANDS = {
     "mcp": ("harness.cli.mcp", "Serve harness to AI assistants as tools over stdio."),
     "completion": ("harness.cli.completion", "Print a completion script for a shell."),
 }
-"""Sub-command -> its module and its one-line help; with these, `--help` imports no sub-command."""
+"""Maps a sub-command to its module and its one-line help, so that `--help` imports no sub-command."""
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
 
 
 class LazyGroup(Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command when the command is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments as click does, and keep them for a run's provenance."""
+        """Parse the arguments as click does, and keep them for the provenance of a run."""
         ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns harness's commands in their natural order, then those of plugins."""
+        """Returns harness's commands in their usual order, and then the commands of plugins."""
         return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command by name; None if no command has this name."""
+        """Import the command with this name; return None if there is no such command."""
         if cmd_name in COMMANDS:
             command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
             assert isinstance(command, click.Command)
@@ -86,10 +86,10 @@ class LazyGroup(Group):
         return _theirs(ctx).get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command as click does; an error in a plugin's command names that plugin.
+        """Run a command as click does; if a plugin's command fails, the error names the plugin.
 
         Raises:
-            PluginError: the plugin's command failed with an error whose message would not help the user.
+            PluginError: the command of a plugin failed with an error whose message would not help the user.
         """
         try:
             return super().invoke(ctx)
@@ -104,7 +104,7 @@ class LazyGroup(Group):
                 raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, without importing harness's own.
+        """Write the list of commands, without importing harness's own commands.
 
         The list appears even if a plugin is broken.
         """
@@ -123,7 +123,7 @@ def _theirs(ctx: click.Context) -> dict[str, click.Command]:
 
 
 def _choice(ctx: click.Context) -> PluginChoice:
-    """Returns the chosen plugins, also while click prints help, before it calls the group."""
+    """Returns the chosen plugins, even if click prints help before it calls the group."""
     return ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
 
 
@@ -167,13 +167,13 @@ def _check_stdout(*, mute: bool) -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line; turn every error into a message and an exit code.
+    """Run the command line, and turn every error into a message and an exit code.
 
-    The exit code is 0 for success, and 1 if a requested check fails. It is 2 for wrong usage, bad input, or
-    if the machine lacks resources. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for a
-    defect of `harness` itself.
+    The exit code is 0 for success, and 1 if a requested check fails. It is 2 for wrong usage, for bad input,
+    or if the machine lacks resources. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for
+    a defect in `harness` itself.
     """
-    own, mute = args is None, False  # whether the process is ours, and whether results have no target
+    own, mute = args is None, False  # is the process ours, and is stdout closed?
     if args is None:
         args = sys.argv[1:]
         mute = open_what_is_closed()
@@ -182,11 +182,11 @@ def main(args: list[str] | None = None) -> None:
         in_one_thread()
         keep_for_seconds()
     options = args[: args.index("--")] if "--" in args else args
-    debug = _DEBUG in options  # at any position
+    debug = _DEBUG in options  # the option may have any position
     try:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # `?` for characters that a terminal cannot show
+                stream.reconfigure(errors="replace")  # writes `?` if a terminal can't show a character
         if own:
             guard_terminals()
         _check_stdout(mute=mute)

@@ -86,8 +86,9 @@ def run(
 ) -> None:
     """Replay policies in tasks, and the built-in policies that define the scale of scores.
 
-    The command does not repeat stored replays, so the same command continues a stopped one. The folder of
-    each policy is a submission. Without --plugin, the command replays only the built-in policies.
+    The command does not repeat replays that are already stored, so you can continue a stopped command by
+    running it again. The folder of each policy is a submission. Without --plugin, the command replays only
+    the built-in policies.
     """
     from harness.studies.benchmark.running import reference, run_task
     from harness.studies.benchmark.scores import values_of
@@ -143,8 +144,8 @@ def table(
 ) -> None:
     """Print the scores of all policies that were replayed.
 
-    0 is the worst built-in policy, and 1 the best. The command first replays built-in policies that have no
-    results yet.
+    A score of 0 is that of the worst built-in policy, and 1 is that of the best. If a built-in policy has no
+    results yet, the command replays it first.
     """
     suite = _suite(suite_name, tasks, twins)
     click.echo(_table(suite, output / suite.name, loaded_plugins(ctx), seed, form))
@@ -164,8 +165,8 @@ Examples:
 def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, workers: int | None) -> None:
     """Check the decisions of a submission, and recompute its scores.
 
-    The exit code is 1 if a run breaks a rule, or if a score does not follow from the run's decisions. The
-    policy itself need not be installed.
+    The exit code is 1 if a run breaks a rule, or if a score doesn't follow from the decisions of the run. The
+    policy need not be installed.
     """
     from dataclasses import replace
 
@@ -189,7 +190,7 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
 
 
 def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
-    """Returns the suite with the named tasks, all by default, and with this number of twins of each task."""
+    """Returns the suite with the named tasks (by default all tasks) and this number of twins per task."""
     from dataclasses import replace
 
     from harness.studies.benchmark.suite import Suite, load_suite
@@ -227,5 +228,5 @@ def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: s
 
 
 def printable_lines(text: str) -> str:
-    """Returns several lines without characters that control a terminal."""
+    """Returns lines of text without characters that control a terminal."""
     return "\n".join(printable(line) for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""The options that change a trace and its cluster, for every command that reads a trace."""
+"""The options that change a trace and its cluster, which all commands that read a trace have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _OF_TRACE = {
     "window": (
         "START..END",
-        "Keep only jobs submitted in this window: durations since the trace's origin, or dates.",
+        "Keep only jobs submitted in this window of durations since the trace's origin, or of dates.",
     ),
     "sample": (
         "SHARE[@SEED]",
@@ -38,7 +38,7 @@ _OF_FAILURES = {
         "[POOL=]SPAN,...",
         "Mean time between failures of a node, such as 30d; POOL= sets it for one NodePool.",
     ),
-    "mttr": ("SPAN", "Mean time to repair: from a node's failure until its return. [default: 4h]"),
+    "mttr": ("SPAN", "Mean time to repair, from a node's failure until its return. [default: 4h]"),
     "failure_shape": (
         "K",
         "Shape of the Weibull distribution of times to failure. [default: 1, exponential]",
@@ -49,10 +49,10 @@ _OF_FAILURES = {
 
 
 def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
-    """Returns a decorator that adds the options to a command; the command gets one argument `calibration`.
+    """Returns a decorator that adds the options to a command, which gets one argument `calibration`.
 
     Args:
-        cluster: whether the command has a cluster, which can be scaled.
+        cluster: whether the command has a cluster that can be scaled.
         failures: whether nodes of that cluster may fail.
     """
     steps = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}

@@ -1,4 +1,4 @@
-"""`harness cluster`: checks manifests, changes them, and makes initial ones."""
+"""`harness cluster` checks manifests, changes them, and creates initial manifests."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ cluster.add_command(from_slurm)
 def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
-    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped. It may be a folder
-    of such files, or - for standard input. Several files with commas between them are one cluster. stderr
-    names the parts that harness does not model. The command lists all faults; with faults, the exit code is
-    2.
+    FILE contains Kubernetes manifests as kubectl prints them, in YAML or JSON, and may be gzipped. It can
+    also be a folder of such files, or - for standard input. Several comma-separated files form one cluster.
+    stderr names the parts that harness does not model. The command lists all faults; if there are any, the
+    exit code is 2.
     """
     from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster
@@ -89,8 +89,9 @@ Examples:
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """Turn ClusterQueues into elastic quotas, or elastic quotas into ClusterQueues.
 
-    Nominal quota becomes min, and nominal quota plus borrowing limit becomes max, or the reverse. The command
-    prints the manifests of FILE with converted quotas. stderr names the settings that have no counterpart.
+    The nominal quota becomes min, and the nominal quota plus the borrowing limit becomes max, or the reverse.
+    The command prints the manifests of FILE with the converted quotas. stderr names the settings that have no
+    counterpart.
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
@@ -119,8 +120,8 @@ Examples:
 def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None:
     """Print manifests as `harness replay --patch` changes them.
 
-    The command applies the patches to the manifests of FILE in the given order. A patch holds kind, name and
-    the changed fields of one or more objects. The result has no comments.
+    The command applies the patches to the manifests of FILE in the given order. A patch contains the kind,
+    the name and the changed fields of one or more objects. The result has no comments.
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
@@ -215,7 +216,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
-    """Returns flavor -> resource -> nominal quota."""
+    """Returns the nominal quota of each resource, by flavor."""
     return {
         quotas.flavor: {resource: quota.nominal for resource, quota in quotas.resources.items()}
         for group in groups
@@ -224,7 +225,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 
 
 def _report(content: Mapping[str, Any]) -> list[str]:
-    """Returns the content as text: one table after the other, without empty tables."""
+    """Returns the content as text, with one table after another and without empty tables."""
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:
@@ -311,7 +312,7 @@ def _amount(resource: str, amount: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns aligned columns under a header, after an empty line; nothing without rows."""
+    """Returns an empty line and aligned columns with a header, or nothing if there are no rows."""
     if not rows:
         return []
     return ["", *aligned([head, *rows], left=range(len(head)), width=terminal_width()).split("\n")]

@@ -1,4 +1,4 @@
-"""`harness cluster events`: a table of the changes of a cluster, from a recording or from Prometheus."""
+"""`harness cluster events` makes a table of the changes of a cluster, from a recording or Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SERVERS = ("http://", "https://")
 _MOST_POINTS = 11_000
-"""The largest number of samples of a series in one answer of Prometheus."""
+"""The maximum number of samples per series in one answer of Prometheus."""
 
 
 @click.command(
@@ -37,16 +37,16 @@ Examples:
     help="A .csv or .parquet file. [default: CSV to stdout]",
 )  # fmt: skip
 @click.option(
-    "--from", "begin", metavar="TIME", help="Start, for a server: a date, or a time; in UTC by default."
+    "--from", "begin", metavar="TIME", help="With a server: the start as a date or a time, in UTC by default."
 )
 @click.option("--to", "end", metavar="TIME", help="End, in the form of --from.")
 @click.option(
     "--step", default="1m", show_default=True, metavar="SPAN",
-    help="Interval between samples, for a server. A change appears at the next sample.",
+    help="With a server: interval between samples. A change appears at the next sample.",
 )  # fmt: skip
 @click.option("--window", default="1d", show_default=True, metavar="SPAN", help="Time span of one query.")
 @click.option(
-    "--selector", default="", metavar="MATCHERS", help="Label matchers for Kueue's series, for a server."
+    "--selector", default="", metavar="MATCHERS", help="With a server: label matchers for Kueue's series."
 )
 @click.option(
     "--timezone", default="UTC", show_default=True, metavar="ZONE",
@@ -69,9 +69,10 @@ def events(
 ) -> None:
     """Make a table of the changes in a cluster, for `harness replay --events`.
 
-    SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
-    metrics of Kueue or kube-state-metrics, or a file of its answers. It may also be a file with the output of
-    `sacctmgr -P show event`, for nodes. stderr names the changes that SOURCE does not record.
+    SOURCE is a folder of `harness trace record`, which has quotas and nodes, or the address of a Prometheus
+    server with metrics of Kueue or kube-state-metrics. It can also be a file with answers of such a server
+    or, for nodes, a file with the output of `sacctmgr -P show event`. stderr names the changes that SOURCE
+    does not record.
     """
     if output is not None:
         check_name(output)
@@ -94,7 +95,7 @@ def events(
 
 
 def _read(path: Path, output: Path | None, timezone: str) -> Watched:
-    """Read a recording, a file of Prometheus's answers, or a table of Slurm."""
+    """Read a recording, a file with answers of Prometheus, or a table of Slurm."""
     from harness.readers.recordings import is_recording
 
     if is_recording(path):

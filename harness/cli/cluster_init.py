@@ -1,4 +1,4 @@
-"""`harness cluster init`: makes initial manifests for a trace."""
+"""`harness cluster init` makes initial manifests for a trace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
 
 _LABEL = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,50}[A-Za-z0-9])?")
-"""The pattern of a node label's name. Names are short enough that numbered values still fit."""
+"""The pattern for the name of a node label. Names are so short that numbered values still fit."""
 
 
 @click.command(
@@ -35,7 +35,7 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--quota", default="equal", show_default=True, metavar="equal|proportional|FILE",
-    help="How to divide quota among queues. A CSV file has a header, then a queue and its weight per row.",
+    help="How to divide quota among queues. A CSV file has a header, and then a queue and its weight per row.",
 )  # fmt: skip
 @click.option(
     "--target-load", metavar="LOAD",
@@ -49,7 +49,7 @@ Examples:
 )
 @click.option(
     "--topology", metavar="LEVEL=SIZE,...",
-    help="Levels of a Topology, the finest first, each a node label: rack=8,block=4 puts 8 nodes in a rack "
+    help="Levels of a Topology as node labels, the finest first. For example, rack=8,block=4 puts 8 nodes in a rack "
     "and 4 racks in a block.",
 )  # fmt: skip
 @click.option(
@@ -74,7 +74,7 @@ def init(
 ) -> None:
     """Write manifests to start from: nodes, one ClusterQueue per tenant in a cohort, equal elastic quotas.
 
-    A real cluster would accept the manifests; pass them to a replay with --cluster. If you use options that
+    A real cluster would accept the manifests. Pass them to a replay with --cluster. If you use options that
     change the trace, give the same options to the replay.
     """
     from harness.base.options import factor
@@ -122,7 +122,7 @@ def _node(text: str) -> dict[str, int]:
 
 
 def _levels(text: str) -> dict[str, int]:
-    """Returns level -> the number of next finer domains in one domain, from the finest to the coarsest."""
+    """Returns the number of next finer domains in a domain of each level, from the finest to the coarsest."""
     from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}
@@ -140,10 +140,10 @@ def _levels(text: str) -> dict[str, int]:
 
 
 def _weights(path: Path) -> dict[str, Fraction]:
-    """Returns queue -> weight from a CSV file with a header; the first two columns count.
+    """Returns the weight of each queue from the first two columns of a CSV file with a header.
 
     Raises:
-        OptionError: the file cannot be read, or a row is not a queue with a weight.
+        OptionError: the file can't be read, or a row is not a queue with a weight.
     """
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))

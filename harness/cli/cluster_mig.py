@@ -1,4 +1,4 @@
-"""The slices of GPUs that nodes offer with MIG, for `harness cluster check`."""
+"""Lists the GPU slices that nodes offer with MIG, for `harness cluster check`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def slices_of(cluster: Cluster) -> dict[str, Any]:
-    """Returns the MIG slices of a cluster's nodes as JSON values, and the reasons why some GPUs are unknown.
+    """Returns the MIG slices of a cluster's nodes, and why some GPUs are unknown, as JSON values.
 
-    `profiles` has a row for each model and resource. `models` has, per model, the compute slices of its GPUs
-    and of all its MIG slices (`cut`). `unknown` has reasons with the names of nodes. `single` has the
-    profiles that nodes offer as `nvidia.com/gpu`.
+    `profiles` has a row for each model and resource. `models` has the number of compute slices of each
+    model's GPUs, and the number that its MIG slices use (`cut`). `unknown` has reasons with the names of
+    nodes. `single` has the profiles that nodes offer as `nvidia.com/gpu`.
     """
     from harness.cluster.mig import partition_of, profile_of, single_profile
 
@@ -65,7 +65,7 @@ def slices_of(cluster: Cluster) -> dict[str, Any]:
 
 
 def slice_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a table of slices, and sentences about their GPUs; nothing if no node offers slices."""
+    """Yields a table of slices and sentences about their GPUs, or nothing if no node offers slices."""
     if found["profiles"]:
         yield ""
         head = ("slices of GPUs (MIG)", "model", "slices", "compute each", "memory each")

@@ -1,4 +1,4 @@
-"""The comparison of quotas with the nodes of their flavors, for `harness cluster check`."""
+"""Compares quotas with the nodes of their flavors, for `harness cluster check`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from harness.cli.screen import terminal_width
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields lines about quotas that exceed their nodes, or one line if none does; nothing without quotas."""
+    """Yields lines about quotas that exceed their nodes, or one line if none does.
+
+    It yields nothing if there are no quotas.
+    """
     if not rooms:
         return
     yield ""

@@ -1,4 +1,4 @@
-"""`harness cluster from-slurm`: makes manifests of a Slurm cluster."""
+"""`harness cluster from-slurm` makes manifests of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Examples:
 def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path | None) -> None:
     """Write manifests of a Slurm cluster: Nodes, PriorityClasses of its QOS, ClusterQueues of its accounts.
 
-    NODES holds the output of scontrol show nodes. stderr names the settings that influence Slurm but have no
-    counterpart in manifests.
+    NODES is a file with the output of scontrol show nodes. stderr names the settings that influence Slurm but
+    have no counterpart in the manifests.
     """
     from harness.cluster.load import cluster_from
     from harness.cluster.manifests import dump_yaml

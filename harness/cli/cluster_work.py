@@ -1,4 +1,4 @@
-"""The work of a cluster for `harness cluster check`: Workloads, Pods and PodDisruptionBudgets."""
+"""Lists the Workloads, Pods and PodDisruptionBudgets of a cluster, for `harness cluster check`."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _state(workload: Workload) -> str:
 
 
 def _cluster_queue(cluster: Cluster, workload: Workload) -> str:
-    """Returns the ClusterQueue whose quota a Workload holds, else the one of its LocalQueue, else ""."""
+    """Returns the ClusterQueue whose quota a Workload holds, else that of its LocalQueue, else ""."""
     if workload.admission is not None:
         return workload.admission.cluster_queue
     found = cluster.cluster_queue_of(workload.namespace, workload.queue)
@@ -109,7 +109,7 @@ def _pod_state(cluster: Cluster, pod: Pod) -> str:
 
 
 def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Returns resource -> total request of all pods, without zeros."""
+    """Returns the total request of all pods for each resource, without zeros."""
     found: dict[str, int] = {}
     for requests, count in parts:
         for resource, amount in requests.items():
@@ -118,5 +118,5 @@ def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
 
 
 def _share(share: Share | None) -> int | str | None:
-    """Returns a number of pods or a percentage, as manifests write it."""
+    """Returns a number of pods or a percentage in the format of manifests."""
     return None if share is None else f"{share.value}%" if share.percent else share.value

@@ -1,4 +1,4 @@
-"""`harness compare`: finished runs side by side."""
+"""`harness compare` compares finished runs side by side."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Examples:
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
-    help="Break metrics down: all, queue, quota, priority, user, reason, beneficiary, or one value such as "
+    help="Break metrics down by all, queue, quota, priority, user, reason, beneficiary, or a value such as "
     "queue=prod.",
 )  # fmt: skip
 @click.option(
@@ -82,13 +82,13 @@ def compare(
 
     The output begins with a recommendation and the most important metrics; --all shows the other metrics.
     With one replay per run, harness judges only waits, slowdown and lost work, and only if queues are not
-    congested. With --shake every change has a 95 % interval. ~ means neither better nor worse.
+    congested. With --shake, every change has a 95 % interval. The sign ~ means neither better nor worse.
 
-    With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. If the bound lies within the
+    With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. If the bound is within the
     interval, the condition is undecided and passes.
     """
     from harness.analysis.comparison import (
-        Comparison,  # not through `harness.api`, which imports all that a replay needs
+        Comparison,  # `harness.api` would import all that a replay needs
     )
     from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
     from harness.analysis.comparison.gate import checks_markdown, checks_text
@@ -100,7 +100,7 @@ def compare(
     if parsed and shake_text is None and not fail_on_values:
         raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     comparison = Comparison.of(runs, baseline=baseline)
-    for condition in parsed:  # before twins are replayed and a table is printed
+    for condition in parsed:  # reports errors before twins are replayed
         condition.rows(comparison)
     if shake_text is not None:
         from harness.cli.replays import shaken
@@ -137,7 +137,7 @@ def compare(
             table = comparison.table(*metrics, scope=scope, width=width, brief=brief, every_note=every_note)
             told = checks_text(comparison, checks, values=fail_on_values, width=width) if checks else ""
         parts = [table, *([told] if told else [])]
-        first = layout == "markdown" and brief  # a site cuts a long comment at its end
+        first = layout == "markdown" and brief  # sites cut off the end of a long comment
         show_table("\n\n".join(reversed(parts) if first else parts))
     if refused is not None:
         raise refused

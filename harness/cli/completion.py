@@ -1,4 +1,4 @@
-"""`harness completion`: prints the completion script of a shell."""
+"""`harness completion` prints the completion script for a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness conform`: compares answers of plugins with recorded decisions of components."""
+"""`harness conform` compares the answers of plugins with recorded decisions of real components."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def conform(
 ) -> None:
     """Compare plugins with recorded decisions of the real components that they model.
 
-    FILE holds cases, one per line: the state of a cluster, a question, and the answer of the component's own
-    code. The exit code is 1 if a plugin answers any of them differently.
+    FILE contains one case per line. A case has the state of a cluster, a question, and the answer that the
+    component's own code gave. The exit code is 1 if a plugin gives a different answer to any case.
     """
     from harness.base.errors import CheckError, InputError
     from harness.plugins.conformance import check, component_of, judge, read_cases
@@ -107,7 +107,7 @@ def conform(
 
 
 def _tables(report: Report) -> str:
-    """Returns tables of the agreement by component and by feature tag."""
+    """Returns tables that show the agreement by component and by feature tag."""
     parts = []
     for component, total in sorted(report.components.items()):
         rows = [(component, "cases", "agree", ""), ("all", *_counts(total.cases, total.agree))]
@@ -195,7 +195,7 @@ def _differing_fields(verdict: Verdict, limit: int) -> list[str]:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Yields the strings within a value that may be names of objects, without their namespaces."""
+    """Yields the strings in a value that may be object names, without their namespaces."""
     if isinstance(value, str):
         yield value.rpartition("/")[2]
         yield from value.replace("[", ".").split(".")

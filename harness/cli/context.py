@@ -1,4 +1,4 @@
-"""Shared parts of sub-commands: they load the plugins once, and only when needed."""
+"""Code that sub-commands share. Plugins are loaded once, and only when they are needed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 ARGUMENTS = "harness.cli.arguments"
-"""The key in a context's `meta` for the arguments as they were given."""
+"""The key in a context's `meta` under which the original arguments are stored."""
 
 
 class PluginChoice:
-    """The choice of plugins; the first use loads them.
+    """The chosen plugins, which are loaded at the first use.
 
     Args:
-        blocked: plugins to leave out.
+        blocked: the plugins to leave out.
     """
 
     def __init__(self, blocked: tuple[str, ...] = ()) -> None:
@@ -34,7 +34,7 @@ class PluginChoice:
         """Returns the plugins.
 
         Raises:
-            PluginError: two of them clash, or a blocked one is not installed.
+            PluginError: two plugins clash, or a blocked plugin is not installed.
         """
         if self._loaded is None:
             from harness.plugins import load
@@ -46,15 +46,15 @@ class PluginChoice:
         """Returns the sub-commands that plugins add.
 
         Args:
-            taken: names of harness's own commands.
+            taken: the names of harness's own commands.
 
         Raises:
-            PluginError: a plugin fails to add its commands, or adds one that already exists.
+            PluginError: a plugin fails to add its commands, or adds a command that already exists.
         """
         return {name: command for name, (_, command) in self._added(taken).items()}
 
     def owner(self, command: str, *, taken: Container[str] = ()) -> str:
-        """Returns the name of the plugin that adds a command; raises as `commands` does."""
+        """Returns the name of the plugin that adds a command; it raises the errors of `commands`."""
         return self._added(taken)[command][0]
 
     def _added(self, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
@@ -65,7 +65,7 @@ class PluginChoice:
     def _third_parties(self) -> Plugins:
         """Returns the plugins of other distributions.
 
-        Built-in plugins add no commands, so help does not load them.
+        Built-in plugins add no commands, so they need not be loaded for help.
         """
         from harness.plugins import load
         from harness.plugins.loading import third_parties
@@ -74,7 +74,7 @@ class PluginChoice:
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
-    """Returns command name -> the adding plugin, and the command."""
+    """Returns the plugin that adds a command, and the command, by the command's name."""
     added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
@@ -104,7 +104,7 @@ def command_line(ctx: click.Context) -> str:
 
 
 def complete_policies(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the names of policies that start with `incomplete`, for completion by the shell."""
+    """Returns the names of policies that start with `incomplete`, for shell completion."""
     return [name for name in loaded_plugins(ctx).policies.names() if name.startswith(incomplete)]
 
 

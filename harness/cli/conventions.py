@@ -1,4 +1,4 @@
-"""Sentences about how a trace was read; one line if `trace convert` stored the sentences in the file."""
+"""Sentences about how a trace was read, or one line if `trace convert` stored them in the file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _KEEPS = "parquet"
-"""The reader of files that `trace convert` writes."""
+"""The reader of the files that `trace convert` writes."""
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """Yields counts of skipped rows and the applied conventions, or the command that shows them."""
+    """Yields counts of skipped rows, and the applied conventions or the command that shows them."""
     for reason, count in trace.left_out.items():
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:

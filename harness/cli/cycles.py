@@ -1,4 +1,4 @@
-"""`harness replay --step` and `--trace-policy`: observe a policy while it replays."""
+"""`harness replay --step` and `--trace-policy`, which observe a policy during a replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _PROMPT = "-- Enter: next, q: quit --"
 
 
 class _Stop(KeyboardInterrupt):
-    """Ends a replay from within a cycle, like ctrl-C; the engine would blame other errors on the policy.
+    """Stops a replay from within a cycle, as ctrl-C does.
+
+    The engine would blame any other error on the policy.
 
     Args:
         error: the error to raise instead, after the engine has returned.
@@ -38,7 +40,7 @@ class _Stop(KeyboardInterrupt):
 
 
 def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -> None:
-    """Check that an observed replay is a single replay, and that nothing else writes to stdout.
+    """Check that only one replay is observed, and that nothing else writes to stdout.
 
     Raises:
         OptionError: several replays are requested, or `--json` prints a document to stdout.
@@ -66,20 +68,20 @@ def watched(
     command: str,
     quiet: bool,
 ) -> Run:
-    """Carry out a replay, even of a stored run, and print what its policy receives and decides.
+    """Carry out a replay, even if its run is stored, and print what the policy receives and decides.
 
     Args:
         request: the request.
-        plan: its plan.
-        plugins: the plugins that it uses.
-        jobs: show only cycles that concern these; all cycles if there are none.
-        step: whether to wait for Enter after each shown cycle, if stdin and stdout are terminals.
-        command: the command line, for the run's provenance.
+        plan: the plan of the request.
+        plugins: the plugins that the replay uses.
+        jobs: the jobs whose cycles are shown; if empty, all cycles are shown.
+        step: whether to wait for Enter after each shown cycle, provided that stdin and stdout are terminals.
+        command: the command line, for the provenance of the run.
         quiet: whether to print only results and errors.
 
     Raises:
         OptionError: a job in `jobs` does not exist.
-        click.exceptions.Exit: the user quits; nothing is kept.
+        click.exceptions.Exit: the user quits; then the replay is not kept.
     """
     _check_jobs(jobs, plan)
     origin = plan.trace.origin if plan.trace.kind == "duration" else 0
@@ -100,12 +102,12 @@ def watched(
 
 
 def _at_terminal() -> bool:
-    """Returns True if a user can press Enter; a standard stream is None if its descriptor was closed."""
+    """Returns True if a user can press Enter; a stream is None if its descriptor was closed."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 class _Telling:
-    """Prints the wanted cycles, and waits after them if wanted; `origin` is that of `Observer`."""
+    """Prints the requested cycles, and waits after each if requested; `origin` is that of `Observer`."""
 
     def __init__(self, jobs: Collection[str], *, pauses: bool, origin: int) -> None:
         self.told = 0
@@ -123,7 +125,7 @@ class _Telling:
         return self._observer
 
     def tell_unfinished(self) -> None:
-        """Print the cycle in which the replay failed, if it failed in one."""
+        """Print the cycle in which the replay failed, if there is one."""
         cycle = self._observer.unfinished if self._observer is not None else None
         if cycle is not None:
             self._tell(cycle)
@@ -157,7 +159,7 @@ class _Telling:
 
 
 def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
-    """Check that jobs exist, in the trace or in the manifests.
+    """Check that the jobs exist in the trace or in the manifests.
 
     Raises:
         OptionError: a job does not exist.

@@ -1,4 +1,4 @@
-"""`harness demo`: replays a trace that comes with harness, as a first look at its verdicts."""
+"""`harness demo` replays a bundled trace, to give a first impression of harness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ Examples:
 def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path, as_json: bool) -> None:
     """Replay a trace that comes with harness, on the cluster that comes with the trace.
 
-    Without NAME, it replays the first trace of --list. It begins by printing the equivalent replay command.
+    Without NAME, the command replays the first trace of --list. It first prints the equivalent replay
+    command.
     """
     if listed and as_json:
         traces = [

@@ -1,4 +1,4 @@
-"""`harness diff`: finds where two runs of the same jobs diverge."""
+"""`harness diff` finds the first difference between two runs of the same jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of events that a command writes: CSV or Parquet, by the file's suffix."""
+"""Files of events that commands write, as CSV or Parquet depending on the suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness experiment`: shows the results of many replays."""
+"""`harness experiment` shows the results of many replays."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ Examples:
 def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
     """Print best and worst settings, the effect of each factor, and the frontier.
 
-    The frontier holds the settings that no other setting beats. A setting beats another setting at the same
-    load if it is as good in all objectives and better in one. Means are over seeds, with 95 % intervals.
+    The frontier contains the settings that no other setting beats. A setting beats another setting at the
+    same load if it is as good in all objectives and better in one. All means are over seeds, with 95 %
+    intervals.
     """
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
@@ -61,7 +62,7 @@ def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) 
 
 
 def _pairs(where: tuple[str, ...]) -> dict[str, str]:
-    """Returns `NAME=VALUE` texts as a mapping.
+    """Parses `NAME=VALUE` texts into a mapping.
 
     Raises:
         OptionError: a text has another form.

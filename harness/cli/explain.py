@@ -1,4 +1,4 @@
-"""`harness explain`: explains what happened to a job, in a queue, or at an instant."""
+"""`harness explain` explains what happened to a job, in a queue, or at an instant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Explain one instant: a time in the form of the run, or a duration such as 30d12h.",
+    help="Explain one instant, given as a time in the form of the run or a duration such as 30d12h.",
 )  # fmt: skip
 @click.option(
     "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."
@@ -35,8 +35,8 @@ def explain(
 ) -> None:
     """Explain the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
 
-    The explanation uses only the records of the run, and the same words for all plugins. JOB is the job_id of
-    the trace, or an id that the trace keeps of another system, such as slurm_job_id.
+    The explanation uses only the records of the run, and the same words for all plugins. JOB is the job_id in
+    the trace, or an id from another system that the trace contains, such as slurm_job_id.
     """
     from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run
@@ -53,10 +53,10 @@ def explain(
 
 
 def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
-    """Returns the run and the job of the arguments; a shell makes several arguments of one pattern.
+    """Returns the run and the job of the arguments; a shell may expand a pattern to several arguments.
 
     Raises:
-        RunError: the pattern stands for several runs.
+        RunError: the pattern matches several runs.
         UsageError: there are more arguments than a run and a job.
     """
     runs = [Path(word) for word in words if (Path(word) / "run.json").is_file()]

@@ -1,4 +1,4 @@
-"""`harness export`: writes a finished run in the formats of other tools."""
+"""`harness export` writes a finished run in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Examples:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(["perfetto", "openmetrics"]), required=True,
-    help="perfetto is a trace for ui.perfetto.dev, openmetrics time series for Prometheus and Grafana.",
+    help="perfetto is a trace for ui.perfetto.dev; openmetrics is time series for Prometheus and Grafana.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
@@ -43,7 +43,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Export only from this time on: a time in the form of the run, or a duration such as 30d12h.",
+    help="Export only from this time on, which is a time in the form of the run or a duration such as 30d12h.",
 )  # fmt: skip
 @click.option("--to", "until", metavar="TIME", help="Export only up to this time.")
 @click.option(
@@ -84,7 +84,7 @@ def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> Non
     """Write a file, whole or not at all, with the same bytes for the same run.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file can't be written.
     """
     from harness.base.files.whole import whole_file
 

@@ -1,4 +1,4 @@
-"""Presents errors to users: one message on stderr, an exit code, and a traceback only on request."""
+"""Presents errors to users as a message on stderr and an exit code, with a traceback only on request."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from harness.base.text import printable
 from harness.cli.screen import tell
 
 USAGE = 2
-"""The exit code for wrong usage, bad input, and missing resources of the machine."""
+"""The exit code for wrong usage, for bad input, and for missing resources of the machine."""
 
 DEFECT = 70
-"""The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from codes with another meaning."""
+"""The exit code for a defect in `harness` itself, which is EX_SOFTWARE of BSD."""
 
 _SIGNALLED = 128
-"""The exit code after a signal is this plus the signal's number: 130 after ctrl-C, as in shells."""
+"""The exit code after a signal is the sum of this and the signal's number, such as 130 after ctrl-C."""
 
 
 class Ended(KeyboardInterrupt):
-    """A signal asks the process to end.
+    """A signal requests the end of the process.
 
     Args:
         number: the number of the signal.
@@ -42,12 +42,12 @@ class Ended(KeyboardInterrupt):
 
 
 def open_what_is_closed() -> bool:
-    """Replace standard streams that the caller closed (`harness ... 2>&-`) by `os.devnull`.
+    """Replace standard streams that the caller closed (`harness ... 2>&-`) with `os.devnull`.
 
-    Python sets such a stream to None, and the first opened file would get the stream's number.
+    Python sets such a stream to None, and the first file that is opened would get the number of the stream.
 
     Returns:
-        True if stdout was closed, so that results would be lost.
+        True if stdout was closed, which means that results would be lost.
     """
     mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -57,7 +57,7 @@ def open_what_is_closed() -> bool:
 
 
 def end_like_ctrl_c() -> None:
-    """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that no file is left half-written.
+    """Make SIGTERM and SIGHUP stop a command as ctrl-C does, so that no file is left half-written.
 
     An ignored signal (`nohup`) stays ignored.
     """
@@ -73,7 +73,7 @@ def _end(number: int, _: object) -> NoReturn:
 
 @contextmanager
 def warnings_in_words() -> Iterator[None]:
-    """Print warnings during a command as lines on stderr, without their place in the code."""
+    """Print warnings during a command as lines on stderr, without their location in the code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         tell(f"warning: {message}")
@@ -84,20 +84,20 @@ def warnings_in_words() -> Iterator[None]:
 
 
 def ended(error: BaseException, *, debug: bool) -> int:
-    """Prints what went wrong; returns the exit code.
+    """Prints what went wrong, and returns the exit code.
 
     Args:
         error: the exception that stopped the command.
-        debug: print the traceback too.
+        debug: whether to print the traceback too.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     broken = isinstance(error, OSError) and _detach_broken_streams()
     if isinstance(error, BrokenPipeError):
-        return 0  # the reader of our output has closed it (`| head`), which is not an error
+        return 0  # the reader closed our output (`| head`), which is not an error
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
-            click.echo(err=True)  # leave the line where the terminal shows ^C
+            click.echo(err=True)  # ends the line in which the terminal shows ^C
         complain("interrupted; nothing was left half-written")
         return _SIGNALLED + (error.number if isinstance(error, Ended) else signal.SIGINT)
     if debug:
@@ -111,7 +111,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
         _say(shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error))  # click lists choices by tabs
         return USAGE
     if isinstance(error, OSError):
-        # An error of a stream has no file name. An error of a file has one, or we raised it ourselves.
+        # Errors of streams have no file name. Errors of files have one, unless we raised them ourselves.
         named = None if broken else error.filename
         complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
@@ -126,19 +126,19 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """Returns a defect's text with its one-line notes; longer notes are tracebacks."""
+    """Returns the text of a defect with its one-line notes; longer notes are tracebacks."""
     told = traceback.TracebackException(type(error), error, None)
-    notes, told.__notes__ = told.__notes__ or [], None  # else the last line would be a note
+    notes, told.__notes__ = told.__notes__ or [], None  # otherwise the last line would be a note
     about = "; ".join(note for note in notes if "\n" not in note)
     text = list(told.format_exception_only())[-1].strip()
     return f"{text} ({about})" if about else text
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Returns True if memory ran out, but Python raised no `MemoryError`.
+    """Returns True if memory ran out although Python raised no `MemoryError`.
 
-    polars panics if the system gives it no memory, or no thread, which needs memory too. Compiled modules
-    return without an exception if their memory cannot be mapped; Python then raises `SystemError`.
+    polars panics if it gets no memory from the system, or no thread, which also needs memory. Compiled
+    modules return without an exception if their memory can't be mapped, and Python then raises `SystemError`.
     """
     if isinstance(error, SystemError):
         return "error return without exception set" in str(error)
@@ -149,7 +149,7 @@ def is_shortage(error: BaseException) -> bool:
 
 
 def complain(message: str, hint: str | None = None) -> None:
-    """Print an error and what to do about it."""
+    """Print an error and a hint about what to do."""
     _say(f"Error: {message}")
     if hint:
         _say(f"Hint: {hint}")
@@ -170,10 +170,10 @@ def _misplaced(error: click.ClickException) -> str:
 
 
 def _detach_broken_streams() -> bool:
-    """Detach streams that can no longer be written, so that the interpreter ends without errors.
+    """Detach streams that can no longer be written, so that the interpreter exits without errors.
 
     Returns:
-        True if the standard output is such a stream.
+        True if standard output is such a stream.
     """
     broken = False
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""`harness forecast`: predicts when waiting jobs of a live cluster start."""
+"""`harness forecast` predicts when the waiting jobs of a live cluster will start."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Examples:
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
     required=True,
-    help="Output of kubectl get for a live cluster, with its Workloads or Pods. If given several times, the "
+    help="Output of kubectl get for a live cluster, with its Workloads or Pods. If you give several, the "
     "forecast shows how each cluster differs from the first, by workload.",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="Forecast with these changes to the cluster too, in the form of harness replay --patch.",
+    help="Also forecast with these changes to the cluster, in the format of harness replay --patch.",
 )  # fmt: skip
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="TRACE",
@@ -46,7 +46,7 @@ Examples:
     "ended]",
 )  # fmt: skip
 @click.option(
-    "--reader", metavar="NAME", help="Format of the history. [default: by its suffix or first bytes]"
+    "--reader", metavar="NAME", help="Format of the history. [default: detected by suffix or first bytes]"
 )
 @click.option(
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
@@ -114,8 +114,8 @@ def forecast(
 ) -> None:
     """Forecast when waiting work in a cluster starts, and which jobs are likely to be preempted.
 
-    harness simulates many futures with the scheduler's plugin. It draws run times from past jobs of the same
-    user, queue, size and kind of name that ran at least as long. It draws later arrivals from the same
+    The command simulates many futures with the scheduler's plugin. Run times are drawn from past jobs of the
+    same user, queue, size and kind of name that ran at least as long. Later arrivals are drawn from the same
     weekdays. A future ends when all workloads in question have started.
     """
     from harness.runs.elsewhere import dask_executor
@@ -172,12 +172,12 @@ def _read(path: Path | None) -> Cluster:
 
 
 def printable_lines(table: str) -> str:
-    """Returns a text without characters that control a terminal, line by line."""
+    """Returns a text whose lines have no characters that control a terminal."""
     return "\n".join(printable(line) for line in table.split("\n"))
 
 
 def _moment(text: str) -> int:
-    """Returns a date in microseconds since 1970; in UTC if it has no offset."""
+    """Returns a date in microseconds since 1970; a date without an offset is in UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:

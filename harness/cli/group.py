@@ -1,4 +1,4 @@
-"""A group of commands that lists whole sentences about its commands, and corrects mistyped names."""
+"""A group of commands that lists a full sentence for each command, and corrects mistyped names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _LONGEST = 200
 
 
 class Group(click.Group):
-    """A click group with whole sentences about its commands, and with hints in any version of click."""
+    """A click group that lists full sentences about commands, and gives hints in any version of click."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the first sentence about each command; click's own list cuts sentences off."""
+        """List the first sentence about each command, which click's own list would cut off."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         rows = [
             (name, each.get_short_help_str(_LONGEST)) for name, each in commands.items() if each is not None
@@ -24,7 +24,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command as click does; for a mistyped name, the error suggests a similar command."""
+        """Find a command as click does; the error for a mistyped name suggests a similar command."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)

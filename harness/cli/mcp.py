@@ -1,4 +1,4 @@
-"""`harness mcp`: answers questions as tools of the Model Context Protocol."""
+"""`harness mcp` answers questions as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Examples:
 def mcp(folders: tuple[Path, ...], seconds: float, memory: str) -> None:
     """Serve tools to AI assistants over stdio: simulate, forecast, what_if, explain, compare, list_runs.
 
-    The tools read only files below the folders. A separate process answers each question, and is killed at
-    the time limit.
+    The tools read only files below the given folders. A separate process answers each question, and it is
+    killed at the time limit.
     """
     from harness.base.errors import InputError
     from harness.base.units import parse_quantity, round_up

@@ -1,4 +1,4 @@
-"""Files that commands write outside runs, such as manifests and pages; they never overwrite an input."""
+"""Writes files that are not part of runs, such as manifests and pages; an input is never overwritten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STDOUT = Path("-")
 
 trace_output = click.option(
     "-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path),
-    help="Instead of the last argument: the trace to write.",
+    help="The trace to write, instead of the last argument.",
 )  # fmt: skip
 
 output_file = click.option(
@@ -26,7 +26,7 @@ output_file = click.option(
 
 table_format = click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
+    help="Format of the table, which is text for a terminal, markdown for a page, or json for a program.",
 )  # fmt: skip
 
 _MARKDOWN = (".md", ".markdown")
@@ -41,18 +41,18 @@ def spare(source: Path, output: Path, what: str = "file") -> None:
         what: the name of the source in messages.
 
     Raises:
-        InputError: both are one file.
+        InputError: both paths are the same file.
     """
     if output.exists() and source.exists() and output.samefile(source):
         raise InputError(f"{output} is the {what} itself", hint="give the output another name")
 
 
 def parquet_target(positional: Path | None, option: Path | None) -> Path:
-    """Returns the path for a trace, given as an argument or with -o.
+    """Returns the path of the trace to write, which is given as an argument or with -o.
 
     Raises:
         OptionError: the path is given twice or not at all, or lacks the suffix `.parquet`, from which readers
-            infer the format.
+            recognize the format.
     """
     if positional is not None and option is not None:
         raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")
@@ -68,7 +68,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
 
 
 def write_output(output: Path, text: str) -> None:
-    """Write a text file, whole or not at all, with the same line ends on every system.
+    """Write a text file, completely or not at all, with the same line endings on every system.
 
     Raises:
         InputError: it cannot be written; an existing file stays as it was.
@@ -83,10 +83,10 @@ def write_output(output: Path, text: str) -> None:
 
 
 def remove_output(output: Path) -> None:
-    """Remove the file that a command wrote before, if it exists.
+    """Remove the file that an earlier command wrote, if it exists.
 
     Raises:
-        InputError: it cannot be removed.
+        InputError: the file can't be removed.
     """
     try:
         output.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def remove_output(output: Path) -> None:
 
 
 def is_page(form: str | None, output: Path | None) -> bool:
-    """Returns True if a report is a page, not Markdown: by the option, else by the file's name."""
+    """Returns True if the option, else the file's name, selects a page instead of Markdown."""
     if form is None:
         return output is None or output.suffix.lower() not in _MARKDOWN
     return form == "html"

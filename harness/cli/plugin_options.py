@@ -1,4 +1,4 @@
-"""`--set`: finds the option that a text sets, and its plugin."""
+"""`--set`: finds the option that a text sets, and the plugin that has this option."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 def assign(
     settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
 ) -> Mapping[str, dict[str, Any]]:
-    """Returns label -> options, from `[PREFIX.]KEY=VALUE` texts.
+    """Returns the options of each label, parsed from `[PREFIX.]KEY=VALUE` texts.
 
-    A prefix is a label, or a plugin's name for all its labels. A setting for a label overrides a setting for
-    a plugin, which overrides a bare key. Of settings of the same kind, the last one counts.
+    A prefix is a label, or the name of a plugin, which stands for all of its labels. A setting for a label
+    overrides a setting for a plugin, which overrides a key without a prefix. If there are several settings of
+    the same kind, the last one counts.
 
     Args:
         settings: the texts.
-        policies: the replayed policies with their labels.
-        readers: the readers; the error says that their options are not options of a replay.
+        policies: the policies to replay, with their labels.
+        readers: the readers; if a key is one of their options, the error says so.
 
     Raises:
-        OptionError: no plugin declares the key, or a text has another form.
+        OptionError: no plugin declares the key, or a text has a different form.
     """
     of_label = {label: (label,) for _, label in policies}
     of_plugin = {

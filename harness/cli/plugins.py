@@ -1,4 +1,4 @@
-"""`harness plugins`: lists plugins and why some failed to load, and starts a new one."""
+"""`harness plugins` lists plugins and why some of them failed to load, and creates new plugins."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ plugins.add_command(new)
 
 
 def _report(loaded: Plugins) -> Iterator[str]:
-    """Yields the plugins in a table, then their registrations, kind by kind."""
+    """Yields a table of the plugins, and then their registrations by kind."""
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
         brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
@@ -107,7 +107,7 @@ def _folded(text: str) -> Iterator[str]:
 
 
 def _brings(loaded: Plugins, owner: str) -> str:
-    """Returns the registrations of a plugin: `reader parquet, swf; metric waiting`."""
+    """Returns the registrations of a plugin, such as `reader parquet, swf; metric waiting`."""
     kinds = (
         (registry.kind, [spec.name for spec in registry if spec.owner == owner])
         for registry in loaded.registries
@@ -175,7 +175,7 @@ def _document(loaded: Plugins) -> dict[str, Any]:
 
 
 def _of_release(text: str, *, as_json: bool) -> Iterator[str]:
-    """Yields lines: the differences as sentences with links, and the gates that only one release has.
+    """Yields the differences as sentences with links, and the gates that only one release has.
 
     Raises:
         OptionError: the release is unknown.

@@ -1,4 +1,4 @@
-"""`harness plugins new`: writes the package of a new plugin."""
+"""`harness plugins new` writes the package of a new plugin."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
 
 def _trace() -> str:
-    """Returns a trace to try the plugin on: the trace with the fastest replay, if it is installed."""
+    """Returns a trace for trying the plugin, which is the fastest to replay, if it is installed."""
     try:
         return str(bundled_path(next(iter(BUNDLED))).resolve())
     except InputError:

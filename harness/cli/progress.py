@@ -1,4 +1,4 @@
-"""Shows the progress of long commands: lines that change on a terminal, and few or no lines elsewhere."""
+"""Shows the progress of long commands, in changing lines on a terminal and in few lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 _PAUSE = 0.1  # ten updates per second look smooth
 _BAR = 20
 _LOG_PAUSE = 30.0
-"""The least seconds between lines where no line can change, such as in a log."""
+"""The minimum seconds between lines if a line can't change, such as in a log."""
 _ERASE = "\r\033[K"
 _ERASE_ABOVE = "\033[A\033[K"
 
 
 class ProgressBars:
-    """Bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
+    """Progress bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
-    They appear on stderr if it is a terminal that can return to the beginning of a line, and not in CI, whose
-    terminals are logs. They have no colours, so NO_COLOR does not affect them.
+    The bars appear on stderr if it is a terminal that can return to the beginning of a line. They do not
+    appear in CI, where terminals are logs. They have no colours, so NO_COLOR does not affect them.
 
     Args:
         labels: the labels of the replays.
-        jobs: the largest number of jobs that will arrive.
-        shown: whether to draw them at all.
+        jobs: the maximum number of jobs that will arrive.
+        shown: whether to draw the bars at all.
     """
 
     def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
@@ -51,7 +51,7 @@ class ProgressBars:
 
     @property
     def watch(self) -> Callable[[int, int, int], None] | None:
-        """Returns the function that receives a replay's number, its simulated time, and its arrived jobs."""
+        """Returns the function that is called with a replay's number, simulated time and arrived jobs."""
         return self._update if self._shown else None
 
     def over(self, number: int, _: object = None) -> None:
@@ -104,7 +104,7 @@ class ProgressBars:
         return _cut(printable(f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"), most)
 
     def _left(self, arrived: int, rate: float) -> str:
-        """Returns the time until the last job will have arrived, at this rate; "" if unknown."""
+        """Returns the time until the last job arrives at this rate; "" if it is unknown."""
         if rate <= 0 or arrived >= self._jobs:
             return ""
         return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"
@@ -113,8 +113,8 @@ class ProgressBars:
 class Count:
     """The number of finished items, such as futures of a forecast.
 
-    A terminal shows one line that changes. A pipe or a log gets a line at the beginning, and then at most one
-    line every 30 seconds.
+    A terminal shows one line that changes. A pipe or a log gets a line at the beginning, and after that at
+    most one line every 30 seconds.
 
     Args:
         doing: what happens to the items, such as `simulating`.
@@ -127,7 +127,7 @@ class Count:
         self._last = 0.0
 
     def update(self, done: int, total: int) -> None:
-        """Show the number of finished items; call it with 0 at the beginning."""
+        """Show the number of finished items; the first call must be with 0."""
         if not self._shown:
             return
         every = counted(total, self._item)
@@ -141,7 +141,7 @@ class Count:
 
 
 def _cut(line: str, most: int) -> str:
-    """Returns as much of a line as fits; a wrapped line could not be erased."""
+    """Returns as much of a line as fits, because a wrapped line could not be erased."""
     while columns(line) > most:
         line = line[:-1]
     return line

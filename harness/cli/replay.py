@@ -131,7 +131,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,
-    help="Replay each run once more to find why jobs wait, and measure idle capacity by cause (idle.*). This "
+    help="Replay each run once more to find out why jobs wait, and measure idle capacity by cause (idle.*). This "
     "takes up to three times as long; with --shake it also covers every twin.",
 )  # fmt: skip
 @click.option(
@@ -176,7 +176,7 @@ def replay(
 ) -> None:
     """Replay a trace through scheduler plugins and measure what they do.
 
-    Results go to stdout, all other output to stderr. The same inputs always give the same run.
+    Results are written to stdout, and all other output to stderr. The same inputs always give the same run.
     """
     from harness import api
     from harness.analysis.comparison import Comparison
@@ -188,12 +188,14 @@ def replay(
 
     plugins = loaded_plugins(ctx)
     shake = _shake(shake_text)
-    chosen = _chosen(names, settings, plugins) if names else None  # report a mistake before files are read
+    chosen = _chosen(names, settings, plugins) if names else None  # reports mistakes before files are read
     raw = api.read_trace(trace, plugins, reader=reader)
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
-    anew = shake is not None and shake.shaking.priorities  # twins redraw the trace's stated priorities
+    anew = (
+        shake is not None and shake.shaking.priorities
+    )  # twins draw the stated priorities of the trace again
     if anew and drop_impossible:
         raise OptionError(
             "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "
@@ -295,7 +297,7 @@ def replay(
 
 
 def _failing(failures: Failures | None) -> Calibration | None:
-    """Returns the part of the calibration that a replay itself applies: failures of nodes."""
+    """Returns the part of the calibration that a replay applies itself, which is failures of nodes."""
     from harness.trace.calibration import Calibration
 
     return None if failures is None else Calibration(failures=failures)
@@ -313,20 +315,20 @@ def _shake(text: str | None) -> Shake | None:
 def _chosen(
     names: Iterable[str], settings: Iterable[str], plugins: Plugins
 ) -> tuple[list[tuple[PolicySpec, str]], Mapping[str, dict[str, Any]]]:
-    """Returns the policies with their labels, and label -> options."""
+    """Returns the policies with their labels, and the options of each label."""
     from harness import api
     from harness.runs.identity import look_at
 
     policies = [(plugins.policy(name), label) for name, label in api.labels(names)]
     for spec, _ in policies:
-        look_at(spec)  # before the trace is read: the file may be edited meanwhile
+        look_at(spec)  # before the trace is read, because the file may be edited later
     return policies, assign(settings, policies, plugins.readers)
 
 
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """Returns lines for the user before the replay begins; `selected`: the user named no plugin."""
+    """Returns the lines that are shown before the replay; `selected` means that the user named no plugin."""
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     assumed = dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += [*assumed, *([_NO_CLUSTER] if assumed else [])]
@@ -360,9 +362,9 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
 def _told(
     what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
 ) -> Iterator[str]:
-    """Yields each distinct sentence about replays once, with the replays it concerns unless it concerns all.
+    """Yields each distinct sentence about replays once, and names the replays unless it concerns all.
 
-    The replays are named by their cluster if all plugins of the cluster give the sentence, else by labels.
+    Replays are named by their cluster if the sentence applies to all plugins of the cluster, else by label.
     """
     every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
     of: dict[str, list[tuple[World, Plan]]] = {}
@@ -382,7 +384,7 @@ def _check_measured(runs: Iterable[Run]) -> None:
     """Check that no metric failed.
 
     Raises:
-        PluginError: one failed.
+        PluginError: a metric failed.
     """
     told = [f"{run.label}: {sentence}" for run in runs for sentence in run.unmeasured.values()]
     if told:

@@ -1,4 +1,4 @@
-"""Carries out the replays of one command: uses stored runs, makes missing ones, and reports each."""
+"""Carries out the replays of a command. It uses stored runs, makes missing runs, and reports each run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def carried_out(
 
     Args:
         requests: the requests.
-        plans: their plans.
+        plans: the plans of the requests.
         plugins: the plugins that they use.
-        jobs: the largest number of jobs that will arrive.
+        jobs: the maximum number of jobs that will arrive.
         workers: how many replays to run in parallel; by default as many as cores and memory allow.
-        command: the command line, for the runs' provenance.
+        command: the command line, for the provenance of the runs.
         quiet: whether to print only errors.
 
     Raises:
@@ -85,16 +85,16 @@ def shaken(
     command: str,
     quiet: bool,
 ) -> Comparison:
-    """Returns the same comparison over twins of its runs, after replaying the twins that are not stored.
+    """Returns the same comparison over twins of its runs, after replaying missing twins.
 
     Args:
         comparison: the comparison of the runs.
         shake: the twins.
         plugins: returns the plugins that they use.
-        isolated: whether to replay each quota of the twins alone too, as for the runs.
-        idle: whether to find why jobs of the twins wait, as for the runs.
+        isolated: whether to replay each quota of the twins alone, as for the runs.
+        idle: whether to find out why the jobs of the twins wait, as for the runs.
         workers: how many replays to run in parallel.
-        command: the command line, for the twins' provenance.
+        command: the command line, for the provenance of the twins.
         quiet: whether to print only errors.
 
     Raises:
@@ -104,7 +104,7 @@ def shaken(
     from harness.analysis.comparison import Comparison
     from harness.studies.twins import Twins
 
-    comparison.pairs.require_whole()  # before anything is replayed
+    comparison.pairs.require_whole()  # raises an error before anything is replayed
     runs = comparison.runs
     shared = comparison.pairs.same_arrivals
     twins = Twins(runs, shake, plugins, shared=shared, isolated=isolated, idle=idle)
@@ -126,7 +126,7 @@ def shaken(
 def isolated(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """Returns the runs with measurements of each quota alone, after making missing replays.
+    """Returns the runs with measurements of each quota alone, after carrying out missing replays.
 
     Raises:
         HarnessError: some replays failed; successful replays are stored.
@@ -146,7 +146,7 @@ def isolated(
 def judged(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """Returns the runs with the judged causes of waiting; runs that have them are not replayed again.
+    """Returns the runs with the causes of waits; runs that have causes are not replayed again.
 
     Raises:
         HarnessError: some replays failed; successful replays are stored.
@@ -178,7 +178,7 @@ def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
 def _tell(
     outcomes: Mapping[int, Run | BaseException], told: int, progress: ProgressBars, *, quiet: bool
 ) -> int:
-    """Reports results of replays in the order of the requests; returns how many were reported."""
+    """Reports the results of replays in the order of the requests, and returns their number."""
     while told in outcomes:
         outcome = outcomes[told]
         if not quiet and not isinstance(outcome, BaseException):
@@ -188,7 +188,7 @@ def _tell(
 
 
 def ending(run: Run) -> str:
-    """Returns the result of a replay, in a line."""
+    """Returns one line about the result of a replay."""
     if run.measured_again:
         return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
     if run.stored:

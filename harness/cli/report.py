@@ -84,7 +84,7 @@ def report(
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
-    """Returns the comparison over the requested twins, else over those that all runs have stored."""
+    """Returns the comparison over the requested twins, else over the twins that all runs have stored."""
     from harness.cli.replays import shaken
     from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake

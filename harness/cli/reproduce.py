@@ -1,4 +1,4 @@
-"""`harness reproduce`: replays published results."""
+"""`harness reproduce` replays published results."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Examples:
 def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
     """Replay published results, and show our figures beside the published ones.
 
-    A table shows the difference of each figure, and the reason. Give files that do not come with harness by
-    --data; harness checks their checksums.
+    A table shows the difference of each figure and the reason for it. Pass files that don't come with harness
+    with --data; harness verifies their checksums.
     """
     from harness.base.text import aligned
     from harness.studies.reproduced import table

@@ -1,4 +1,4 @@
-"""Options of commands that replay: the scheduler, the cost of interruptions, the folder of runs."""
+"""Options of commands that replay, for the scheduler, the cost of preemptions, and the folder of runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ loss_model = click.option(
     "--on-preemption", default="restart", show_default=True, metavar="MODEL",
     help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
 )  # fmt: skip
-"""Adds the option for the cost of a preemption."""
+"""A decorator that adds the option for the cost of a preemption."""
 
 baseline_option = click.option(
     "--baseline", metavar="LABEL",
@@ -32,11 +32,11 @@ _OF_PREEMPTIONS = (
     loss_model,
     click.option(
         "--grace-period", default="30s", show_default=True, metavar="TIME",
-        help="How long preempted pods keep their resources, for jobs that do not state a grace period.",
+        help="How long preempted pods keep their resources, if their job does not specify a grace period.",
     ),
     click.option(
         "--startup", default="0s", show_default=True, metavar="TIME",
-        help="Time from the start of pods until they are ready; run time counts from then. Used if the trace "
+        help="Time from the start of pods until they are ready, when the run time begins. Used if the trace "
         "has no column for it.",
     ),
 )  # fmt: skip
@@ -79,14 +79,14 @@ _OF_WORK = (
 
 
 def unfinished_work(command: _F) -> _F:
-    """Adds the options for the run time of unfinished work of the manifests."""
+    """Adds the options for the run times of unfinished jobs in the manifests."""
     for option in reversed(_OF_WORK):
         command = option(command)
     return command
 
 
 def kept(command: _F) -> _F:
-    """Adds the option for the folder that holds runs."""
+    """Adds the option for the folder of runs."""
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
         metavar="DIR", help="Store runs as DIR/TRACE/RUN.",

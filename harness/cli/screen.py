@@ -1,7 +1,7 @@
-"""Output to a terminal: safe text, harness's own colours and redrawn lines, and the terminal's size.
+"""Writes to terminals, with safe text, colours, lines that are redrawn, and the size of the terminal.
 
-All text for a terminal passes `Screen`, which removes control characters. Only `steer` and `show_table` send
-control characters, and only harness's own. Pipes and files get bytes unchanged.
+All text for a terminal passes through `Screen`, which removes control characters. Only `steer` and
+`show_table` send control characters, and only those of harness itself. Pipes and files get bytes unchanged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
-"""Matches a verdict, which follows a change at the end of a column."""
+"""Matches a verdict, which is after a change at the end of a column."""
 
 _KEPT = re.compile(r"([\n\t]+)")
-"""The only control characters that text may contain: line ends and tabs."""
+"""Matches line ends and tabs, the only control characters that text may contain."""
 
 
 class Screen:
-    """A terminal's stream that only accepts text, and removes control characters.
+    """A stream for a terminal that accepts only text, and removes control characters.
 
     Args:
         stream: the stream of the terminal.
@@ -39,7 +39,7 @@ class Screen:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write text without its control characters."""
+        """Write a text without its control characters."""
         self.stream.write(harmless(text))
         return len(text)
 
@@ -49,13 +49,13 @@ class Screen:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # no code can bypass this class by writing bytes
+        if name == "buffer":  # otherwise code could bypass this class by writing bytes
             raise AttributeError(name)
         return getattr(self.stream, name)
 
 
 def harmless(text: str) -> str:
-    """Returns text with a visible sign in place of each control character except line ends and tabs."""
+    """Returns text in which visible signs replace control characters, except line ends and tabs."""
     return "".join(part if part.isprintable() else _cleared(part) for part in _KEPT.split(text))
 
 
@@ -64,7 +64,7 @@ def _cleared(part: str) -> str:
 
 
 def guard_terminals() -> None:
-    """Pass all output of stdout and stderr to a terminal through a `Screen`."""
+    """Pass everything that is written to a terminal through a `Screen`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
@@ -72,40 +72,40 @@ def guard_terminals() -> None:
 
 
 def steer(sequence: str) -> None:
-    """Send harness's own control characters to stderr, to redraw lines."""
+    """Send control characters of harness itself to stderr, to redraw lines."""
     stream = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr
     stream.write(sequence)
     stream.flush()
 
 
 class _Decoded:
-    """Takes bytes of UTF-8, piece by piece, for a terminal."""
+    """Decodes UTF-8 bytes piece by piece, for a terminal."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: bytes, /) -> object:
-        """Show the text of further bytes."""
+        """Show the text of the next bytes."""
         return sys.stdout.write(self._decoder.decode(data))
 
 
 def binary_stdout() -> BinarySink:
-    """Returns the target for bytes of text: unchanged to a pipe or a file, harmless to a terminal."""
+    """Returns a sink for bytes of text, which changes them only if stdout is a terminal."""
     return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
 
 
 def put(text: str) -> None:
-    """Write text for another program to stdout, unchanged; click would cut sequences out of names."""
+    """Write text for another program to stdout unchanged, because click would remove sequences from names."""
     click.echo(text, nl=False, color=True)
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of stdout; None if it is not a terminal, so that lines may have any length."""
+    """Returns the columns of stdout, or None if it is not a terminal and lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def terminal_size() -> tuple[int, int]:
-    """Returns the columns and lines of stderr's terminal; 80 and 24 if they are unknown."""
+    """Returns the columns and lines of the terminal on stderr; 80 and 24 if they are unknown."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -119,22 +119,22 @@ def error_width() -> int | None:
 
 
 def fold(text: str) -> str:
-    """Returns text for stdout, with long lines folded between words if stdout is a terminal."""
+    """Returns text for stdout; if stdout is a terminal, long lines are folded between words."""
     return "\n".join(folded(text.split("\n"), terminal_width()))
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr, such as a note; fold it between words on a terminal."""
+    """Print a line on stderr, such as a note, and fold it between words on a terminal."""
     click.echo("\n".join(folded([printable(text)], error_width())), err=True)
 
 
 def can_redraw() -> bool:
-    """Returns True if stderr is a terminal that can redraw a line; in CI a terminal is a log."""
+    """Returns True if stderr is a terminal that can redraw a line; terminals in CI are logs."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 
 def show_table(table: str) -> None:
-    """Print a table, with verdicts in colours if stdout is a terminal and NO_COLOR is not set."""
+    """Print a table, with coloured verdicts if stdout is a terminal and NO_COLOR is not set."""
     table = fold(table)
     if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.echo(table)

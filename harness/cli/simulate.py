@@ -1,4 +1,4 @@
-"""`harness simulate`: shows whether a job would start now, what it would preempt, and what would help it."""
+"""`harness simulate` shows whether a job would start now, what it would preempt, and what would help."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ Examples:
     help="Simulate an instant of a replay of TRACE, instead of a dump.",
 )  # fmt: skip
 @click.option(
-    "--at", metavar="TIME", help="The instant of the replay: a time in the form of the trace, or a duration."
+    "--at",
+    metavar="TIME",
+    help="The instant of the replay, as a time in the form of the trace or a duration.",
 )
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
-    help="Changes to apply to the cluster first, in the form of harness replay --patch; may be repeated.",
+    help="Changes to apply to the cluster first, in the format of harness replay --patch; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
@@ -56,7 +58,7 @@ Examples:
 )  # fmt: skip
 @one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
 @loss_model
-@click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after the other.")
+@click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after another.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,
     help="Search for the smallest changes that let jobs start. [default: for jobs that you submit to a "
@@ -64,14 +66,14 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--largest", metavar="RESOURCE=FROM..TO",
-    help="Find the largest gang that would start now, by queue and flavor; search this range, such as "
+    help="Find the largest gang in this range that would start now, by queue and flavor, such as "
     "nvidia.com/gpu=1..512.",
 )  # fmt: skip
 @click.option(
     "--shape", metavar="RESOURCE=AMOUNT,...",
-    help="With --largest: the request of each pod of the gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
+    help="With --largest: the requests of each pod of the gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
 )  # fmt: skip
-@click.option("--queue", metavar="NAME", help="With --largest: only for this queue.")
+@click.option("--queue", metavar="NAME", help="With --largest: try only this queue.")
 @click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.pass_context
@@ -97,7 +99,7 @@ def simulate(
     """Show whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
     The scheduler's plugin simulates the instant at which the jobs are submitted. Without a job, the command
-    answers for each waiting workload, or for those that --for names. The exit code is 0 if all submitted or
+    answers for every waiting workload, or for those named with --for. The exit code is 0 if all submitted or
     named jobs start now, 3 if a job does not start now, and 4 if a job can never start.
     """
     from harness.studies.simulation.asking import Question
@@ -137,7 +139,7 @@ def _check(
     """Check that the options can be combined.
 
     Raises:
-        OptionError: two options exclude each other, or an option lacks its companion.
+        OptionError: two options exclude each other, or an option requires another option.
     """
     if each and not jobs:
         raise OptionError("--each needs jobs to submit", hint="name their files")

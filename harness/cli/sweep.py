@@ -1,4 +1,4 @@
-"""`harness sweep`: makes many replays as one experiment."""
+"""`harness sweep` carries out many replays as one experiment."""
 
 from __future__ import annotations
 
@@ -82,9 +82,10 @@ def sweep(
 ) -> None:
     """Replay many settings as one experiment, and collect the results in one table.
 
-    SPEC.yaml or --vary names the settings that vary, and the command replays all combinations. It skips
-    existing items, so the same command continues a stopped sweep. `items` lists the items, one per line, and
-    `run` replays a single item, for job arrays of a batch system.
+    SPEC.yaml or --vary names the settings that vary, and the command replays all combinations. Existing items
+    are skipped, so you can continue a stopped sweep by running the same command again. With `items`, the
+    command lists the items, one per line. With `run`, it replays a single item, for job arrays of a batch
+    system.
     """
     from harness.runs.elsewhere import dask_executor
     from harness.studies.experiments.preparation import prepared
@@ -147,7 +148,7 @@ def _spec(
 
 
 def _run_one(made: Sweep, item: int) -> None:
-    """Make one item, or report that it exists.
+    """Make one item, or report that the item exists.
 
     Raises:
         CheckError: the item failed.
@@ -192,7 +193,7 @@ def _check_failures(experiment: Experiment) -> None:
     """Check that no item failed.
 
     Raises:
-        CheckError: some failed; prints a table of them.
+        CheckError: some items failed; a table of them is printed.
     """
     failed = experiment.items.filter(state="failed")
     if failed.is_empty():

@@ -1,4 +1,4 @@
-"""`harness trace`: checks, describes, records, converts and generates job traces."""
+"""`harness trace` checks, describes, records, converts and generates job traces."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def check(
 ) -> None:
     """Check a trace against every rule of the schema.
 
-    The command lists all faults; with faults, the exit code is 2. For a trace without faults, it prints one
-    line. --cluster also lists jobs that could never start; a job that cannot start with any plugin is a
-    fault.
+    The command lists all faults; if there are any, the exit code is 2. If the trace has no faults, the
+    command prints one line. --cluster also lists jobs that could never start; a job that can't start with any
+    plugin is a fault.
     """
     from harness.cli.trace_check import checked
 
@@ -153,7 +153,8 @@ def lint(
     """Find misleading properties of a trace; each finding has a figure and a remedy.
 
     Examples are a cluster that is far too big or too small, silences, bursts, truncated durations, tenants
-    with one job, reused ids, and units that look wrong. A finding is not a fault: the exit code is 0.
+    with a single job, reused ids, and units that look wrong. Because a finding is not a fault, the exit code
+    is 0.
     """
     from harness.cluster.load import load_cluster
     from harness.runs.impossible import verdicts
@@ -206,7 +207,7 @@ def calibrate(
     """Compute the scale of arrivals, or of the cluster, that gives a wanted load.
 
     The load is the resource-time of all jobs, divided by the time from the first to the last submission and
-    by the capacity of the scarcest resource. The command changes nothing: pass one of the printed options to
+    by the capacity of the scarcest resource. The command changes nothing. Pass one of the printed options to
     `harness replay`.
     """
     from harness import api
@@ -251,7 +252,7 @@ def convert(
 ) -> None:
     """Convert a trace of any format that a reader knows to canonical Parquet.
 
-    The command prints the conventions that it applied, and how many rows it left out for which reason; the
+    The command prints the conventions that it applied, and how many rows it left out for each reason; the
     file stores both. --map reads a job table with any columns, in Parquet, JSON or text.
     """
     from harness.trace.write import write_trace
@@ -294,5 +295,5 @@ def _suggested(ctx: click.Context, file: Path) -> str:
 
 
 def _further(files: Sequence[Path]) -> list[str]:
-    """Returns the setting that names further files of a table."""
+    """Returns the setting that names the other files of a table."""
     return ["also=" + "\n".join(map(str, files))] if files else []

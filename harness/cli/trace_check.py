@@ -1,4 +1,4 @@
-"""The findings of `harness trace check`: faults of a trace, and jobs that could never start on a cluster."""
+"""The findings of `harness trace check`, which are faults and jobs that could never start on a cluster."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """The findings.
+    """The findings about a trace.
 
     Attributes:
-        faults: the faults to repair, each with its location.
-        hint: what to do about the faults, if known.
-        remarks: further remarks.
-        jobs, queues: their numbers; 0 if the trace cannot be read.
-        left_out: reason -> number of rows.
-        impossible: the verdicts of plugins that find jobs that can never start.
+        faults: the faults to repair, with their locations.
+        hint: what to do about the faults, if that is known.
+        remarks: other remarks.
+        jobs, queues: the numbers of jobs and queues; 0 if the trace can't be read.
+        left_out: the number of rows that were left out for each reason.
+        impossible: the verdicts of plugins that found jobs that can never start.
     """
 
     faults: tuple[str, ...]
@@ -59,10 +59,10 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     """Read a trace and check it.
 
     Args:
-        read: reads the trace, and checks it against the schema and the cluster.
-        cluster: the cluster for the trace's replay, or None.
-        plugins: the plugins that look for jobs that can never start on the cluster. A job is a fault if it
-            cannot start with any plugin that suits the cluster.
+        read: a function that reads the trace, and checks it against the schema and the cluster.
+        cluster: the cluster for the replay of the trace; None if there is none.
+        plugins: the plugins that search for jobs that can never start on the cluster. A job is a fault if it
+            can't start with any plugin that suits the cluster.
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint
@@ -103,7 +103,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
-    """Returns the jobs that fit the whole cluster and whose queues it has; None if no job does.
+    """Returns the jobs that fit the whole cluster and whose queues exist; None if there are none.
 
     The result omits jobs with a priority class that the cluster lacks.
     """

@@ -1,4 +1,4 @@
-"""`harness trace fetch`: fetches samples of Prometheus, as a file of answers or as a trace."""
+"""`harness trace fetch` fetches samples from Prometheus, and writes a file of answers or a trace."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def fetch(
 ) -> None:
     """Fetch samples of kube-state-metrics from Prometheus, and store them or make a trace.
 
-    An OUTPUT that ends with .json or .json.gz holds the server's answers, for `harness trace convert`. With
-    .parquet, OUTPUT is a trace. The command only reads from the server.
+    If OUTPUT ends with .json or .json.gz, it contains the server's answers, for `harness trace convert`. If
+    it ends with .parquet, it is a trace. The command only reads from the server.
     """
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_file import account, open_file
@@ -98,10 +98,10 @@ def fetch(
 
 
 def _write(output: Path, pages: Iterable[Page]) -> None:
-    """Write answers one after the other, and print their number and size.
+    """Write answers one after another, and print their number and size.
 
     Raises:
-        InputError: no answer has any series, or the file cannot be written.
+        InputError: no answer has a series, or the file can't be written.
     """
     from harness.base.files.whole import whole_file
 
@@ -133,10 +133,10 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
 
 
 def seconds_of(option: str, text: str) -> int:
-    """Returns the seconds since 1970 of a date or a time.
+    """Returns a date or a time in seconds since 1970.
 
     Raises:
-        OptionError: the text is neither.
+        OptionError: the text is neither a date nor a time.
     """
     try:
         moment = datetime.fromisoformat(text)

@@ -34,7 +34,7 @@ def from_file(command: _F) -> _F:
 
 
 def account(trace: Trace, target: Path) -> str:
-    """Returns text about the written rows, the skipped rows, and the assumptions."""
+    """Returns a text about the written rows, the skipped rows and the assumptions."""
     from harness.trace.misnamed import sentences
 
     read, written = counted(trace.rows_read, "record"), counted(trace.frame.height, "row")
@@ -53,11 +53,11 @@ def open_file(
     *,
     hashed: bool = True,
 ) -> Trace:
-    """Returns the trace in a file, read with these options; `hashed` has the meaning it has in `open_trace`.
+    """Returns the trace in a file, read with these options; `hashed` works as in `open_trace`.
 
     Raises:
         OptionError: a setting has no value, or the reader does not have it.
-        TraceError: the file cannot be read or breaks the schema.
+        TraceError: the file can't be read, or breaks the schema.
     """
     from harness.trace.trace import open_trace
 

@@ -1,4 +1,4 @@
-"""`harness trace from-run`: writes a run's trace, with the run's events as recorded ones."""
+"""`harness trace from-run` writes the trace of a run, with the events of the run as recorded events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def from_run(
 ) -> None:
     """Write the trace of a run, with its starts, ends and evictions as recorded ones.
 
-    The plugin `recorded` replays them, and `harness validate` judges another plugin or cluster against them.
+    The plugin `recorded` replays these events, and `harness validate` compares another plugin or cluster with
+    them.
     """
     from harness.runs.outcome import outcome_of
     from harness.runs.run import Run

@@ -1,4 +1,4 @@
-"""`harness trace generate`: makes synthetic traces, specified or fitted."""
+"""`harness trace generate` makes synthetic traces from a specification or a recorded trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.trace.calibration import Calibration
 
-_LEVEL = 3  # of compression: a higher level would take as long as the generation
+_LEVEL = 3  # a higher level of compression would take as long as the generation
 
 
 @click.command(
@@ -70,9 +70,9 @@ def generate(
     """Write a synthetic trace: from a specification in YAML, or drawn from a recorded trace.
 
     SPEC describes the jobs of each tenant and their arrival rates. It may also be a file of Kueue's
-    performance generator (generator.yaml); the command then writes the queues beside the trace. --fit
-    resamples every tenant's weeks with replacement. The same seed gives the same jobs. Options that select or
-    change jobs apply to the recorded trace.
+    performance generator (generator.yaml); then the command writes the queues next to the trace. --fit
+    resamples the weeks of every tenant with replacement. The same seed gives the same jobs. Options that
+    select or change jobs apply to the recorded trace.
     """
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
@@ -147,7 +147,7 @@ def _write(
     manifests: Sequence[Mapping[str, Any]],
     beside: Path,
 ) -> int:
-    """Write the trace, and just before the trace moves into place, its manifests."""
+    """Write the trace, and write its manifests just before the trace gets its final name."""
     from harness.cluster.manifests import dump_yaml
     from harness.trace.sums import Sums
     from harness.trace.write import TraceWriter

@@ -1,4 +1,4 @@
-"""The output of `harness trace info`: tables for people, one document for programs."""
+"""The output of `harness trace info`, as tables for people and as one document for programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 
 def document(opened: Trace, summary: Summary) -> dict[str, Any]:
-    """Returns everything as JSON values; amounts in the schema's units, times in microseconds."""
+    """Returns the description as JSON values, with the schema's units and times in microseconds."""
     return {
         "schema": "1",
         "path": str(opened.path),
@@ -36,7 +36,7 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
 
 
 def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
-    """Returns the summary as text, with tables of at most `width` characters; None is no limit."""
+    """Returns the summary as text, with tables of at most `width` characters; None means no limit."""
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
     wait = summary.recorded_wait
     waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []
@@ -79,7 +79,7 @@ def _about(opened: Trace, summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    """Returns the columns whose default applies: absent columns, and columns with nulls and their number."""
+    """Returns the columns whose default applies, which are absent or have nulls, with their number."""
     absent = [name for name, count in summary.missing.items() if count == summary.rows]
     partly = [
         f"{name} in {counted(count, 'row')}"
@@ -93,7 +93,7 @@ def _missing(summary: Summary) -> list[str]:
 
 
 def _conventions(opened: Trace) -> list[str]:
-    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # rows that the conversion left out
+    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # the rows that the conversion left out
     lines = [f"  left out: {count:,} {reason}" for reason, count in {**before, **opened.left_out}.items()]
     lines += [f"  {note}" for note in opened.notes]
     return ["how it was read", *lines] if lines else []
@@ -140,7 +140,7 @@ def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> st
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:
-    """Returns the sizes of gangs, the smallest first; with many sizes, the largest share a row."""
+    """Returns the sizes of gangs in ascending order; if there are many, the largest share a row."""
     sizes = list(summary.gang_sizes.items())
     rows = [(f"{pods:,}", f"{jobs:,}") for pods, jobs in sizes[:_SHOWN]]
     more = sizes[_SHOWN:]

@@ -1,4 +1,4 @@
-"""`harness trace record`: records changes of the jobs of a cluster."""
+"""`harness trace record` records the changes of the jobs in a cluster."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def record(
 ) -> None:
     """Record the changes of Workloads, Jobs and Pods of a cluster, including objects that are later deleted.
 
-    The command also records quotas and nodes, if the cluster permits reading them; `harness cluster events`
-    makes a table of their changes. It only reads from the cluster. After a restart, the recording continues
-    in the same folder. `harness trace convert FOLDER OUT.parquet` makes a trace from FOLDER at any time.
+    The command also records quotas and nodes, if the cluster permits it to read them; `harness cluster
+    events` makes a table of their changes. It only reads from the cluster. After a restart, the recording
+    continues in the same folder. `harness trace convert FOLDER OUT.parquet` makes a trace from FOLDER at any
+    time.
     """
     from harness.readers.live.cluster import connect, kinds_of
     from harness.readers.live.folder import recording_folder

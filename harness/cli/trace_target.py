@@ -1,4 +1,4 @@
-"""The output of `harness trace calibrate`: the scales that give a wanted load."""
+"""The output of `harness trace calibrate`, which is the scales that give a requested load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.trace.target import Target
 
 
 def document(target: Target) -> dict[str, Any]:
-    """Returns everything as JSON values; amounts in the schema's units."""
+    """Returns the scales as JSON values, with quantities in the schema's units."""
     return {
         "schema": "1",
         "resource": target.resource,

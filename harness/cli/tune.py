@@ -1,4 +1,4 @@
-"""`harness tune`: searches for better weights, quotas and settings."""
+"""`harness tune` searches for better weights, quotas and settings."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ Examples:
 def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask: str | None) -> None:
     """Search for values of knobs, settings and options that are better than today's.
 
-    The search uses some weeks of the trace. The command compares the result with today's configuration on
-    other weeks, and writes the knobs found as a patch of the manifests. The same command continues a stopped
-    search.
+    The search uses some weeks of the trace. Then the command compares the result with today's configuration
+    on other weeks, and writes the knobs that it found as a patch for the manifests. You can continue a stopped search
+    by running the same command again.
     """
     from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
@@ -70,7 +70,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 
 def _command(tuner: Tuner, patch: Path) -> str:
-    """Returns the command that replays the whole trace without and with the patch, as in the tuning."""
+    """Returns the command that replays the whole trace with and without the patch, as in the tuning."""
     from harness.base.options import durations, option_text
     from harness.studies.experiments.requests import TENANTS
 
@@ -82,6 +82,7 @@ def _command(tuner: Tuner, patch: Path) -> str:
     for name, value in arm.options.items():
         words += ["--set", f"{name}={option_text(value, duration=name in known)}"]
     for name, text in spec.settings.items():
-        # Paths in the specification are relative to its folder; paths in the command, to the current folder.
+        # Paths in the specification are relative to its folder, and paths in the command to the current
+        # folder.
         words += [f"--{name}", str(tuner.bench.inputs.tenants[text]) if name == TENANTS else text]
     return shlex.join(words)

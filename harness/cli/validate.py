@@ -1,4 +1,4 @@
-"""`harness validate`: compares a simulation with recorded events."""
+"""`harness validate` compares a simulation with recorded events."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def validate(
 ) -> None:
     """Compare the events recorded in a trace with a simulation of the same jobs, and explain the differences.
 
-    The trace needs the columns recorded_start and recorded_end. The plugin `recorded` replays them. The
+    The trace must have the columns recorded_start and recorded_end, which the plugin `recorded` replays. The
     command stores both runs, and `harness report` draws them.
     """
     from harness import api

@@ -1,4 +1,4 @@
-"""The clusters of one replay; the name of a cluster distinguishes its runs."""
+"""The clusters of a replay command, whose names distinguish the runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
-"""Parts of file names that cluster names omit, such as `.cluster` before the suffix."""
+"""Parts of file names that are not in cluster names, such as `.cluster` before the suffix."""
 
 
 class World(NamedTuple):
-    """A cluster of a replay; `name` is "" for a single cluster, and labels then stay unchanged."""
+    """A cluster of a replay; the name of a single cluster is "", which leaves labels unchanged."""
 
     name: str
     cluster: Cluster
@@ -39,21 +39,21 @@ def read_worlds(
     read: Callable[[Path | None], Cluster],
     events: Sequence[Path] = (),
 ) -> list[World]:
-    """Returns the clusters to use: each unpatched, then with each of the patches.
+    """Returns the clusters to use, each without patches and with each of the patches.
 
-    A single unpatched cluster is named `base`, unless the user names it, and a patched cluster is named after
-    the patch. With several clusters, a patched cluster is named `CLUSTER+PATCH`.
+    A single unpatched cluster is named `base`, unless the user names it, and a patched cluster has the name
+    of the patch. With several clusters, a patched cluster is named `CLUSTER+PATCH`.
 
     Args:
-        clusters: `[NAME=]PATH` for each, in the order of the command line; if empty, one cluster without a
-            path is used.
+        clusters: `[NAME=]PATH` for each cluster, in the order of the command line; if empty, one cluster
+            without a path is used.
         patches: `[NAME=]PATH` for each patch.
-        read: reads a cluster.
-        events: tables of changes over time, applied to each cluster before patches.
+        read: a function that reads a cluster.
+        events: tables of changes over time, which are applied to each cluster before patches.
 
     Raises:
         OptionError: two clusters have the same name, or a file is not a table.
-        InputError: a cluster or patch cannot be read, or a patch does not fit a cluster.
+        InputError: a cluster or patch can't be read, or a patch does not fit a cluster.
     """
     changes = named_files(patches, "--patch")
     found: Sequence[tuple[str, Path | None]] = named_files(clusters, "--cluster") or [("", None)]
@@ -89,7 +89,7 @@ def _given_name(clusters: Sequence[str]) -> str:
 
 
 def _require_names(worlds: Sequence[World]) -> None:
-    """Check that several clusters have distinct names that can be part of labels."""
+    """Check that the clusters, if there are several, have distinct names that can be part of labels."""
     names = [world.name for world in worlds]
     for name in names:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:
@@ -101,9 +101,10 @@ def _require_names(worlds: Sequence[World]) -> None:
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
-    """Returns files or folders with their names: `[NAME=]PATH`, else the file's name without its suffixes.
+    """Returns files or folders with their names, given as `[NAME=]PATH` or taken from the file names.
 
-    If file names are equal, the parent folders distinguish them: `base-queues` for `base/queues.yaml`.
+    Names taken from files have no suffixes. If file names are equal, the parent folders distinguish them; for
+    example, `base/queues.yaml` gets the name `base-queues`.
 
     Raises:
         OptionError: a name is given twice, or no folder distinguishes two files.
@@ -147,13 +148,13 @@ def _split(text: str, option: str) -> tuple[str, Path]:
 
 
 def _name(path: Path, level: int) -> str:
-    """Returns the last parts of a path as a name; of several paths, joined by +."""
+    """Returns the last parts of a path as a name; the names of several paths are joined by +."""
     name = "+".join("-".join(_parts(each)[-level:]) for each in sources(path))
     return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
 
 
 def _levels(path: Path) -> int:
-    """Returns the largest number of path parts that a name can include."""
+    """Returns the maximum number of path parts that a name can include."""
     return max(len(_parts(each)) for each in sources(path))
 
 

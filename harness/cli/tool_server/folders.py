@@ -1,4 +1,4 @@
-"""The files that tools may read: files below the folders named at the start, after following links."""
+"""The files that tools may read, which are below the folders named at the start after following links."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _MOST_FILES = 100_000
 
 
 class Folders:
-    """Folders below which files may be read.
+    """The folders below which files may be read.
 
     Args:
-        roots: the folders; relative paths start from the first folder.
+        roots: the folders; relative paths are relative to the first folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve(strict=True) for root in roots]
 
     def cluster(self, text: str) -> str:
-        """Returns the manifests of a cluster: a file, a folder, or several separated by commas.
+        """Returns the manifests of a cluster, which are a file, a folder, or several separated by commas.
 
         Raises:
             InputError: a path is not below the folders.
@@ -32,10 +32,10 @@ class Folders:
         return ",".join(str(self.path(part)) for part in text.split(","))
 
     def trace(self, text: str) -> Path:
-        """Returns the path of a trace, after checking it and the cluster file beside it, if any.
+        """Returns the path of a trace, after checking the trace and the cluster file next to it, if any.
 
         Raises:
-            InputError: it is not below the folders, or a link leads elsewhere.
+            InputError: the trace is not below the folders, or a link points elsewhere.
         """
         found = self.path(text)
         beside = find_cluster(found)
@@ -44,10 +44,10 @@ class Folders:
         return found
 
     def path(self, text: str) -> Path:
-        """Returns a file or folder, after checking everything in it.
+        """Returns a file or folder, after checking all of its content.
 
         Raises:
-            InputError: it is not below the folders, or a link in it leads elsewhere.
+            InputError: it is not below the folders, or a link in it points elsewhere.
         """
         found = self.place(text)
         for inner in _inside(found):
@@ -55,7 +55,7 @@ class Folders:
         return found
 
     def place(self, text: str) -> Path:
-        """Returns a file or folder, without checking what is in it.
+        """Returns a file or folder, without checking its content.
 
         Raises:
             InputError: it is not below the folders.
@@ -71,17 +71,17 @@ class Folders:
         return any(real.is_relative_to(root) for root in self._roots)
 
     def _require(self, path: Path, text: str) -> Path:
-        """Returns the real path if it may be read; the error does not reveal whether another file exists."""
+        """Returns the real path if it may be read; the error does not reveal whether other files exist."""
         if not self.holds(path):
             raise InputError(f"{shown(text)} is no file or folder below the folders that may be read")
         return path.resolve()
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Yields the files and folders in a folder; nothing for a file.
+    """Yields the files and folders in a folder, and nothing for a file.
 
     Raises:
-        InputError: the folder holds too many.
+        InputError: the folder contains too many files.
     """
     count = 0
     for place, folders, names in os.walk(folder):

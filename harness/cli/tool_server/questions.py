@@ -1,4 +1,4 @@
-"""The answers of the tools: text for people, and JSON values for programs."""
+"""The answers of the tools, as text for people and JSON values for programs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
 
     Args:
         tool: one of `TOOLS`.
-        arguments: the arguments, checked by the tool's schema.
+        arguments: the arguments, which were checked against the tool's schema.
         folders: the folders below which files may be read.
 
     Raises:
-        InputError: a file cannot be read, or the question is invalid.
+        InputError: a file can't be read, or the question is invalid.
     """
     return TOOLS[tool](folders, **arguments)
 
@@ -106,7 +106,7 @@ def what_if(
     read = read_trace(folders.trace(trace), _library(metrics=True))
     base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
     worlds = {"base": base, "patched": base.patched(list(patch))}
-    # A comparison reads the tables of its runs, so the folder must exist until the comparison is made.
+    # A comparison reads the tables of its runs, so the folder must exist until the comparison is finished.
     with TemporaryDirectory() as kept:
         runs = [
             api.replay(
@@ -138,7 +138,7 @@ def compare(folders: Folders, runs: Sequence[str], baseline: str | None = None) 
 
 
 def list_runs(folders: Folders, folder: str = ".") -> Reply:
-    """Returns the runs below a folder, by their folders."""
+    """Returns the runs below a folder, by the folder of each run."""
     paths = (path for path in _runs(folders.place(folder)) if folders.holds(path))
     found = [each for each in map(_about, paths) if each is not None]
     lines = [f"{each['folder']}: {each['label']} of {each['trace']}, by {each['plugin']}" for each in found]
@@ -153,7 +153,7 @@ def _runs(root: Path) -> Iterator[Path]:
 
 
 def _about(path: Path) -> dict[str, str] | None:
-    """Returns a short description of a run; None for a file that is not of a run."""
+    """Returns a short description of a run; None if the file does not belong to a run."""
     try:
         if path.stat().st_size > _LARGEST_DOCUMENT:
             return None
@@ -180,4 +180,4 @@ TOOLS: Mapping[str, Callable[..., Reply]] = {
     "compare": compare,
     "list_runs": list_runs,
 }
-"""Tool name -> the function that answers."""
+"""Maps the name of a tool to the function that answers."""

@@ -1,4 +1,4 @@
-"""The server: typed tools over stdio. A process answers each call, and is killed at the time limit."""
+"""A server of typed tools over stdio. A process answers each call, and is killed at the time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.base.errors import InputError
 _INSTALL = "pip install 'harness-replay[mcp]'"
 _LARGEST_QUESTION = 2_000_000
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
-"""The environment variables that answering processes get: none that could be secret."""
+"""The environment variables that answering processes get; none of them can hold a secret."""
 
 Manifest = dict[str, Any]
 
@@ -30,9 +30,9 @@ class Bounds:
     Attributes:
         folders: the folders below which files may be read.
         seconds: the time limit of a question.
-        memory: the memory limit of its process, in bytes.
-        at_once: how many questions are answered in parallel; more questions wait.
-        waiting: how many questions may wait; more are refused.
+        memory: the memory limit of the process that answers a question, in bytes.
+        at_once: the number of questions that are answered in parallel; other questions wait.
+        waiting: the number of questions that may wait; further questions are refused.
     """
 
     folders: Sequence[Path]
@@ -192,7 +192,7 @@ def server_of(bounds: Bounds) -> Any:
         return await answered("list_runs", folder=folder)
 
     for tool in (simulate, forecast, what_if, explain, compare, list_runs):
-        tool.__annotations__["return"] = result  # so that the SDK passes the answer on unchanged
+        tool.__annotations__["return"] = result  # makes the SDK return the answer unchanged
         server.tool()(tool)
     return server
 
@@ -207,7 +207,7 @@ def _sdk(name: str) -> ModuleType:
     """Import a module of the protocol's SDK.
 
     Raises:
-        InputError: it is not installed.
+        InputError: the SDK is not installed.
     """
     try:
         return import_module(name)

@@ -1,6 +1,6 @@
-"""Answers one question in its own process, with limited memory; the process can be killed at any time.
+"""Answers one question in a separate process with limited memory, which can be killed at any time.
 
-It reads the question from stdin and writes the answer to stdout, both as JSON.
+The process reads the question from stdin, and writes the answer to stdout, both as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGEST_DOCUMENT = 4_000_000
 
 
 def main() -> None:
-    """Answer the question."""
+    """Read the question, and write the answer."""
     question = json.load(sys.stdin)
     limit_memory(question["memory"])
     json.dump(answer(question), sys.stdout)
@@ -37,7 +37,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{error.message}{hint}"}
     except (MemoryError, RecursionError):
         return {"error": "there is not enough memory for this question"}
-    except Exception as error:  # the client learns that a defect occurred, but no text that might be secret
+    except Exception as error:  # tell the client about the defect, but no text that might be secret
         return {"error": f"a defect of harness ended the question: {type(error).__name__}"}
     if len(json.dumps(document)) > _LARGEST_DOCUMENT:
         return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
