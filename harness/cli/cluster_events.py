@@ -70,9 +70,9 @@ def events(
     """Make a table of the changes in a cluster, for `harness replay --events`.
 
     SOURCE is a folder of `harness trace record`, which has quotas and nodes, or the address of a Prometheus
-    server with metrics of Kueue or kube-state-metrics. It can also be a file with answers of such a server
-    or, for nodes, a file with the output of `sacctmgr -P show event`. stderr names the changes that SOURCE
-    does not record.
+    server with metrics of Kueue or kube-state-metrics. It can also be a file with answers of such a server.
+    For nodes, SOURCE can be a file with the output of `sacctmgr -P show event`. The changes that SOURCE does
+    not record are listed on stderr.
     """
     if output is not None:
         check_name(output)

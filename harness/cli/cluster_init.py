@@ -35,7 +35,7 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--quota", default="equal", show_default=True, metavar="equal|proportional|FILE",
-    help="How to divide quota among queues. A CSV file has a header, and then a queue and its weight per row.",
+    help="How to divide quota among queues. A CSV file has a header, then a queue and its weight per row.",
 )  # fmt: skip
 @click.option(
     "--target-load", metavar="LOAD",
@@ -49,7 +49,7 @@ Examples:
 )
 @click.option(
     "--topology", metavar="LEVEL=SIZE,...",
-    help="Levels of a Topology as node labels, the finest first. For example, rack=8,block=4 puts 8 nodes in a rack "
+    help="Levels of a Topology as node labels, the finest first. rack=8,block=4 puts 8 nodes in a rack "
     "and 4 racks in a block.",
 )  # fmt: skip
 @click.option(

@@ -43,7 +43,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Export only from this time on, which is a time in the form of the run or a duration such as 30d12h.",
+    help="Export only from this time on, given in the form of the run or as a duration such as 30d12h.",
 )  # fmt: skip
 @click.option("--to", "until", metavar="TIME", help="Export only up to this time.")
 @click.option(

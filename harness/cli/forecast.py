@@ -46,7 +46,7 @@ Examples:
     "ended]",
 )  # fmt: skip
 @click.option(
-    "--reader", metavar="NAME", help="Format of the history. [default: detected by suffix or first bytes]"
+    "--reader", metavar="NAME", help="Format of the history. [default: by its suffix or first bytes]"
 )
 @click.option(
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",

@@ -131,7 +131,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,
-    help="Replay each run once more to find out why jobs wait, and measure idle capacity by cause (idle.*). This "
+    help="Replay each run again to find out why jobs wait, and measure idle capacity by cause (idle.*). This "
     "takes up to three times as long; with --shake it also covers every twin.",
 )  # fmt: skip
 @click.option(

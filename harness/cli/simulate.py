@@ -46,7 +46,7 @@ Examples:
 @click.option(
     "--at",
     metavar="TIME",
-    help="The instant of the replay, as a time in the form of the trace or a duration.",
+    help="The instant of the replay, in the form of the trace or as a duration.",
 )
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",

@@ -39,8 +39,8 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     """Search for values of knobs, settings and options that are better than today's.
 
     The search uses some weeks of the trace. Then the command compares the result with today's configuration
-    on other weeks, and writes the knobs that it found as a patch for the manifests. You can continue a stopped search
-    by running the same command again.
+    on other weeks, and writes the knobs that it found as a patch for the manifests. You can continue a
+    stopped search by running the same command again.
     """
     from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
