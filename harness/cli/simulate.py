@@ -71,7 +71,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--shape", metavar="RESOURCE=AMOUNT,...",
-    help="With --largest: the requests of each pod of the gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
+    help="With --largest: the requests of each pod of the gang, such as "
+    "nvidia.com/gpu=8,cpu=32,memory=200Gi.",
 )  # fmt: skip
 @click.option("--queue", metavar="NAME", help="With --largest: try only this queue.")
 @click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")

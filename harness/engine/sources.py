@@ -1,4 +1,4 @@
-"""The sources of events, each of which knows when something is due and delivers it.
+"""The sources of events. Each source knows when something is due, and delivers it.
 
 The engine looks at all sources to find the next time, and lets the sources that are due deliver in order.
 `due` is an attribute that each source keeps up to date rather than a method, because reading six attributes

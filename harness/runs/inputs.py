@@ -91,8 +91,8 @@ def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterat
     queues = first_of([repr(name) for name in trace.frame["queue"].unique().sort()], 3)
     yield (
         f"{policy.name} admits jobs by ClusterQueues, and the cluster has none, so {policy.name} rejects "
-        f"every job: harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each "
-        f"queue of the trace ({queues}); default-preemption needs nodes and no queues"
+        f"every job. harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each "
+        f"queue of the trace ({queues}). default-preemption needs nodes and no queues"
     )
 
 

@@ -32,7 +32,7 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
     if not found:
         return trace
     named = [f"{queue} is {local.namespace}/{local.name}" for (_, queue), local in found.items()]
-    told = f"queues that mean one LocalQueue of the manifests: {first_of(named, _TOLD)}"
+    told = f"queues that represent a single LocalQueue of the manifests: {first_of(named, _TOLD)}"
     return replace(trace, frame=_with(trace.frame, found), notes=(*trace.notes, told))
 
 

@@ -122,7 +122,7 @@ def test_a_comparison_lists_the_events_that_runs_share(
     runs = [replay(trace, cluster, tmp_path, label=f"run{at}") for at, cluster in enumerate(worlds)]
     table = str(Comparison(runs).table(width=300))
     quota = "ClusterQueue a: nominalQuota"
-    assert "run1, run2\n    events that they share: 2 (2 quotas): " + quota in table
+    assert "run1, run2\n  events that they share: 2 (2 quotas): " + quota in table
     assert "cpu 4 -> 2, after 10s; " in table
     assert "cpu 2 -> 4, after 15s" in table
     assert "share" not in str(Comparison(runs[:2]).table(width=300)).split("metric")[0]

@@ -86,8 +86,8 @@ def test_a_plugin_that_needs_queues_warns_where_there_is_none(
     assert warning.startswith(
         f"{plugin} admits jobs by ClusterQueues, and the cluster has none, so {plugin} "
     )
-    assert f"rejects every job: harness cluster init {trace} -o FILE writes a cluster" in warning
-    assert warning.endswith("('a', 'b'); default-preemption needs nodes and no queues")
+    assert f"rejects every job. harness cluster init {trace} -o FILE writes a cluster" in warning
+    assert warning.endswith("('a', 'b'). default-preemption needs nodes and no queues")
     assert not Request(trace, plugin="default-preemption", cluster=path).plan(load()).warnings
     objects = [each for each in yaml.safe_load_all(queues(HALVES)) if each]
     for each in objects:

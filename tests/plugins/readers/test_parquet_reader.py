@@ -147,7 +147,7 @@ def test_a_further_column_that_cannot_be_read_does_not_matter(
     pq.write_table(pa.table({**JOBS, "x": pa.array(values, kind)}), path)
     trace = open_trace(path, PLUGINS)
     assert trace.frame.columns == list(JOBS)
-    assert [note for note in trace.notes if note.startswith("column x is ignored: ")]
+    assert [note for note in trace.notes if note.startswith("column x is ignored, because ")]
     pq.write_table(pa.table({**JOBS, "user": pa.array(values, kind)}), path)
     with pytest.raises(TraceError) as told:
         open_trace(path, PLUGINS)

@@ -585,7 +585,7 @@ def test_what_cannot_be_ordered_is_no_latest(made: Make) -> None:
     table = {"id": [1, 1], "submitted": [1] * 2, "ran": [1] * 2, "part": ["q"] * 2, "at": ["5", "N/A"]}
     with pytest.raises(TraceError, match="row 2: latest: column at: 'N/A' is not a number"):
         made(table, keys="latest: at")
-    with pytest.raises(TraceError, match="latest: at is nothing"):
+    with pytest.raises(TraceError, match="latest: at is empty in all rows"):
         made({**table, "at": [None, None]}, keys="latest: at")
 
 
