@@ -3,14 +3,14 @@
     python scripts/bundle_philly.py philly.csv.gz philly_vc.csv
 
 `philly.csv.gz` is the extract of Microsoft's Philly trace (CC-BY-4.0) with the columns `timestamp, duration,
-num_gpus, gpu_time, cluster`; `philly_vc.csv` gives the number of nodes of each virtual cluster.
-`traces/README.md` names their sources and the changes.
+num_gpus, gpu_time, cluster`. `philly_vc.csv` contains the number of nodes of each virtual cluster.
+`traces/README.md` names the sources of these files and the changes.
 
-The cluster is sized so that jobs queue, but the queue does not grow without bound. All nodes of the virtual
-clusters together have 2,816 GPUs (assuming 8 per node). The extract requests 374 on average, so the cluster
-is scaled to 80 nodes of 8 GPUs. Quotas of the virtual clusters are in proportion to their node counts, in
-whole GPUs by largest remainder. A virtual cluster that the file does not name gets no quota of its own, and
-borrows.
+The size of the cluster is chosen so that jobs queue, but the queue does not grow without bound. All nodes of
+the virtual clusters together have 2,816 GPUs, assuming 8 per node. Because the jobs of the extract request
+374 GPUs on average, the cluster is scaled to 80 nodes with 8 GPUs each. The quotas of virtual clusters are
+proportional to their node counts, rounded to whole GPUs by largest remainder. If the file does not name a
+virtual cluster, that cluster has no quota of its own and borrows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ABOUT = """\
 
 
 def manifests(queues: list[str], nodes: Mapping[str, int]) -> str:
-    """The cluster as YAML; queues with most quota first."""
+    """Returns the cluster as YAML; the queues with the most quota come first."""
     quotas = largest_remainder(NODES * GPUS_PER_NODE, nodes)
     names = sorted(queues, key=lambda name: (-quotas.get(name, 0), name))
     documents = [

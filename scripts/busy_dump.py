@@ -1,11 +1,11 @@
-"""Writes the dump of a busy cluster, on which docs/forecast.md measures the cost of a forecast.
+"""Writes the dump of a busy cluster, with which docs/forecast.md measures the cost of a forecast.
 
     python scripts/busy_dump.py dump.json [--running 1000] [--waiting 1000]
 
-The cluster is that of traces/philly.parquet without nodes and with twice its quotas, 1,280 GPUs, 60 days
-after the first job. `--running` Workloads of one GPU run for up to two days, most of them for a short time.
-Each ClusterQueue has a part of them in proportion to its quota. Philly's first jobs after that day wait, with
-up to 8 GPUs each.
+The cluster is that of traces/philly.parquet without nodes and with twice the quotas (1,280 GPUs), 60 days
+after the first job. `--running` Workloads with one GPU run for up to two days, most of them for a short time.
+They are divided among the ClusterQueues in proportion to quota. The first jobs of Philly after that day wait,
+with up to 8 GPUs each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GPU = "nvidia.com/gpu"
 
 
 def manifests(running: int, waiting: int) -> Iterator[dict[str, Any]]:
-    """The cluster and its Workloads."""
+    """Yields the cluster and its Workloads."""
     quotas: dict[str, int] = {}
     for each in yaml.safe_load_all((TRACES / "philly.cluster.yaml").read_text(encoding="utf-8")):
         if each["kind"] == "NodePool":
@@ -60,7 +60,7 @@ def workload(
     admitted: datetime | None = None,
     flavor: str = "gpu",
 ) -> dict[str, Any]:
-    """One Workload, which runs if it was admitted."""
+    """Returns a Workload, which runs if it was admitted."""
     requests = {"resources": {"requests": {GPU: str(gpus)}}}
     template = {"spec": {"containers": [{"name": "main", **requests}]}}
     found: dict[str, Any] = {
@@ -86,7 +86,7 @@ def workload(
 
 
 def stamp(time: datetime) -> str:
-    """A time in Kubernetes' format."""
+    """Returns a time in Kubernetes' format."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

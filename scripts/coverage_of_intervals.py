@@ -6,17 +6,22 @@
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
     python scripts/coverage_of_intervals.py levels [--repetitions 20000]
 
-`twins` and `replay` use single-server queues, first come first served, by Lindley's recursion. They compare
-two runs of the same jobs; in the second run each job takes 2 % less time. `twins` measures how often an
-interval over ten twins of one trace covers the mean difference over 2,000 other twins, and how skewed these
-differences are. `replay` measures how often the interval of one replay covers the difference of the
-stationary queues, and how often it is refused. `headlines` replays a small trace of three queues that
-preempt, at several loads, under two policies. For each headline metric it compares intervals over ten twins,
-drawn from a pool, with the mean of the pool. It also compares each policy with itself, as `aa` does. `aa`
-uses twins that replays left in folders `<results>/<trace>/.twins/<run>`. It draws two sets of ten from the
-twins of one policy, and compares them like two policies. `levels` draws values from known distributions,
-and measures how often the interval of their mean covers the true mean. Everything is seeded; tables are
-printed as Markdown.
+`twins` and `replay` use single-server queues with a first-come-first-served order, by Lindley's recursion.
+They compare two runs of the same jobs; in the second run, each job takes 2 % less time.
+
+- `twins` measures how often an interval over ten twins of one trace covers the mean difference over 2,000
+  other twins, and how skewed these differences are.
+- `replay` measures how often the interval of one replay covers the difference of the stationary queues, and
+  how often the interval is refused.
+- `headlines` replays a small trace of three queues that preempt, at several loads, under two policies. For
+  each headline metric, it compares intervals over ten twins, drawn from a pool, with the mean of the pool. It
+  also compares each policy with itself, as `aa` does.
+- `aa` uses twins that replays left in folders `<results>/<trace>/.twins/<run>`. It draws two sets of ten from
+  the twins of one policy, and compares them like two policies.
+- `levels` draws values from known distributions, and measures how often the interval of their mean covers the
+  true mean.
+
+All draws have seeds, and tables are printed as Markdown.
 """
 
 from __future__ import annotations
@@ -49,28 +54,28 @@ Numbers = NDArray[np.float64]
 
 LOADS = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 FASTER = 0.98
-"""The part of its time that each job takes in the second run."""
+"""In the second run, each job takes this share of its time in the first run."""
 
 TWINS = 10
 OTHERS = 2_000
-"""Twins whose mean difference is the truth."""
+"""The number of twins whose mean difference counts as the truth."""
 
 BETWEEN = 60.0
-"""Seconds between two arrivals, on average."""
+"""The mean time between two arrivals, in seconds."""
 
 JITTER = 30.0
 _LONG = 20_000_000
-"""Jobs of the long run that gives percentiles for queues without a formula."""
+"""The number of jobs in the long run that gives percentiles for queues without a formula."""
 
-_BATCH = 10.0  # jobs that arrive together in the bursty queue, on average
-_LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # for the jobs of M/G/1, whose mean is 1
+_BATCH = 10.0  # the mean size of a batch in the bursty queue
+_LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # service times of M/G/1, whose mean is 1
 
 _SLOWER = 30
 """The factor by which replayed traces run slower than single servers, so that some jobs wait for days."""
 
 _POLICIES = ("kueue-classic", "fairsharing")
 _QUEUES = ("a", "b", "c")
-_NOMINAL = 8  # cores of each queue
+_NOMINAL = 8  # the cores of each queue
 _MOST_ALIKE = 0.5
 _NO_LACKS = (Lack(0, TWINS),) * 2  # these twins always have a value
 
@@ -79,9 +84,10 @@ class Queue(NamedTuple):
     """The arrivals and service times of jobs at a server; both times have a mean of 1.
 
     Attributes:
-        name: its name in tables.
-        jobs: a generator and a number of jobs -> service times, and times between arrivals.
-        wait: load -> the mean wait of the stationary queue, in service times.
+        name: the name of the queue in tables.
+        jobs: a function that makes service times and times between arrivals, given a generator and a number
+            of jobs.
+        wait: a function that returns the mean wait of the stationary queue for a load, in service times.
     """
 
     name: str
@@ -104,12 +110,12 @@ def _batches(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
 
 
 def _pollaczek(square: float) -> Callable[[float], float]:
-    """The mean wait of M/G/1 by Pollaczek and Khinchine, from the second moment of service times (mean 1)."""
+    """Returns the mean wait of M/G/1 (Pollaczek and Khinchine) from the second moment of service times."""
     return lambda load: load * square / (2 * (1 - load))
 
 
 def _of_batches(load: float) -> float:
-    """The mean wait of jobs in geometric batches: for the batch, and for the jobs before in it."""
+    """Returns the mean wait of jobs in geometric batches, for the batch and for earlier jobs in the batch."""
     of_batch = (_BATCH + 2 * _BATCH**2 - _BATCH) / _BATCH  # E[time^2] / E[time] of whole batches
     return load * of_batch / (2 * (1 - load)) + (_BATCH - 1)
 
@@ -143,7 +149,7 @@ def waits(services: Numbers, between: Numbers) -> Numbers:
 def _twin_figures(
     draw: np.random.Generator, arrivals: Numbers, services: Numbers, count: int
 ) -> dict[str, Numbers]:
-    """Mean and 95th percentile of the wait -> the values in `count` twins, for both runs."""
+    """Returns the mean and the 95th percentile of the wait in `count` twins, for both runs."""
     found: dict[str, list[tuple[float, float]]] = {"mean": [], "p95": []}
     for _ in range(count):
         moved = np.maximum(arrivals + draw.uniform(-JITTER, JITTER, len(arrivals)), 0)
@@ -165,9 +171,9 @@ def _p95(values: Numbers) -> float:
 def twin_rows(
     repetitions: int, jobs: int, loads: Sequence[float] = LOADS, seed: int = 1, *, twins: int = TWINS
 ) -> Iterator[tuple[str, float, str, float, float]]:
-    """Queue, load, statistic, how often intervals over `twins` twins cover the truth of that trace.
+    """Yields how often intervals over `twins` twins cover the truth, by queue, load and statistic.
 
-    Then the skewness of that trace's differences, which Student's t assumes to be 0.
+    The last value of a row is the skewness of that trace's differences, which Student's t assumes to be 0.
     """
     for queue in QUEUES:
         for load in loads:
@@ -193,7 +199,7 @@ def twin_rows(
 def replay_rows(
     repetitions: int, jobs: int, seed: int = 1, *, long: int = _LONG
 ) -> Iterator[tuple[str, float, str, float, float | None]]:
-    """Queue, load, statistic, how often an interval is printed, and how often a printed one covers."""
+    """Yields how often an interval is printed and how often a printed one covers, by queue and load."""
     for queue in QUEUES:
         for load in LOADS:
             draw = np.random.default_rng([seed, QUEUES.index(queue), LOADS.index(load)])
@@ -217,7 +223,7 @@ def replay_rows(
 
 
 def _long_run(queue: Queue, load: float, jobs: int) -> float:
-    """The logarithm of the factor between 95th percentiles, by a formula if one is known."""
+    """Returns the logarithm of the factor between 95th percentiles, by a formula if there is one."""
     if queue is QUEUES[0]:
         both = [log(each / 0.05) / (1 / each - 1) for each in (load, FASTER * load)]
     else:
@@ -234,7 +240,7 @@ class Pool(NamedTuple):
 
     Attributes:
         unit: the metric's unit.
-        values: the values in the order of twins; None if a twin has none.
+        values: the values in the order of twins; None if a twin has no value.
     """
 
     unit: str
@@ -246,11 +252,11 @@ Pools: TypeAlias = dict[Key, Pool]
 
 
 def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]:
-    """A trace of jobs of three queues, and the manifests of their shared quotas.
+    """Returns a trace with jobs of three queues, and the manifests of their shared quotas.
 
     Args:
-        load: the jobs' requests as a share of the cluster's capacity while they arrive.
-        jobs: the number of jobs; one arrives every half an hour on average.
+        load: the requests of the jobs as a share of the cluster's capacity while jobs arrive.
+        jobs: the number of jobs; on average, one arrives every half an hour.
         seed: the seed of the trace.
     """
     draw = np.random.default_rng([seed, jobs])
@@ -282,10 +288,10 @@ def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]
 
 
 def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
-    """The values of each policy in each twin, over the windows that twins of both policies share.
+    """Returns the values of each policy in each twin, over the windows that twins of both policies share.
 
     Args:
-        folder: the folder for runs and twins; existing ones are not replayed again.
+        folder: the folder for runs and twins; existing runs are not replayed again.
         load: the load of the trace.
         jobs: the number of jobs of the trace.
         count: the number of twins.
@@ -317,12 +323,12 @@ def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
 def coverage(
     pools: Sequence[Pools], repetitions: int, seed: int = 1
 ) -> Iterator[tuple[str, float | None, float]]:
-    """For each headline, how often intervals of ten twins from a pool cover the pool's mean.
+    """Returns, for each headline, how often intervals of ten twins from a pool cover the pool's mean.
 
-    Then the part of the twins in which both policies have the same value. If these are most twins, intervals
-    of ten twins rest on few differences or none and say nothing; their coverage is None. Twins are drawn with
-    replacement, so the expected mean is exactly the mean of the pool. An interval of a factor is compared
-    with the factor between the geometric means of the pool's twins with values above 0.
+    It also returns the share of twins in which both policies have the same value. If this share is most
+    twins, intervals of ten twins are based on few differences or none, so their coverage is None. Because
+    twins are drawn with replacement, the expected mean is exactly the mean of the pool. An interval of a
+    factor is compared with the factor between the geometric means of the pool's twins with values above 0.
     """
     for number, metric in enumerate(HEADLINES):
         draw = np.random.default_rng([seed, number])
@@ -355,7 +361,7 @@ def _only(pools: Pools, metric: str) -> Pool:
 
 
 def pools_in(folders: Sequence[Path]) -> Pools:
-    """The pools from folders with twins of one policy, each twin over its own window."""
+    """Returns the pools from folders with twins of one policy, each twin over its own window."""
     tables = [Run.open(path).metrics for folder in folders for path in sorted(folder.iterdir())]
     found: Pools = {}
     for place, table in enumerate(tables):
@@ -367,7 +373,7 @@ def pools_in(folders: Sequence[Path]) -> Pools:
 
 
 def calls(pools: Pools, pairs: int, seed: int = 1) -> int:
-    """The number of pairs of sets of ten twins of one policy for which some headline is called different.
+    """Returns how many pairs of sets of ten twins of one policy have a headline that is called different.
 
     Args:
         pools: the pools of the policy.
@@ -407,7 +413,7 @@ def main() -> None:
 @click.option("--twins", "count", default=TWINS, show_default=True)
 @click.option("--seed", default=1, show_default=True, help="Of the traces.")
 def twins(repetitions: int, jobs: int, loads: tuple[str, ...], count: int, seed: int) -> None:
-    """Intervals over twins."""
+    """Measure intervals over twins."""
     chosen = [float(load) for load in loads] or LOADS
     cells: dict[str, list[str]] = {}
     for name, _, statistic, covered, skew in twin_rows(repetitions, jobs, chosen, seed, twins=count):
@@ -420,7 +426,7 @@ def twins(repetitions: int, jobs: int, loads: tuple[str, ...], count: int, seed:
 @click.option("--repetitions", default=2_000, show_default=True)
 @click.option("--jobs", default=20_000, show_default=True)
 def replay(repetitions: int, jobs: int) -> None:
-    """Intervals of one replay."""
+    """Measure intervals of one replay."""
     click.echo("| queue | load | statistic | printed | covered where printed |")
     click.echo("| --- | ---: | --- | ---: | ---: |")
     for name, load, statistic, printed, covered in replay_rows(repetitions, jobs):
@@ -438,7 +444,7 @@ def replay(repetitions: int, jobs: int) -> None:
 def headlines(
     folder: Path, repetitions: int, jobs: int, count: int, loads: tuple[float, ...], pairs: int
 ) -> None:
-    """Intervals of all headlines over twins, at every load; runs and twins are kept in a folder."""
+    """Measure intervals of all headlines over twins, at every load; a folder keeps runs and twins."""
     covered: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
     for load in loads:
@@ -457,7 +463,7 @@ def headlines(
 @main.command()
 @click.option("--repetitions", default=20_000, show_default=True)
 def levels(repetitions: int) -> None:
-    """Intervals of means, by Student's method and on the scale of logarithms."""
+    """Measure intervals of means, by Student's method and on the scale of logarithms."""
     draw = np.random.default_rng(1)
     cases: Mapping[str, tuple[float, Callable[[tuple[int, int]], NDArray[np.float64]]]] = {
         "normal, standard deviation 0.3": (1.0, lambda size: np.abs(draw.normal(1, 0.3, size))),
@@ -494,7 +500,7 @@ def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--pairs", default=200, show_default=True)
 def aa(folders: tuple[Path, ...], pairs: int) -> None:
-    """The same policy against itself, from real replays; folders of one policy are joined."""
+    """Compare a policy with itself, from real replays; folders of the same policy are joined."""
     of_policy: dict[str, list[Path]] = {}
     for folder in folders:
         of_policy.setdefault(folder.name.rpartition("-")[0], []).append(folder)

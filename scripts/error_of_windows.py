@@ -4,10 +4,10 @@
                                        [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
                                        [--set OPTION=VALUE ...]
 
-The trace is replayed as a whole, then once more for every window and every lead. Such a replay begins on an
-empty cluster, the time `--before` ahead of the window, and goes on for the time `--after` behind it. Only
-jobs that were submitted within the window itself count. All these jobs together are compared with the whole
-replay. Replays are kept in the folder, and are not made again.
+The trace is replayed as a whole, and then once for every window and every lead. Such a replay begins on an
+empty cluster, `--before` ahead of the window, and continues for `--after` behind the window. Only jobs that
+were submitted within the window count. All these jobs together are compared with the whole replay. Replays
+are kept in the folder, so they are not made again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SUBMITTED = pl.col("submit_time")
 class Figures(NamedTuple):
     """The figures of the jobs of a window, or of all jobs."""
 
-    mean: float  # hours until the first start
+    mean: float  # the hours until the first start
     p95: float
-    preemptions: float  # per job
+    preemptions: float  # the number per job
     lost: float  # GPU-hours of pods per job
 
 
@@ -56,7 +56,7 @@ def main(
     chosen: tuple[str, ...],
     output: Path,
 ) -> None:
-    """Prints a Markdown table of how far windows are from the whole replay."""
+    """Print a Markdown table of the differences between windows and the whole replay."""
     options = dict(each.split("=", 1) for each in chosen)
     whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, options=options, output=output))
     last: int = whole.select(_SUBMITTED.max()).item()
@@ -97,7 +97,7 @@ def main(
 
 
 def _jobs(run: Run) -> pl.DataFrame:
-    """One row per job, with times in microseconds."""
+    """Returns one row per job, with times in microseconds."""
     return (
         run.micros("jobs")
         .select(

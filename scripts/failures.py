@@ -1,10 +1,10 @@
-"""Measures the cost of failing nodes under each plugin, for the tables of docs/nodes-over-time.md.
+"""Measures what node failures cost under each plugin, for the tables of docs/nodes-over-time.md.
 
     python scripts/failures.py FOLDER [--twins N] [--write]
 
-replays two weeks of Philly with each plugin, with failures and without them, under two loss models, and N
-twins of each: 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, and not made again. It prints the tables;
-`--write` puts them into the page.
+The script replays two weeks of Philly with each plugin, with and without failures, under two loss models, and
+N twins of each. This takes 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, so they are not made again.
+The script prints the tables, and `--write` puts them into the page.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Case = tuple[str, str, Figure]
 """A plugin, a loss model and a figure."""
 
 Costs = Mapping[Case, Sequence[float]]
-"""Case -> the increase of its figure by failures, for each twin."""
+"""Maps a case to the increase of its figure by failures, for each twin."""
 
 
 def costs(twins: int, folder: Path) -> Costs:
-    """The increase of each figure by failures, in each twin of the trace; prints the number of each twin."""
+    """Returns the increase of each figure by failures for each twin, and prints the twins' numbers."""
     found: dict[Case, list[float]] = {
         (plugin, loss, figure): [] for plugin in PLUGINS for loss in LOSSES for figure in FIGURES
     }
@@ -64,7 +64,7 @@ def costs(twins: int, folder: Path) -> Costs:
 
 
 def added(found: Costs) -> Iterator[str]:
-    """The increase by failures: means over twins with 95 % intervals, one row per plugin."""
+    """Yields the increase by failures, one row per plugin, as means over twins with 95 % intervals."""
     yield from _head("added by failures")
     for plugin in PLUGINS:
         yield _row(f"`{plugin}`", (_mean(found[plugin, *column]) for column in _COLUMNS))
@@ -82,7 +82,7 @@ def added(found: Costs) -> Iterator[str]:
 
 
 def asked() -> float:
-    """The GPU-hours that the jobs of the window request."""
+    """Returns the GPU-hours that the jobs of the window request."""
     jobs = Calibration.parse(window=WINDOW).of_trace(open_trace(TRACE, load())).frame
     hours = pl.col("duration").dt.total_seconds() / 3600
     return float(jobs.select((hours * pl.col("pods") * pl.col("request.nvidia.com/gpu")).sum()).item())
@@ -91,7 +91,8 @@ def asked() -> float:
 def differences(found: Costs) -> Iterator[str]:
     """How much more failures add under one plugin than under another; one row per differing pair.
 
-    All intervals hold together with 95 % (Bonferroni), so that many tests give no verdict by chance.
+    All intervals together have a confidence of 95 % (Bonferroni), so that many tests do not give a verdict by
+    chance.
     """
     apart: list[str] = []
     for plugin in PLUGINS:
@@ -125,7 +126,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _difference(base: Sequence[float], other: Sequence[float], count: int) -> str:
-    """The mean difference of twins, its interval corrected for `count` pairs, and whether it may be luck."""
+    """Returns the mean difference of twins, its interval corrected for `count` pairs, and the verdict."""
     mean, error = mean_and_error([after - before for before, after in zip(base, other, strict=True)])
     half = error * t_quantile(1 - LEVEL / 2 / count, len(base) - 1)
     verdict = "more" if mean > half else "less" if mean < -half else "may be luck"
@@ -153,7 +154,7 @@ def _run(plugin: str, loss: str, failures: str, twin: int, folder: Path) -> harn
 @click.option("--twins", default=20, show_default=True, help="Twins of the trace.")
 @click.option("--write", is_flag=True, help="Put the tables into the page.")
 def main(folder: Path, twins: int, *, write: bool) -> None:
-    """Replays, and prints the tables."""
+    """Replay, and print the tables."""
     found = costs(twins, folder)
     for make in (added, differences):
         lines = list(make(found))

@@ -1,12 +1,13 @@
 """Measures how fast fair sharing makes shares equal, and at what cost, for each list of strategies.
 
-One queue floods a cohort of 64 cores with jobs; a second arrives after two hours and a third, with twice the
-weight, after four. All three have more work than fits: jobs of mixed sizes, or large jobs only. Usage:
+One queue floods a cohort of 64 cores with jobs. A second queue begins after two hours, and a third one with
+twice the weight after four hours. All three queues have more jobs than fit, either of mixed sizes or only
+large ones. Usage:
 
     python scripts/fair_sharing_convergence.py FOLDER
 
-writes traces, manifests and runs into FOLDER, and two tables. `shares.csv` has every queue's share at every
-change, to be drawn as steps; `summary.csv` has one row per mix of jobs and list of strategies.
+The script writes traces, manifests and runs into FOLDER, and two tables. `shares.csv` has every queue's share
+at every change, and can be drawn as steps. `summary.csv` has one row per mix of jobs and list of strategies.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ CORES = 64
 HOUR = 3600
 SEED = 5
 SIZES = {"mixed": (1, 1, 2, 2, 4, 8, 16), "large": (32,)}
-"""Cores of a job, drawn with equal chances; the strategies differ for large jobs."""
+"""The cores of jobs, drawn with equal probabilities; strategies differ only for large jobs."""
 
 ARRIVALS = {"flood": (0, 1), "second": (2 * HOUR, 1), "third": (4 * HOUR, 2)}
-"""Queue -> its arrival in seconds, and its weight."""
+"""Maps a queue to its arrival time in seconds and its weight."""
 
 STRATEGIES = {
     "final": "LessThanOrEqualToFinalShare",
@@ -47,7 +48,7 @@ END = 8 * HOUR
 
 
 def make_trace(path: Path, sizes: Sequence[int], jobs: int) -> None:
-    """Each queue submits `jobs` jobs at one instant, of random sizes, which last 0.5 to 2 hours."""
+    """Writes a trace in which each queue submits `jobs` jobs of random sizes at once, of 0.5 to 2 hours."""
     draw = random.Random(SEED)  # noqa: S311 - Python promises this sequence on every version
     rows = [
         {
@@ -65,7 +66,7 @@ def make_trace(path: Path, sizes: Sequence[int], jobs: int) -> None:
 
 
 def make_cluster(path: Path) -> None:
-    """A cohort that owns everything, and a queue for each tenant that owns nothing."""
+    """Writes a cohort that owns all quota, and for each tenant a queue that owns none."""
     manifests = [flavor_manifest("f"), cohort_manifest("all", "", "f", {"cpu": 1000 * CORES})]
     for queue, (_, weight) in ARRIVALS.items():
         manifest = cluster_queue_manifest(queue, "f", {"cpu": 0}, cohort="all", preemption=PREEMPTION)
@@ -78,11 +79,11 @@ def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]
     """Replays the scenario under every list of strategies.
 
     Args:
-        folder: the folder for trace, manifests and runs.
+        folder: the folder for traces, manifests and runs.
         jobs: the number of jobs of each queue.
 
     Returns:
-        Shares over time, and a summary; see the module.
+        The shares over time and a summary; see the module docstring.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shares, summary = [], []
@@ -109,7 +110,7 @@ def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]
 def shares_over_time(run: harness.Run) -> pl.DataFrame:
     """Each queue's share of the cohort in thousandths, plain and by weight, at every instant of a change.
 
-    `ideal` is the plain share at which the weighted shares of all queues that have arrived are equal.
+    `ideal` is the plain share at which the weighted shares of all queues that have begun are equal.
     """
     weights = {queue: weight for queue, (_, weight) in ARRIVALS.items()}
     comes = {queue: start for queue, (start, _) in ARRIVALS.items()}
@@ -132,11 +133,11 @@ def shares_over_time(run: harness.Run) -> pl.DataFrame:
 
 
 def figures(run: harness.Run, held: pl.DataFrame, largest: int) -> dict[str, Any]:
-    """How soon shares became ideal, how close they stayed, and what that cost.
+    """Returns how soon shares became ideal, how close they stayed, and what that cost.
 
-    `*_min` is the time in minutes from a queue's arrival until all shares are close to the ideal, together
-    within half of the largest job, or null. `off` is their mean distance from the ideal after the last
-    queue's arrival, in thousandths of the cohort.
+    `*_min` is the time in minutes from a queue's arrival until the shares together are within half of the
+    largest job of the ideal, or null. `off` is their mean distance from the ideal after the last queue's
+    arrival, in thousandths of the cohort.
     """
     off = (
         held.group_by("seconds").agg(off=(pl.col("share") - pl.col("ideal")).abs().sum() / 2).sort("seconds")
@@ -158,7 +159,7 @@ def figures(run: harness.Run, held: pl.DataFrame, largest: int) -> dict[str, Any
 
 
 def main() -> None:
-    """Writes the study into the folder that the command line names."""
+    """Writes the study into the folder that is named on the command line."""
     folder = Path(sys.argv[1])
     shares, summary = study(folder)
     shares.write_csv(folder / "shares.csv")

@@ -1,9 +1,9 @@
-"""Computes the figures of bundled traces in pages, and lists stale pages.
+"""Computes the figures that pages show for bundled traces, and lists stale pages.
 
     python scripts/figures.py FOLDER [--write]
 
-carries out the commands of the pages in FOLDER, which takes minutes, or uses existing runs. `--write`
-corrects stale pages. This file has each sentence or row of a table once, with `{}` for its figures.
+The script carries out the commands of the pages in FOLDER, which takes minutes, or uses existing runs.
+`--write` corrects stale pages. This file contains each sentence or table row once, with `{}` for the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GPU = "nvidia.com/gpu"
 SIX = "docs/philly-six-plugins.md"
 PODS_READY = "docs/kueue-pods-ready.md"
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
-"""The columns of the tables of six plugins; `auto` decides as `elasticquota` does."""
+"""The columns in the tables of six plugins; `auto` makes the same decisions as `elasticquota`."""
 
 QUOTAS = "docs/elasticquota.md"
 CLAIMING = {
@@ -37,17 +37,17 @@ CLAIMING = {
     "philly": "harness replay traces/philly.parquet --cluster philly-six.cluster.yaml "
     "--priority-share 0.2:1000@1 --set gang=all-or-nothing",
 }
-"""The replays, without their plugin, for the page on the effect of `claims`."""
+"""The replays for the page about the effect of `claims`, without their plugin."""
 
 ALONE = "harness replay traces/philly.parquet --plugin none"
-"""The replay in README and the page of the traces."""
+"""The replay in README and in the page about the traces."""
 
 
 ON_AND_OFF = (
     "replay traces/philly.parquet -p kueue-classic@on -p kueue-classic@off "
     "--set off.featureGates=DisableWaitForPodsReady=true"
 )
-"""The replay in the page of `waitForPodsReady`."""
+"""The replays in the page about `waitForPodsReady`."""
 
 
 RELEASES = "docs/kueue-releases.md"
@@ -59,14 +59,14 @@ UPGRADED = {
     "mix": f"harness replay traces/mix.parquet {UPGRADE} --until 2d",
     "philly": f"harness replay traces/philly.parquet {UPGRADE} --window 30d..34d",
 }
-"""The replays in the page of Kueue's releases."""
+"""The replays in the page about Kueue's releases."""
 
 
 class Runs:
-    """The runs behind the pages' figures, replayed at first use.
+    """The runs that the figures of pages come from; each is replayed at its first use.
 
     Args:
-        folder: the folder that keeps them.
+        folder: the folder that keeps the runs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +82,7 @@ class Runs:
         return self._found(f"results/philly/kueue-classic@{which}-*", [f"harness {ON_AND_OFF}"])
 
     def upgraded(self, trace: str, which: str) -> harness.Run:
-        """A trace with one of the releases of Kueue, as in their page."""
+        """Returns a trace with one of the releases of Kueue, as in their page."""
         command = f"{UPGRADED[trace]} -o results/upgrade"
         return self._found(f"results/upgrade/{trace}/fairsharing@{which}-*", [command])
 
@@ -91,7 +91,7 @@ class Runs:
         return self._found(f"results/six/philly/{plugin}-*", _commands_of_six())
 
     def claiming(self, trace: str, claims: str) -> harness.Run:
-        """A trace with `elasticquota` and one of the values of its option `claims`."""
+        """Returns a trace with `elasticquota` and one of the values of its option `claims`."""
         replay = f"{CLAIMING[trace]} -p elasticquota --set claims={claims} -o results/{claims}"
         commands = [*_commands_of_six()[:1], replay]  # the first command makes the cluster
         return self._found(f"results/{claims}/{trace}/elasticquota-*", commands)
@@ -119,18 +119,18 @@ def _opened(path: Path) -> harness.Run:
 
 
 def value(run: harness.Run, metric: str, scope: str = "all", resource: str = "") -> str:
-    """A metric in the format of tables."""
+    """Returns a metric in the format of tables."""
     (row,) = run.metrics.filter(metric=metric, scope=scope, resource=resource).iter_rows(named=True)
     text = shown(row["value"], row["unit"])
     return text.removesuffix(f" {row['unit']}") if row["unit"] in HOURS_OF_RESOURCES else text
 
 
 class Claim(NamedTuple):
-    """A statement of a page.
+    """A statement in a page.
 
     Attributes:
-        page: its path in the repository.
-        text: a sentence or a row, with `{}` for each figure.
+        page: the path of the page in the repository.
+        text: a sentence or a table row, with `{}` for each figure.
         figures: the figures, in order.
     """
 
@@ -140,7 +140,7 @@ class Claim(NamedTuple):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """The pattern that finds the text in its page, wherever lines are broken."""
+        """The pattern that finds the text in its page, regardless of line breaks."""
         parts = (r"\s+".join(map(re.escape, part.split(" "))) for part in self.text.split("{}"))
         return re.compile(r"(\d[\w,.]*(?: %)?)".join(parts))
 
@@ -154,7 +154,7 @@ def _row(label: str) -> str:
 
 
 def _tables() -> Iterator[Claim]:
-    """The rows of the tables of six plugins."""
+    """Yields the rows of the tables of six plugins."""
     for label, metric, scope, resource in (
         ("GPU time allocated", "utilization.allocated", "all", GPU),
         ("useful", "utilization.useful", "all", GPU),
@@ -174,14 +174,14 @@ def _tables() -> Iterator[Claim]:
 
 
 def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[str]]:
-    """One figure for both traces, with claims by request and by usage."""
+    """Returns one figure for both traces, with claims by request and by usage."""
     return lambda runs: [
         figure(runs.claiming(trace, claims)) for trace in CLAIMING for claims in ("with-request", "usage")
     ]
 
 
 def _of_claims() -> Iterator[Claim]:
-    """The table of the effect of `claims`."""
+    """Yields the table of the effect of `claims`."""
     figures: dict[str, Callable[[harness.Run], str]] = {
         "preemptions": lambda run: value(run, "disruption.preemptions"),
         "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
@@ -195,13 +195,13 @@ def _of_claims() -> Iterator[Claim]:
 
 
 def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
-    """The pods that preemptions took, for a reason or for any."""
+    """Returns the pods that were preempted, for one reason or for any reason."""
     rows = run.decisions.filter(action="preempt")
     return rows if reason is None else rows.filter(reason=reason)
 
 
 def _mean_loss(run: harness.Run, reason: str) -> str:
-    """The GPU-hours that one preemption for a reason throws away on average."""
+    """Returns the mean number of GPU-hours that a preemption for a reason loses."""
     rows = _evicted(run, reason).select("job", "time").unique()
     lost = run.stints.join(rows, left_on=["job", "end"], right_on=["job", "time"], how="semi")
     amount = lost.select((pl.col("lost").dt.total_microseconds() * pl.col(f"request.{GPU}")).sum()).item()
@@ -230,7 +230,7 @@ def _reclaims(runs: Runs) -> list[str]:
 
 
 def _hardest_hit(runs: Runs) -> list[str]:
-    """The job of `7f04ca` that loses most under `elasticquota`."""
+    """Returns the job of `7f04ca` that loses the most under `elasticquota`."""
     jobs = runs.six("elasticquota").micros("jobs").filter(queue="7f04ca").collect()
     row = jobs.sort("progress_lost", descending=True).row(0, named=True)
     took = (row["finish_time"] - row["submit_time"]) / DAY
@@ -279,7 +279,7 @@ def _whole_nodes(runs: Runs) -> list[str]:
 
 
 def _upgrade(trace: str, metric: str) -> Callable[[Runs], list[str]]:
-    """A row of the table of releases: 0.15, the newest, and the newest without waiting for pods."""
+    """Returns a row of the table of releases: 0.15, the newest, and the newest without waiting for pods."""
     return lambda runs: [value(runs.upgraded(trace, each), metric) for each in ("today", "next", "rules")]
 
 
@@ -358,10 +358,10 @@ CLAIMS = (
 
 
 def stale(runs: Runs, *, write: bool = False) -> list[str]:
-    """The stale statements of pages, as sentences.
+    """Returns sentences about the stale statements in pages.
 
     Args:
-        runs: the runs behind the pages' figures.
+        runs: the runs from which figures are computed.
         write: whether to correct the pages.
     """
     found = []
@@ -386,7 +386,7 @@ def stale(runs: Runs, *, write: bool = False) -> list[str]:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--write", is_flag=True, help="Correct the pages.")
 def main(folder: Path, write: bool) -> None:
-    """Prints stale statements; the exit code is 1 if any remain."""
+    """Print stale statements; the exit code is 1 if any of them remain."""
     folder.mkdir(parents=True, exist_ok=True)
     found = stale(Runs(folder), write=write)
     click.echo("\n".join(found) or "all figures are those of the runs")

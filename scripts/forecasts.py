@@ -1,10 +1,10 @@
-"""Writes the table of docs/forecast.md on how forecasts of bundled traces held.
+"""Writes the table of docs/forecast.md that shows how well forecasts of bundled traces held.
 
     python scripts/forecasts.py FOLDER [--write]
 
-replays each trace on its cluster without nodes, forecasts at moments of its second half and compares with the
-actual starts, in about half an hour on one core. FOLDER keeps the forecasts of each moment, so an interrupted
-script continues there. `--write` puts the table into the page.
+The script replays each trace on its cluster without nodes, makes forecasts at moments of the second half, and
+compares them with the actual starts. This takes about half an hour on one core. FOLDER keeps the forecasts of
+each moment, so an interrupted script continues from there. `--write` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEAD = (
 )
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
 MOMENTS = 200
-"""The number of judged moments per trace, besides the quarter as many earlier ones."""
+"""The number of judged moments per trace; a quarter as many earlier moments are added."""
 
 
 class World(NamedTuple):
@@ -43,7 +43,7 @@ class World(NamedTuple):
         name: the name of the trace.
         futures: the number of futures at each moment.
         horizon: the horizon of the futures.
-        before: the share of starts within intervals before these were calibrated, as a cell.
+        before: the cell with the share of starts within intervals before calibration.
     """
 
     name: str
@@ -60,13 +60,13 @@ WORLDS = (
 
 
 def carried_out(folder: Path, *args: str) -> str:
-    """The output of a command of harness in a folder."""
+    """Returns the output of a command of harness in a folder."""
     command = [sys.executable, "-m", "harness", *args]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
 
 
 def month(folder: Path) -> tuple[Path, Path]:
-    """A month of mix's kind, and a cluster that is 80 % full; an interrupted script finds both again."""
+    """Returns a month like mix and a cluster that is 80 % full; existing files are used again."""
     trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
     if not cluster.exists():
         specification = (ROOT / "traces" / "mix.yaml").read_text().replace("span: 14d", "span: 42d")
@@ -78,7 +78,7 @@ def month(folder: Path) -> tuple[Path, Path]:
 
 
 def made(folder: Path, name: str) -> tuple[Path, Path]:
-    """A trace, and its cluster without nodes."""
+    """Returns a trace, and its cluster without nodes."""
     trace, cluster = ROOT / "traces" / f"{name}.parquet", ROOT / "traces" / f"{name}.cluster.yaml"
     if name == "month":
         trace, cluster = month(folder)
@@ -89,7 +89,7 @@ def made(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def held(folder: Path, world: World) -> Coverage:
-    """How forecasts of a trace held."""
+    """Returns how well the forecasts of a trace held."""
     trace, cluster = made(folder, world.name)
     runs = folder / f"runs-{world.name}"
     if not list(runs.rglob("run.json")):
@@ -111,7 +111,7 @@ def held(folder: Path, world: World) -> Coverage:
 
 
 def known(file: Path) -> dict[int, list[Judged]]:
-    """The earlier forecasts of each moment; a line that was cut off while being written is removed."""
+    """Returns the stored forecasts of each moment, after removing a line that was only partly written."""
     found = {}
     text = file.read_text() if file.exists() else ""
     whole = text[: text.rfind("\n") + 1]
@@ -127,7 +127,7 @@ def known(file: Path) -> dict[int, list[Judged]]:
 
 
 def rows(world: World, found: Coverage) -> list[str]:
-    """The rows of a trace: one for each forecast of the same starts."""
+    """Returns the rows of a trace, one for each kind of forecast of the same starts."""
     forecasts = {NAMES[0]: found, **found.others}
     label = f"{world.name}, {found.moments:,} moments, {found.starts:,} starts"
     lines = []
@@ -143,7 +143,7 @@ def rows(world: World, found: Coverage) -> list[str]:
 
 
 def table(found: Mapping[str, Coverage]) -> str:
-    """The table of the page, for the judged traces."""
+    """Returns the table of the page, for the judged traces."""
     lines = [HEAD, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for world in WORLDS:
         if world.name in found:
@@ -152,7 +152,7 @@ def table(found: Mapping[str, Coverage]) -> str:
 
 
 def put(page: str, made_table: str) -> str:
-    """The page, with this table in place of the table with the same head."""
+    """Returns the page, in which this table replaces the table with the same header."""
     before, _, after = page.partition(HEAD)
     _, _, rest = after.partition("\n\n")
     return f"{before}{made_table}\n\n{rest}"
@@ -162,7 +162,7 @@ def put(page: str, made_table: str) -> str:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--write", is_flag=True, help="Put the table into docs/forecast.md.")
 def main(folder: Path, write: bool) -> None:
-    """Computes the table in FOLDER, or continues what is there."""
+    """Compute the table in FOLDER, or continue an interrupted computation."""
     folder.mkdir(parents=True, exist_ok=True)
     made_table = table({world.name: held(folder.resolve(), world) for world in WORLDS})
     click.echo(made_table)

@@ -2,8 +2,8 @@
 
     python scripts/many_queues.py --queues 200 --nodes 5000 --divisions 10 > scale.cluster.yaml
 
-Queues are called team-000, team-001, ... like 200 equal tenants of `harness trace generate`. Each queue is in
-the cohort of its division, and all divisions are in one cohort. Without divisions, all queues are in that one
+Queues are named team-000, team-001, ... like 200 equal tenants of `harness trace generate`. Each queue is in
+the cohort of its division, and all divisions are in one cohort. Without divisions, all queues are in that
 cohort.
 """
 
@@ -21,7 +21,7 @@ _VERSION = "kueue.x-k8s.io/v1beta2"
 
 
 def manifests(queues: int, nodes: int, divisions: int) -> list[dict[str, Any]]:
-    """The nodes, their flavor, the cohorts and the ClusterQueues."""
+    """Returns the nodes, their flavor, the cohorts and the ClusterQueues."""
 
     def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
         return {"apiVersion": _VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -1,4 +1,4 @@
-"""Puts a script's output into a page: between a mark that names the script, and the next end mark."""
+"""Puts a script's output into a page, between a mark that names the script and the next end mark."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ ENDS = "<!-- end -->"
 
 
 def begins(script: str, what: str = "") -> str:
-    """The mark above a script's output.
+    """Returns the mark above a script's output.
 
     Args:
         script: the file of the script, such as `scripts/speed.py`.
-        what: the name of one of its outputs, if it has several.
+        what: the name of the output, if the script has several.
     """
     return f"<!-- {f'{what}: ' if what else ''}made by {script} -->"
 
 
 def filled(page: str, mark: str, lines: Iterable[str]) -> str:
-    """A page with these lines between a mark and the next end mark."""
+    """Returns a page with these lines between a mark and the next end mark."""
     made = "\n".join([mark, *lines, ENDS])
     return re.sub(f"{re.escape(mark)}.*?{re.escape(ENDS)}", lambda _: made, page, flags=re.DOTALL)
 
 
 def write(page: Path, mark: str, lines: Iterable[str]) -> None:
-    """Puts lines into the file of a page, see `filled`."""
+    """Puts lines into the file of a page; see `filled`."""
     page.write_text(filled(page.read_text(encoding="utf-8"), mark, lines), encoding="utf-8")

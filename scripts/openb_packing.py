@@ -1,9 +1,10 @@
-"""Writes how six policies pack openb's 17 lists, beside published results, into docs/reproduced.md.
+"""Writes into docs/reproduced.md how six policies pack openb's 17 lists, next to published results.
 
     python scripts/openb_packing.py [--run]
 
-makes the table of tests/published_openb.csv. `--run` replays all lists with all policies and ten seeds into
-that file first. It takes 50 CPU-minutes and needs the lists in `../shared/traces/openb`.
+The script makes the table from tests/published_openb.csv. `--run` first replays all lists with all policies
+and ten seeds, and writes the results to that file. This takes 50 CPU-minutes and needs the lists in
+`../shared/traces/openb`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.studies.reproduced.openb import SEEDS, SOURCES, allocated, nodes_of
 @click.command()
 @click.option("--run", is_flag=True, help="Replay everything first.")
 def main(*, run: bool) -> None:
-    """Makes the table anew."""
+    """Make the table again."""
     if run:
         if not LISTS.is_dir():
             raise click.ClickException(f"{LISTS} is not there: put openb's lists there, or leave --run out")

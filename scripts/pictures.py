@@ -1,7 +1,7 @@
 """Makes docs/report.png and the pictures of docs/gallery.md: `python scripts/pictures.py FOLDER`.
 
-It makes the replays of the pages in FOLDER, or uses existing runs. It needs the extra `report`, playwright,
-and Chromium on the PATH.
+The script makes the replays of the pages in FOLDER, or uses existing runs. It needs the extra `report`,
+playwright, and Chromium on the PATH.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ GALLERY = {
     "held": "nvidia.com/gpu held, by",
     "gantt": "When jobs held resources",
 }
-"""The name of a picture -> the beginning of its figure's title."""
+"""Maps the name of a picture to the beginning of its figure's title."""
 
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """The command line."""
+    """Make all pictures."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         raise click.ClickException(f"none of {', '.join(BROWSERS)} is on the PATH")
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
 
 
 def show(browser: Browser, runs: Sequence[harness.Run], page: Path, figures: dict[str, str]) -> None:
-    """Takes screenshots of a report: of the given figures, or of its first screen if none are given."""
+    """Takes screenshots of the given figures of a report, or of its first screen if none are given."""
     page.write_text(harness.make_report(runs, gantt="1d..1d1h").html(), encoding="utf-8")
     tab = browser.new_page(viewport={"width": 900 if figures else 1280, "height": 1000})
     tab.goto(page.resolve().as_uri())

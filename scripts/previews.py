@@ -1,10 +1,10 @@
-"""Measures costs and benefits of the previews of Kueue's rules on Philly, and draws a chart of each.
+"""Measures the costs and benefits of previews of Kueue's rules on Philly, and draws a chart of each.
 
     python scripts/previews.py FOLDER [--twins N] [--write]
 
-replays some days of Philly, at twice their load, with several values of each preview, and twins of each. Runs
-are kept in FOLDER, and not made again. It prints the tables of docs/kueue-previews.md; `--write` puts tables
-and charts into docs.
+The script replays some days of Philly at twice the load, with several values of each preview, and twins of
+each replay. Runs are kept in FOLDER, so they are not made again. The script prints the tables of
+docs/kueue-previews.md; `--write` puts tables and charts into docs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "previewMinRunTime": ("", "5m", "15m", "1h", "4h"),
     "previewPreemptionRate": ("", "30/1h", "10/1h", "3/1h", "1/1h"),
 }
-"""Preview -> its values; "" is off."""
+"""Maps a preview to its values; "" turns the preview off."""
 
 
 class Figure(NamedTuple):
@@ -40,8 +40,8 @@ class Figure(NamedTuple):
     Attributes:
         name: the metric.
         resource: the resource of the metric.
-        title: its title in tables and charts.
-        unit: the divisor of its value.
+        title: the title of the figure in tables and charts.
+        unit: the divisor of the metric's value.
     """
 
     name: str
@@ -62,18 +62,18 @@ FIGURES = (
 
 
 class Mean(NamedTuple):
-    """A mean over twins, and half the width of its 95 % interval."""
+    """A mean over twins, with half the width of its 95 % interval."""
 
     value: float
     half: float
 
 
 Row = dict[str, Mean]
-"""Metric -> its mean, for one value of a preview."""
+"""Maps a metric to its mean, for one value of a preview."""
 
 
 def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
-    """The figures of one value of a preview, over `twins` twins of the trace."""
+    """Returns the figures of one value of a preview, over `twins` twins of the trace."""
     found: dict[str, list[float]] = {each.name: [] for each in FIGURES}
     for number in range(1, twins + 1):
         run = harness.replay(
@@ -92,13 +92,13 @@ def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
 
 
 def value_of(run: harness.Run, figure: Figure) -> float:
-    """The value of a figure over all jobs of a run."""
+    """Returns the value of a figure over all jobs of a run."""
     (row,) = run.metrics.filter(metric=figure.name, resource=figure.resource, scope="all").rows(named=True)
     return float(row["value"]) / figure.unit
 
 
 def table(preview: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    """The figures of a preview, one row per value."""
+    """Yields the table of a preview, with one row per value."""
     yield f"| `{preview}` | {' | '.join(each.title for each in FIGURES)} |"
     yield f"| --- |{' ---: |' * len(FIGURES)}"
     for value, row in rows.items():
@@ -107,7 +107,7 @@ def table(preview: str, rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def chart(preview: str, rows: Mapping[str, Row]) -> str:
-    """The latency and the loss of each value of a preview, one above the other, with their intervals."""
+    """Returns a chart of the latency and the loss of each value of a preview, with their intervals."""
     width, height, left, gap = 560, 150, 56, 54
     parts = [
         f"<title>{preview}: {LATENCY.title} and {LOST.title}</title>",
@@ -145,7 +145,7 @@ def chart(preview: str, rows: Mapping[str, Row]) -> str:
 
 
 def picture(preview: str) -> Path:
-    """The path of a preview's chart."""
+    """Returns the path of a preview's chart."""
     return PAGE.with_name(f"kueue-{_dashed(preview)}.svg")
 
 
@@ -169,7 +169,7 @@ def _dashed(name: str) -> str:
 @click.option("--twins", default=5, show_default=True, help="Twins of the trace for each value.")
 @click.option("--write", is_flag=True, help="Put tables and charts into docs.")
 def main(folder: Path, twins: int, *, write: bool) -> None:
-    """Replays, prints the tables, and draws the charts."""
+    """Replay, print the tables, and draw the charts."""
     for preview, values in VALUES.items():
         rows = {value: measured(preview, value, twins, folder) for value in values}
         lines = list(table(preview, rows))

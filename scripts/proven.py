@@ -1,10 +1,11 @@
-"""Counts the reproduced recorded decisions by component and release, for README.md and docs/proven.md.
+"""Counts recorded decisions that plugins reproduce, for README.md and docs/proven.md.
 
     python scripts/proven.py [FILE...] [--jobs N] [--write]
 
-answers every case of the corpora, by default of those in `../shared/conformance` that `tests/conformance`
-names, and prints the table. `--write` puts it into both pages. With FILEs, only the rows of their components
-and releases change: give all corpora of a component and release together.
+The script answers every case of the corpora, and prints a table by component and release. By default, it uses
+the corpora in `../shared/conformance` that `tests/conformance` names. `--write` puts the table into both
+pages. With FILEs, only the rows of their components and releases change, so give all corpora of a component
+and release together.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _RELEASES: Mapping[str, str] = {
     "koordinator": "Koordinator",
     "kube-scheduler": "kube-scheduler v1.36",
 }
-"""The recorded release, by the first part of a component's name; cases of Kueue name it themselves."""
+"""Maps the first part of a component's name to the recorded release; cases of Kueue name it themselves."""
 
 Key = tuple[str, str]
-"""The recorded release, and the component."""
+"""The recorded release and the component."""
 
 
 def release_of(case: Case) -> str:
-    """The release that answered a case when it was recorded."""
+    """Returns the release whose answer was recorded for a case."""
     family = case["component"].partition("/")[0]
     if family != "kueue":
         return _RELEASES.get(family, family)
@@ -46,7 +47,7 @@ def release_of(case: Case) -> str:
 
 
 def tallies(paths: Iterable[Path], *, jobs: int) -> dict[Key, Tally]:
-    """The number of cases of each release and component, and how many are answered equally."""
+    """Returns the number of cases, and of equal answers, for each release and component."""
     loaded = plugins.load()
     found: dict[Key, Tally] = {}
     for path in paths:
@@ -60,7 +61,7 @@ def tallies(paths: Iterable[Path], *, jobs: int) -> dict[Key, Tally]:
 
 
 def rows_of(found: Mapping[Key, Tally]) -> dict[Key, str]:
-    """A row for each release and component."""
+    """Returns a row for each release and component."""
     rows = {}
     for (release, component), tally in found.items():
         share = "all" if tally.agree == tally.cases else f"{tally.agree:,} ({tally.agree / tally.cases:.2%})"
@@ -69,7 +70,7 @@ def rows_of(found: Mapping[Key, Tally]) -> dict[Key, str]:
 
 
 def rows_in(page: str) -> dict[Key, str]:
-    """The rows of a page's table."""
+    """Returns the rows of a page's table."""
     part = page.partition(BEGINS)[2].partition(marks.ENDS)[0]
     return {
         (each[1], each[2]): each[0] for each in re.finditer(r"^\| (.+?) \| `(.+?)` \|.*$", part, re.MULTILINE)
@@ -77,14 +78,14 @@ def rows_in(page: str) -> dict[Key, str]:
 
 
 def table(rows: Mapping[Key, str]) -> Iterator[str]:
-    """The rows, by release in the order of their numbers, then by component."""
+    """Yields the rows, sorted by the number of the release and then by component."""
     yield "| recorded from | component | cases | reproduced |"
     yield "| --- | --- | ---: | ---: |"
     yield from (rows[key] for key in sorted(rows, key=lambda key: (_order(key[0]), key[1])))
 
 
 def brief(rows: Mapping[Key, str]) -> Iterator[str]:
-    """The table in README: a row for each real component, with its releases."""
+    """Yields the table in README, which has a row for each real component with its releases."""
     yield "| real component | releases | recorded cases | reproduced |"
     yield "| --- | --- | ---: | ---: |"
     found: dict[str, tuple[dict[str, None], list[int], list[int]]] = {}
@@ -101,7 +102,7 @@ def brief(rows: Mapping[Key, str]) -> Iterator[str]:
 
 
 def corpora() -> list[Path]:
-    """The corpora that the tests name and that exist here."""
+    """Returns the corpora that the tests name and that exist here."""
     sys.path.insert(0, str(ROOT / "tests" / "conformance"))
     from test_corpora import CORPORA
 
@@ -118,7 +119,7 @@ def _order(release: str) -> tuple[str, list[int]]:
 @click.option("--jobs", default=1, show_default=True, help="Processes to use.")
 @click.option("--write", is_flag=True, help="Put the table into README.md and docs/proven.md.")
 def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
-    """Answers all cases, and prints the table."""
+    """Answer all cases, and print the table."""
     rows = rows_of(tallies(files or corpora(), jobs=jobs))
     click.echo("\n".join(table(rows)))
     if write:

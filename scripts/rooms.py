@@ -1,4 +1,4 @@
-"""Draws docs/rooms.svg from the code: which room of `harness` imports which room.
+"""Draws docs/rooms.svg from the code, to show which room of `harness` imports which other room.
 
     python scripts/rooms.py
 
@@ -19,7 +19,7 @@ ROOMS = (
     *("base", "cluster", "policy", "plugins", "trace", "readers", "models", "engine", "runs"),
     *("analysis", "testing", "studies", "api", "cli"),
 )
-"""The rooms, each above those that may import it; `plugins` has the readers that `trace` uses."""
+"""The rooms, each above the rooms that may import it; `plugins` has the readers that `trace` uses."""
 
 _CELL, _HEAD, _NAME = 28, 72, 84  # pixels
 _STYLE = "text{font:13px sans-serif;fill:#222}.r{text-anchor:end}"
@@ -27,11 +27,11 @@ _NONE = "#f2f2f2"
 
 
 class Import(NamedTuple):
-    """One module that another one imports.
+    """An import of one module by another.
 
     Attributes:
-        user: the module that imports, without `harness.`.
-        used: the module that is imported.
+        user: the importing module, without `harness.`.
+        used: the imported module.
         line: the line of the import.
     """
 
@@ -46,18 +46,18 @@ class Import(NamedTuple):
 
     @property
     def goes_down(self) -> bool:
-        """Whether the imported room is below the importing one."""
+        """Returns True if the imported room is below the importing one."""
         user, used = map(ROOMS.index, self.rooms)
         return used > user
 
 
 def room_of(module: str) -> str:
-    """The room of a module: `runs` for `runs.store`."""
+    """Returns the room of a module, such as `runs` for `runs.store`."""
     return module.partition(".")[0]
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
-    """Module -> file, of all rooms; the package's `__init__` and `__main__` are in none."""
+    """Returns the file of each module in a room; `__init__` and `__main__` of the package have no room."""
     found = {}
     for path in sorted((root / "harness").rglob("*.py")):
         parts = path.relative_to(root / "harness").with_suffix("").parts
@@ -68,7 +68,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imports(root: Path = ROOT) -> list[Import]:
-    """The imports between modules of rooms: at run time, only for the type checker, or late."""
+    """Returns the imports between modules of rooms, including those for the type checker and late ones."""
     known = modules(root)
     return [
         Import(name, used, line)
@@ -92,7 +92,7 @@ def _imported(path: Path, known: dict[str, Path]) -> Iterator[tuple[str, int]]:
 
 
 def picture(root: Path = ROOT) -> str:
-    """The picture: a row per room, with a mark in the column of each room that it imports."""
+    """Returns the picture, which has a row per room and a mark for each room that it imports."""
     used_by = {each.rooms for each in imports(root)}
     width, height = _NAME + _CELL * len(ROOMS) + 8, _HEAD + _CELL * len(ROOMS) + 8
     parts = ["<title>Which room of harness imports which</title>", f"<style>{_STYLE}</style>"]
@@ -113,7 +113,7 @@ def picture(root: Path = ROOT) -> str:
 
 
 def _colour(below: int) -> str:
-    """The colour of a mark: blue for a room above, grey for the room itself, red for a room below."""
+    """Returns the colour of a mark: blue for a room above, grey for the same room, red for a room below."""
     return "#d9564a" if below > 0 else "#5b9bd5" if below else "#888"
 
 

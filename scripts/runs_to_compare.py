@@ -1,8 +1,9 @@
-"""Replays parts of bundled traces with all built-in policies, and keeps what must not differ between builds.
+"""Replays parts of bundled traces with all built-in policies, to compare the results of two builds.
 
     python scripts/runs_to_compare.py FOLDER [UNTIL]
 
-FOLDER gets the tables of each run, and the entries of `run.json` except for its time, place and speed.
+The script writes the tables of each run to FOLDER, and the entries of `run.json` except for its time, place
+and speed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SIX = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquo
 
 
 def main(folder: Path, until: str) -> None:
-    """Replays, and keeps the results."""
+    """Replay, and keep the results."""
     with TemporaryDirectory() as scratch:
         place = Path(scratch)
         cluster = place / "six.cluster.yaml"
@@ -44,7 +45,7 @@ def main(folder: Path, until: str) -> None:
 
 
 def _harness(*words: str | Path) -> None:
-    """Calls the installed harness, not that of the checkout."""
+    """Runs the installed harness, not that of the checkout."""
     command = [sys.executable, "-P", "-m", "harness", *map(str, words)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 

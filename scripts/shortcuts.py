@@ -1,10 +1,10 @@
-"""Prints what each of Kueue's shortcuts saves: function calls without it, compared with all shortcuts.
+"""Prints how many function calls each shortcut of Kueue's models saves.
 
     PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet own.parquet
 
-A trace is replayed with the cluster beside it. The last column is the world of `benchmarks.backlog` with 40
-queues in two levels. Calls are counted while the engine plays, so a busy machine counts the same. It needs
-the plain build.
+The counts without a shortcut are compared with those of all shortcuts. A trace is replayed with the cluster
+next to it. The last column is the world of `benchmarks.backlog` with 40 queues in two levels. Because calls
+are counted while the engine runs, the load of the machine has no influence. The script needs the plain build.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EVERYTHING = "all shortcuts"
 
 
 class _Forgets(dict[Any, Any]):
-    """A memory that keeps nothing."""
+    """A cache that stores nothing."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass
@@ -41,7 +41,7 @@ def _plain(method: str) -> None:
 
 
 def _answers(owner: type, answer: Any, *methods: str) -> None:
-    """Makes methods return an answer that says nothing."""
+    """Makes methods return an answer without information."""
     for method in methods:
         setattr(owner, method, lambda *args, **kwargs: answer)
 
@@ -56,7 +56,7 @@ def _all_heads() -> None:
 
 
 def _forgets(*kept: str) -> None:
-    """Makes nominations keep nothing."""
+    """Makes nominations store nothing."""
     made = KeptNominations.__init__
 
     def begin(self: KeptNominations, *args: Any) -> None:
@@ -83,7 +83,7 @@ OFF: dict[str, Callable[[], None]] = {
 
 
 def _count(plugin: str, trace: str, off: str) -> int:
-    """The calls while the engine plays."""
+    """Returns the number of calls while the engine runs."""
     OFF[off]()
     play, profile = Engine.play, cProfile.Profile()
 
@@ -112,7 +112,7 @@ def _rows(plugin: str, traces: list[str]) -> Iterator[tuple[str, list[int]]]:
 @click.argument("plugin", type=click.Choice(["kueue-classic", "fairsharing"]))
 @click.argument("traces", nargs=-1)
 def main(plugin: str, traces: tuple[str, ...]) -> None:
-    """Prints a row for each shortcut: the calls of a replay without it, by trace."""
+    """Print, for each shortcut, the calls of a replay without it, by trace."""
     every: list[int] = []
     click.echo("\t".join(["without", *traces, "40 queues"]))
     for off, counts in _rows(plugin, [*traces, ""]):

@@ -2,8 +2,8 @@
 
 The pages keep their layout in the repository, so that links between them work in both places. docs/README.md
 is the front page, and its headings are the parts of the site. The gallery and the reference (command line,
-Python, options, metrics, schemas) are made from the code. A warning is a failure, and so is a page that would
-fetch anything from elsewhere.
+Python, options, metrics, schemas) are made from the code. The script fails if there is a warning, or if a
+page would fetch anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ API = (
     "harness.testing.checks",
     "harness.base.errors",
 )
-"""The modules whose docstrings are shown: those that programs and plugins use."""
+"""The modules whose docstrings are shown because programs and plugins use them."""
 
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FETCHED = re.compile(
@@ -83,7 +83,7 @@ def setup(app):
 
 
 def pages() -> list[Path]:
-    """The Markdown pages, relative to the repository."""
+    """Returns the Markdown pages, relative to the repository."""
     return [Path(name) for name in TOP] + sorted(
         path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md")
     )
@@ -99,7 +99,7 @@ def links(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def copy_pages(source: Path) -> None:
-    """Copies pages, and the files that they show or link to, to their places in the repository."""
+    """Copies pages, and the files that they show or link to, to the same places as in the repository."""
     for page in pages():
         for name, _ in [(page.name, ""), *links(page)]:
             path = (ROOT / page.parent / name).resolve()
@@ -116,7 +116,7 @@ def copy_pages(source: Path) -> None:
 
 
 def _with_contents(front: str) -> str:
-    """The front page, with its lists as the contents of the site."""
+    """Returns the front page, whose lists are the contents of the site."""
     front = LINK.sub(lambda found: f"]({_from_top(found[1])}{found[2] or ''})", front)
     parts = re.split(r"^## ", front, flags=re.MULTILINE)
     trees = []
@@ -154,7 +154,7 @@ def _from_top(target: str) -> str:
 
 
 def reference(source: Path, plugins: Plugins) -> None:
-    """Pages that are made from the code."""
+    """Writes the pages that are made from the code."""
     folder = source / "reference"
     folder.mkdir()
     made = {
@@ -188,7 +188,7 @@ def _module(name: str) -> str:
 
 
 def _options(plugins: Plugins) -> Iterator[str]:
-    """Every option of every policy and reader."""
+    """Yields every option of every policy and reader."""
     yield "# Options of plugins\n\nGiven with `--set NAME=VALUE`, for one run of several with its label.\n"
     for title, specs in (("Policies", plugins.policies), ("Readers", plugins.readers)):
         yield f"## {title}\n"
@@ -208,7 +208,7 @@ def _option(option: Option) -> str:
 
 
 def _metrics(plugins: Plugins) -> Iterator[str]:
-    """Every group of metrics, and every metric that a small run has."""
+    """Yields every group of metrics, and every metric that a small run has."""
     yield "# Metrics by name\n\n[What each of them is](../docs/metrics.md). Groups that plugins bring:\n"
     yield "| group | of plugin | what it measures |\n| --- | --- | --- |"
     yield from (f"| `{spec.name}` | `{spec.owner}` | {_cell(spec.help)} |" for spec in plugins.metrics)
@@ -224,7 +224,7 @@ def _metrics(plugins: Plugins) -> Iterator[str]:
 
 
 def _schemas() -> Iterator[str]:
-    """The tables of a run, column by column."""
+    """Yields the tables of a run, column by column."""
     yield f"# Tables of a run\n\nSchema {schemas.VERSION}; [what the columns mean](../docs/runs.md).\n"
     yield "`<resource>` stands for each resource.\n"
     for name in ("jobs", "decisions", "stints", "timeline", "metrics"):
@@ -264,7 +264,7 @@ EXPERIMENT = ROOT / "docs" / "examples" / "sweep.yaml"
 
 
 def gallery(source: Path) -> None:
-    """Reports of bundled traces and of an experiment, and the commands that make them."""
+    """Writes reports of bundled traces and of an experiment, and the commands that make them."""
     files, folder = source / "gallery_files" / "reports", source / "gallery"
     files.mkdir(parents=True)
     folder.mkdir()
@@ -288,7 +288,7 @@ def gallery(source: Path) -> None:
 
 
 def _experiment() -> str:
-    """The report of the first day of an experiment."""
+    """Returns the report of the first day of an experiment."""
     spec = yaml.safe_load(EXPERIMENT.read_text(encoding="utf-8"))
     spec |= {"trace": str((EXPERIMENT.parent / spec["trace"]).resolve()), "settings": {"until": "1d"}}
     with tempfile.TemporaryDirectory() as results:
@@ -299,7 +299,7 @@ def _experiment() -> str:
 
 
 def fetched(site: Path) -> list[str]:
-    """The addresses that pages would fetch from elsewhere."""
+    """Returns the addresses that pages would fetch from elsewhere."""
     found = []
     for path in sorted(site.rglob("*")):
         if path.suffix in (".html", ".css"):

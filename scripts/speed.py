@@ -3,9 +3,10 @@
     python scripts/speed.py FOLDER [--write]
     python scripts/speed.py FOLDER --against ../before/.venv/bin/python [--pairs 5] [--write]
 
-makes traces and runs in FOLDER. Each figure is the CPU time of a whole process, user and system, with one
-worker. Without `--against` it measures months, which takes some minutes. With it, this Python and the Python
-of another checkout make each replay in turn, and the table shows the ratio of their CPU times.
+The script makes traces and runs in FOLDER. Each figure is the CPU time of a whole process (user and system)
+with one worker. Without `--against`, the script measures months, which takes some minutes. With `--against`,
+this Python and the Python of another checkout make each replay in turn, and the table shows the ratio of
+their CPU times.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "speed.md"
 NAME = "scripts/speed.py"
 HARNESS = ("-P", "-m", "harness")
-"""The arguments that run that Python's harness in any folder: `-P` keeps the folder out of its path."""
+"""The arguments that run the harness of a Python in any folder; `-P` keeps the folder out of its path."""
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""All replays except the first one read bytecode, as users' replays do."""
+"""The environment in which all replays except for the first read bytecode, as users' replays do."""
 
 PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
-"""`auto` decides as `elasticquota` does."""
+"""The measured plugins; `auto` makes the same decisions as `elasticquota`."""
 
 MONTH = ROOT / "docs" / "examples" / "own-amounts.yaml"
 GROWTH = ("3d", "9d", "30d")
-"""About 1,000, 3,000 and 10,000 jobs arrive in these parts of the month."""
+"""The parts of the month in which about 1,000, 3,000 and 10,000 jobs arrive."""
 
 LOAD = "0.8"
 NODE = "nvidia.com/gpu=8,cpu=128,memory=1Ti"
@@ -46,18 +47,18 @@ BUNDLED = {
     "HPC2N": ("hpc2n", (), ("none", "backfill")),
     "mix": ("mix", (), ("default-preemption", "elasticquota")),
 }
-"""Label -> a trace of `traces/`, options, and plugins."""
+"""Maps a label to a trace of `traces/`, options, and plugins."""
 
 
 class Cost(NamedTuple):
-    """The cost of a process: CPU-seconds, and the most memory in bytes."""
+    """The cost of a process, with CPU-seconds and the peak memory in bytes."""
 
     seconds: float
     memory: int
 
 
 def cost(command: Sequence[str], folder: Path) -> Cost:
-    """The cost of a process that runs in a folder; its output goes to the file `output` there."""
+    """Returns the cost of a process that runs in a folder, where the file `output` gets its output."""
     with (folder / "output").open("w") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), to) for to in (1, 2)]
         child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions)
@@ -68,13 +69,13 @@ def cost(command: Sequence[str], folder: Path) -> Cost:
 
 
 def replay(python: str, trace: Path, cluster: Path, plugin: str, folder: Path, *more: str) -> Cost:
-    """The cost of a replay that no stored run answers."""
+    """Returns the cost of a replay that does not use a stored run."""
     about = ["--cluster", str(cluster), "-p", plugin, "--workers", "1", "--force", "-q"]
     return cost([python, *HARNESS, "replay", str(trace), *about, "-o", str(folder / "runs"), *more], folder)
 
 
 def month(folder: Path) -> tuple[Path, Path, Path]:
-    """The month with different requests for each job, the month with few requests, and a cluster for both."""
+    """Returns a month with different requests for each job, one with few requests, and their cluster."""
     own, few, cluster = folder / "own.parquet", folder / "few.parquet", folder / "own.cluster.yaml"
     harness = [sys.executable, *HARNESS]
     cost([*harness, "trace", "generate", str(MONTH), "--seed", "1", "-o", str(own)], folder)
@@ -87,7 +88,7 @@ def month(folder: Path) -> tuple[Path, Path, Path]:
 
 
 def months(folder: Path) -> Iterator[str]:
-    """A row for each plugin: a month, and how the cost of a job grows with the number of jobs."""
+    """Yields a row for each plugin, with a month and the growth of the cost of a job with the job count."""
     own, few, cluster = month(folder)
     counts = [_jobs(own, span) for span in GROWTH]
     yield (
@@ -108,12 +109,12 @@ def months(folder: Path) -> Iterator[str]:
 
 
 def _jobs(trace: Path, span: str) -> int:
-    """The number of jobs that arrive in the first days of a trace."""
+    """Returns the number of jobs that arrive in the first days of a trace."""
     return int((pl.read_parquet(trace)["submit_time"] < timedelta(days=int(span[:-1]))).sum())
 
 
 def against(python: str, pairs: int, folder: Path) -> Iterator[str]:
-    """A row for each bundled replay: the CPU time now, and its ratio to that of another checkout."""
+    """Yields a row for each bundled replay, with its CPU time and the ratio to that of another checkout."""
     yield "| replay | plugin | CPU-s | ratio, median | least to most |"
     yield "| --- | --- | ---: | ---: | --- |"
     for label, (name, options, plugins) in BUNDLED.items():
@@ -140,7 +141,7 @@ def against(python: str, pairs: int, folder: Path) -> Iterator[str]:
 @click.option("--pairs", default=5, show_default=True, help="Pairs of replays for each ratio.")
 @click.option("--write", is_flag=True, help="Put the table into docs/speed.md.")
 def main(folder: Path, python: str | None, pairs: int, *, write: bool) -> None:
-    """Measures, and prints a table."""
+    """Measure the cost, and print a table."""
     folder.mkdir(parents=True, exist_ok=True)
     what, rows = ("months", months(folder)) if python is None else ("ratios", against(python, pairs, folder))
     lines = []

@@ -1,17 +1,17 @@
-"""Writes the dump of docs/live-dump.md: 30 nodes and 300 Workloads for which every answer can be computed.
+"""Writes the dump for docs/live-dump.md, with 30 nodes and 300 Workloads, whose answers can be computed.
 
     python scripts/team_dump.py [FOLDER]
 
-writes dump.json, with the cluster and its work, and beside it c-plus-8.yaml, b-plus-8.yaml (patches of
-quotas), urgent.yaml (a Job) and coming.parquet (the jobs of the next two days). Nodes have 8 GPUs each, and
-three teams have nodes of their own: `a` 15, `b` 10 and `c` 5. The quota of `c` covers only 3 nodes. Every job
-runs 6 h.
+The script writes dump.json with the cluster and its Workloads. Next to it, the script writes c-plus-8.yaml
+and b-plus-8.yaml (patches of quotas), urgent.yaml (a Job) and coming.parquet (the jobs of the next two days).
+Nodes have 8 GPUs each, and three teams have their own nodes: `a` has 15, `b` has 10 and `c` has 5. The quota
+of `c` covers only 3 nodes. Every job runs for 6 h.
 
-- Of `a` 15 jobs of 8 GPUs run; they end 1h00, 1h20, 1h40... from now. 6 wait.
-- Of `b` two jobs of 4 GPUs run on each node; the first of them end 0h30, 0h40... from now, the others 3h00,
-  3h10... 5 jobs of 8 GPUs wait.
-- Of `c` 3 jobs of 8 GPUs run; they end 2h00, 3h00 and 4h00 from now. 4 wait.
-- 247 jobs of `a` and `c` have ended in the two weeks before.
+- Team `a`: 15 jobs with 8 GPUs run, which end 1h00, 1h20, 1h40... from now, and 6 jobs wait.
+- Team `b`: two jobs with 4 GPUs run on each node. The first of them end 0h30, 0h40... from now, and the
+  others 3h00, 3h10... from now. 5 jobs with 8 GPUs wait.
+- Team `c`: 3 jobs with 8 GPUs run, which end 2h00, 3h00 and 4h00 from now, and 4 jobs wait.
+- In the two weeks before, 247 jobs of `a` and `c` ended.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def left(minutes: int) -> datetime:
-    """The start of a job that has this many minutes left."""
+    """Returns the start time of a job that has this many minutes left."""
     return NOW + timedelta(minutes=minutes) - RUN_TIME
 
 
@@ -47,11 +47,11 @@ RUNNING: dict[str, list[list[int]]] = {
     "b": [[30 + 10 * node, 180 + 10 * node] for node in range(10)],
     "c": [[120 + 60 * node] for node in range(3)],
 }
-"""Team -> for each of its first nodes, the minutes that each job on it has left."""
+"""Maps a team to the minutes that each job on each of its first nodes has left."""
 
 
 def manifests() -> Iterator[dict[str, Any]]:
-    """The cluster and its work, as `kubectl get -o json` has them."""
+    """Yields the cluster and its Workloads in the format of `kubectl get -o json`."""
     yield from _cluster()
     for team in NODES:
         yield from _running(team)
@@ -102,7 +102,7 @@ def _cluster() -> Iterator[dict[str, Any]]:
 
 
 def _running(team: str) -> Iterator[dict[str, Any]]:
-    """The running jobs of a team, each with the Pod on its node."""
+    """Yields the running jobs of a team, each with the Pod on its node."""
     for node, several in enumerate(RUNNING[team]):
         for place, minutes in enumerate(several):
             name, since = f"{team}-runs-{node}-{place}", left(minutes)
@@ -124,7 +124,7 @@ def _running(team: str) -> Iterator[dict[str, Any]]:
 
 
 def _ended(found: dict[str, Any]) -> dict[str, Any]:
-    """A job that ran for its full time from its admission on."""
+    """Returns a job that ran for its full time after its admission."""
     began = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
     found["status"]["conditions"].append(
         {
@@ -138,14 +138,14 @@ def _ended(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def patch(team: str, gpus: int) -> dict[str, Any]:
-    """A patch that gives a team this many GPUs."""
+    """Returns a patch that gives a team this many GPUs."""
     flavors = [{"name": f"pool-{team}", "resources": [{"name": GPU, "nominalQuota": gpus}]}]
     spec = {"resourceGroups": [{"flavors": flavors}]}
     return {"kind": "ClusterQueue", "metadata": {"name": team}, "spec": spec}
 
 
 def urgent() -> dict[str, Any]:
-    """A Job of team `c` that comes first."""
+    """Returns a Job of team `c` with the priority class `prod`."""
     container = {
         "name": "main",
         "image": "train",

@@ -1,6 +1,6 @@
-"""Measures how pages, docstrings and messages read: `python scripts/voice.py [FILE...]`.
+"""Checks how pages, docstrings and messages read: `python scripts/voice.py [FILE...]`.
 
-Prints faults, line by line; without files, checks all that the suite measures.
+The script prints faults line by line. Without files, it checks everything that the test suite checks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _END = re.compile(
 
 
 class Fault(NamedTuple):
-    """A passage beyond a bound: the line where it begins, the bound, and the text."""
+    """A passage that exceeds a bound, with its first line, the bound and the text."""
 
     line: int
     kind: str
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A unit of text: the line where it begins, and whether it is the cell of a table."""
+    """A unit of text, with its first line and whether it is the cell of a table."""
 
     line: int
     text: str
@@ -49,7 +49,7 @@ class Passage(NamedTuple):
 
 
 def passages(markdown: str) -> Iterator[Passage]:
-    """The paragraphs, items, headings and cells of a page, without its code."""
+    """Yields the paragraphs, items, headings and cells of a page, but not its code."""
     begun, lines, fenced, item = 0, list[str](), False, False
     for number, line in enumerate([*markdown.split("\n"), ""], 1):
         fence = line.lstrip().startswith("```")
@@ -71,27 +71,27 @@ def passages(markdown: str) -> Iterator[Passage]:
 
 
 def drawn(passage: Passage) -> bool:
-    """Whether a passage of a docstring or message is a drawing: a tree, columns, or examples of help."""
+    """Returns True if a passage of a docstring or message is a tree, columns, or examples of help."""
     return bool(re.search(r"[├└│\b]|\S {3,}\S", passage.text))
 
 
 def plain(text: str) -> str:
-    """A passage without marks: a piece of code is one word, a link its text."""
+    """Returns a passage without markup; a piece of code becomes one word, and a link becomes its text."""
     return _MARKS.sub("", _LINK.sub(r"\1", _CODE.sub("`code`", text))).strip()
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text; neither an abbreviation nor a colon ends one."""
+    """Returns the sentences of plain text; abbreviations and colons do not end sentences."""
     return [each for each in _END.split(text) if each]
 
 
 def words(sentence: str) -> int:
-    """How many words a reader counts: those with a letter or a digit."""
+    """Returns the number of words in a sentence that have a letter or a digit."""
     return sum(bool(re.search(r"\w", each)) for each in sentence.split())
 
 
 def faults_of_passage(passage: Passage) -> Iterator[Fault]:
-    """Sentences and cells that are too long, and forbidden phrases."""
+    """Yields sentences and cells that are too long, and forbidden phrases."""
     text = plain(passage.text)
     if passage.cell and (size := len(_LINK.sub(r"\1", passage.text))) > MOST_IN_A_CELL:
         yield Fault(passage.line, f"a cell of {size} characters", text)
@@ -102,7 +102,7 @@ def faults_of_passage(passage: Passage) -> Iterator[Fault]:
 
 
 def faults_of_page(markdown: str) -> list[Fault]:
-    """The faults of a page; lines of code and tables may have any length."""
+    """Returns the faults of a page; lines of code and of tables may have any length."""
     found, counted, fenced = list[Fault](), list[int](), False
     for number, line in enumerate(markdown.split("\n"), 1):
         fenced = fenced != line.lstrip().startswith("```")
@@ -118,7 +118,7 @@ def faults_of_page(markdown: str) -> list[Fault]:
 
 
 def faults_of_code(source: str) -> list[Fault]:
-    """The faults of docstrings, and of other texts of four words or more, which are messages."""
+    """Returns the faults of docstrings and of messages, which are other texts of four words or more."""
     found = set[Fault]()
     for node in ast.walk(ast.parse(source)):
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -131,18 +131,18 @@ def faults_of_code(source: str) -> list[Fault]:
 
 
 def faults_of(path: Path) -> list[Fault]:
-    """The faults of a file of Markdown or of Python."""
+    """Returns the faults of a Markdown or Python file."""
     text = path.read_text(encoding="utf-8")
     return faults_of_code(text) if path.suffix == ".py" else faults_of_page(text)
 
 
 def pages() -> list[Path]:
-    """The pages that the suite measures."""
+    """Returns the pages that the test suite checks."""
     return _matching("*.md", "docs/*.md", "plugins/*.md", "traces/*.md")
 
 
 def measured() -> list[Path]:
-    """The files that the suite measures: pages, and the product's code with its docstrings and messages."""
+    """Returns the files that the test suite checks, which are pages and the code of the product."""
     return [*pages(), *_matching("harness/**/*.py", "plugins/**/*.py")]
 
 
@@ -153,7 +153,7 @@ def _matching(*patterns: str) -> list[Path]:
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def main(files: tuple[Path, ...]) -> None:
-    """Prints faults."""
+    """Print faults."""
     for path in files or measured():
         name = path.resolve().relative_to(ROOT).as_posix()
         lines = [f"{name}:{each.line}: {each.kind}: {each.text}\n" for each in faults_of(path)]

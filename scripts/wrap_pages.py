@@ -1,7 +1,8 @@
-"""Wraps overlong lines of prose in pages: `python scripts/wrap_pages.py [FILE...]`, by default in all.
+"""Wraps long lines of prose in pages: `python scripts/wrap_pages.py [FILE...]`, by default in all.
 
-Paragraphs and items with a line above the bound of `scripts/voice.py` are filled anew; all others stay as
-they are. Code, tables, headings and quotations are never touched, and no word or code span is broken.
+If a line of a paragraph or an item is longer than the bound of `scripts/voice.py`, the script fills the whole
+paragraph or item again. Code, tables, headings and quotations stay unchanged, and no word or code span is
+broken.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MARK = re.compile(r"[-*+#>|=]+$|\d+[.)]$")
 
 
 def wrapped(markdown: str) -> str:
-    """A page without overlong lines of prose."""
+    """Returns a page whose lines of prose are not too long."""
     lines, made, place, fenced, in_list = markdown.split("\n"), list[str](), 0, False, False
     while place < len(lines):
         line = lines[place]
@@ -44,12 +45,12 @@ def wrapped(markdown: str) -> str:
 
 
 def _begins(line: str) -> bool:
-    """Whether a line begins a block of its own."""
+    """Returns True if a line begins a new block."""
     return bool(_ITEM.match(line) or _KEPT.match(line))
 
 
 def _filled(lines: list[str], mark: str) -> Iterator[str]:
-    """The words of a paragraph or an item, in lines as full as possible."""
+    """Yields the words of a paragraph or an item, in lines as full as possible."""
     text = " ".join([lines[0].removeprefix(mark), *lines[1:]])
     words = list[str]()
     for word in re.findall(r"(?:`+[^`]*`+|\S)+", text):
@@ -71,7 +72,7 @@ def _filled(lines: list[str], mark: str) -> Iterator[str]:
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def main(files: tuple[Path, ...]) -> None:
-    """Wraps pages in place, and names the changed ones."""
+    """Wrap pages in place, and print the names of changed pages."""
     for path in files or pages():
         text = path.read_text(encoding="utf-8")
         if (made := wrapped(text)) != text:
