@@ -163,7 +163,7 @@ class Standing:
         return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
 
     def shown(self, moment: int, queue: str) -> Shown:
-        """Returns the job's state at a moment; `queue` is the ClusterQueue whose quota the job holds."""
+        """Returns the job's state at a moment; `queue` is the ClusterQueue of its quota, if it holds any."""
         if not self._queued:
             pods = tuple(self._pod(pod, moment) for pod in self._alive)
             return Shown(job=self._job, created=self._created, queued=False, pods=pods)

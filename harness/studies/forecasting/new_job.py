@@ -83,7 +83,7 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
         objects: the manifests of jobs and runtimes, each with its origin for messages.
 
     Raises:
-        ClusterError: a runtime or its job is faulty, or there are no jobs.
+        ClusterError: a runtime or its job is faulty, or there are only runtimes.
     """
     runtimes = [job for job, _ in objects if job.get("kind") in RUNTIMES]
     found: list[tuple[Job, str]] = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.studies.forecasting.forecast import Forecast, Start
 
 MOVED = SECOND
-"""The minimum difference for which a start counts as earlier or later."""
+"""A start counts as earlier or later if it moves by more than this."""
 
 COMES_LATER = "a job to come"
 """The name for preemptors that are not present now."""
@@ -48,8 +48,8 @@ class Displaced(NamedTuple):
         preempted_more: the share of futures in which any job preempts it, but no job does without the
             additional job.
         later: the share of futures in which it starts later, or no longer starts.
-        delay: the median delay over those futures in which it starts, in microseconds; None if it never
-            starts.
+        delay: the median delay over the futures in which it starts later, in microseconds; None if there are
+            none.
         by: its preemptors in the futures of `preempted_more`, the most likely first.
     """
 
@@ -74,8 +74,8 @@ class Shift(NamedTuple):
             now; None for times after the horizon. They have no meaning for running workloads.
         earlier, later: the shares of futures in which it starts earlier or later, including those in which it
             starts on only one cluster.
-        shift: the median difference over the futures in which its start moves, in microseconds; None if no
-            future has both starts.
+        shift: the median difference over the futures in which its start moves, in microseconds; None if
+            there are none. Futures in which it starts on only one cluster do not count.
         preempted_before, preempted_after: the shares of futures in which it is preempted by the end of the
             shorter future of the pair.
     """

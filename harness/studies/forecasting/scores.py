@@ -102,7 +102,10 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 
 
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
-    """Returns a function that makes forecasts with intervals from the errors of earlier moments."""
+    """Returns a function that makes forecasts with intervals from the errors of earlier moments.
+
+    The function returns None if there are too few errors.
+    """
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}
 

@@ -45,7 +45,7 @@ _INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
 def _workloads(
     forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
 ) -> str:
-    """Yields the waiting workloads, and then the running ones that are preempted in any future."""
+    """Returns a table of the waiting workloads, and then the running ones preempted in any future."""
     risks = {risk.place: risk for risk in forecast.risks}
     table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
     asked = forecast.world.names

@@ -39,7 +39,7 @@ _PUBLISHED = {
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
     """Returns the rows of every example, with decisions about pods that arrive with or after C.
 
-    Decisions about recreated pods are included.
+    Decisions about recreated pods are included, except for those of A.
     """
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():

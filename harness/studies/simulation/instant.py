@@ -266,7 +266,7 @@ class Prepared:
 
     @cached_property
     def _room(self) -> list[Mapping[str, int]] | None:
-        """The free capacity of each node; None without nodes, or if holders may end immediately."""
+        """The free capacity of each node; None without nodes, or if evicted holders may leave immediately."""
         if not self._cluster.nodes or not all(arrival[0].grace_period for arrival in self._holders):
             return None
         view = self._made()[0].view

@@ -97,7 +97,7 @@ class Moment(Protocol):
 
 @dataclass(frozen=True)
 class Dump:
-    """A live cluster in the form that `kubectl get` prints, at the first instant of a replay.
+    """A live cluster in the form of `kubectl get`, at the first instant of a replay that begins with it.
 
     Attributes:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
