@@ -145,7 +145,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields faults in the end of the run, which must last while any job makes progress."""
+    """Yields faults in the time that the run covers, which must last while any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

@@ -1,6 +1,7 @@
 """Evaluates policies in copies of this process, so that no copy has to import modules again.
 
-This process reads no files, and runs no code of a policy. It makes two confined copies for each evaluation.
+This process reads only the answers of its copies, and runs no code of a policy. It makes two confined copies
+for each evaluation.
 The first copy replays the policy. The second copy never sees the policy, and judges the runs by their
 decisions.
 """

@@ -146,7 +146,7 @@ def faults_of(
         submission: the content of the submission's document.
         result: one of the submission's results.
         task: the task of that result.
-        plugins: the plugins with metrics and built-in policies; the submission's policy is not needed.
+        plugins: the plugins with metrics and built-in policies, but without the submission's policy.
         reference: the results of the built-in policies for the same weeks.
     """
     found: list[str] = []

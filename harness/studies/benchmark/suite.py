@@ -136,7 +136,7 @@ class Task:
         )
 
     def _faster(self, seed: int) -> str:
-        """Returns the fraction by which a seed scales the arrival rate."""
+        """Returns the factor of the arrival rate in the weeks of a seed, which includes the task's factor."""
         from harness.base.units import exact_number
 
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]

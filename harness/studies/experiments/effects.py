@@ -82,7 +82,7 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Returns, for each value, the pairs of settings that differ from the first value only in this one."""
+    """Returns, for each other value, pairs of settings with the first value and this one, else equal."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
@@ -105,7 +105,7 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
-    """Returns the figures of an effect, without the factor's values; None if no setting has a value."""
+    """Returns the figures of an effect, without the factor's values; None if no pair has both values."""
     # Each seed has one mean over all pairs, because all pairs share the seed's draw.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []

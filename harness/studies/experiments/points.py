@@ -24,8 +24,9 @@ def size(spec: Spec) -> int:
 
 
 def points(spec: Spec, applies: Applies) -> list[Point]:
-    """Returns every point once. Seeds vary fastest, and of the other factors the last one does.
+    """Returns every point once, in the order of the specification.
 
+    Seeds vary fastest, and of the other factors the last one does.
     The value of a factor that does not apply to a point is None. Points that differ only in such factors are
     the same point.
     """

@@ -28,7 +28,7 @@ _OWNER = "report"
 _LISTED = 12
 """The number of settings on the frontier that tables list."""
 _PAIRS = 3
-"""The number of heat maps, which show the pairs of factors with the most values."""
+"""The number of heat maps per objective, which show the pairs of factors whose means differ most."""
 _LINES = len(palette.RUNS)
 _PANELS = 12
 _QUEUES = 12

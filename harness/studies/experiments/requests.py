@@ -324,7 +324,7 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns the cluster of a point from the manifests; None if there are no manifests."""
+        """Returns the cluster of a point from given manifests or those next to its trace; None without any."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
@@ -353,7 +353,7 @@ class Bench:
         return found
 
     def _drawn(self, point: Point) -> int | None:
-        """Returns the seed with which weeks are drawn from a calibrated trace."""
+        """Returns the seed that draws weeks or a twin from a calibrated trace; None for other draws."""
         seeds, seed = self.spec.seeds, point.get(SEED)
         of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
         return seed if of_trace and isinstance(seed, int) else None

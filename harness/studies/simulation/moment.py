@@ -81,7 +81,7 @@ class Moment(Protocol):
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """Returns True if submitted jobs can't start with a change, because they fit on no nodes.
+        """Returns True if any of the named submitted jobs can't start with a change, as it fits on no nodes.
 
         If the result is False, the jobs may or may not start.
         """
