@@ -1,9 +1,8 @@
 """Evaluates policies in copies of this process, so that no copy has to import modules again.
 
-This process reads only the answers of its copies, and runs no code of a policy. It makes two confined copies
-for each evaluation.
-The first copy replays the policy. The second copy never sees the policy, and judges the runs by their
-decisions.
+This process reads only the output of its copies, and runs no code of a policy. It makes two confined copies
+for each evaluation. The first copy replays the policy. The second copy never sees the policy, and judges the
+runs by their decisions.
 """
 
 from __future__ import annotations

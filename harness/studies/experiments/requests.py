@@ -324,7 +324,7 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns the cluster of a point from given manifests or those next to its trace; None without any."""
+        """Returns the cluster of a point from manifests, given or next to its trace; None without any."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
