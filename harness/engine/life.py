@@ -203,7 +203,7 @@ class Life:
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Returns True if a pod should run, because a partial admission omits the last pods of a pod set.
+        """Returns True if a pod should run; a partial admission omits the last pods of a pod set.
 
         The result is always True for pods that have ended.
         """

@@ -39,7 +39,7 @@ Ticket: TypeAlias = list[Any]
 
 @final
 class Agenda(Generic[T]):
-    """Entries that are due at given times; entries for the same time are delivered in order of their names.
+    """Entries that are due at given times; entries of one time are delivered by their names as text.
 
     Args:
         tell: receives each entry when it is due.

@@ -31,7 +31,7 @@ _SELDOM = "the wakes are less than a millisecond apart: ask to be woken when som
 
 @final
 class Waking:
-    """Counts the simulated times that only a policy's wakes caused since the last effect.
+    """Counts the simulated times that a policy's wakes caused since the last effect.
 
     Args:
         lifecycle: provides the progress.
@@ -60,7 +60,7 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """Count a wake. Effects are checked only after a very large number of wakes."""
+        """Count a time of a wake. Effects are checked only after a very large number of wakes."""
         self._times += 1
         if not 1 < self._times <= MOST:
             self._look(now)

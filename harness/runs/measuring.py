@@ -39,8 +39,8 @@ def measure(
         window: the span to measure. The default is the run's own window.
 
     Returns:
-        The measurements in the order of the metrics, and a sentence for each metric that failed, which names
-        the metric and its plugin. The values of failed metrics are dropped.
+        The measurements in the order of the metrics. The second value maps each metric that failed to a
+        sentence that names the metric and its plugin. The values of failed metrics are dropped.
 
     Raises:
         RunError: a table of the run is damaged.

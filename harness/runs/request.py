@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
-"""How long a preempted job keeps its resources by default, as in Kubernetes."""
+"""How long a preempted pod keeps its resources by default, as in Kubernetes."""
 
 _unrolled: Lasting[Cluster] = Lasting()
 

@@ -23,12 +23,6 @@ class Bundled:
         until: the end of the part that a demo replays; None for the whole trace.
         shake: the number of twins that a demo compares so that differences have an interval; None for a
             single replay.
-
-    Attributes:
-        about: a one-line description.
-        plugins: the schedulers that a demo compares.
-        until: the end of the part that a demo replays; None for the whole trace.
-        shake: how many twins a demo compares, so that differences get an interval; None for one replay.
     """
 
     about: str

@@ -70,9 +70,6 @@ class Calibration(Value):
 
         Raises:
             OptionError: a text is invalid.
-
-        Raises:
-            OptionError: a text is invalid.
         """
         parsers = {
             "window": Window.parse,

@@ -1,4 +1,4 @@
-"""Chooses the reader of a file: the named reader, or else by the file's suffix or its first bytes."""
+"""Chooses the reader of a file: the named one, else by the file's suffix, else by its first bytes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Returns True if a reader accepts a file or folder; if it fails, other readers can still try."""
+    """Returns True if a reader accepts a file or folder; False if it fails, so that others can try."""
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 

@@ -36,7 +36,7 @@ class Steps:
     Attributes:
         jobs: the jobs that hold the resource.
         amount: the column with the amount that each job holds.
-        start, end: the beginning and the end of each job's hold; a job without both of them holds nothing.
+        start, end: the beginning and the end of each job's hold; a job that lacks either holds nothing.
     """
 
     jobs: pl.DataFrame
@@ -127,7 +127,7 @@ class Level:
         return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
-        """Returns the level that is not exceeded for this share of the time between submissions."""
+        """Returns the level that is not exceeded for this share of the time from first to last submission."""
         peak, known = self._levels
         if self.first == self.last:
             return peak

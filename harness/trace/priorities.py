@@ -1,4 +1,4 @@
-"""Sets priorities of jobs that a trace implies or does not know."""
+"""Sets priorities of jobs that a trace implies without stating them, or does not know."""
 
 from __future__ import annotations
 

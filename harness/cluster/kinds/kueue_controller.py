@@ -44,7 +44,7 @@ def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
 
 
 def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the tags of Kueue's images in a Deployment, or in a Pod that hasn't begun to end."""
+    """Yields the tags of Kueue's images in a Deployment, or in a Pod that has not ended or begun to end."""
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     spec = mapping_of(manifest, "spec")
     if kind == "Deployment" and version == "apps/v1":

@@ -61,7 +61,7 @@ def min_available(labels: Mapping[str, str]) -> int | None:
 def membership_of(
     namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
 ) -> Membership | None:
-    """Returns the group of a pod, whose size comes from its PodGroup or from a label of the pod.
+    """Returns the group of a pod, whose size comes from its PodGroup, else from a label of the pod.
 
     Returns None if the pod names no group, or a group of unknown size.
     """

@@ -23,7 +23,7 @@ _HINT = "give files or folders of Kubernetes manifests, separated by commas, or 
 def sources(path: Path) -> list[Path]:
     """Returns the files and folders in a list of paths that are separated by commas.
 
-    If the whole text is the path of an existing file, it counts as a single path, even if it contains commas.
+    If the whole text is an existing path, it counts as a single path, even if it contains commas.
 
     Raises:
         ClusterError: a part before or after a comma is empty.

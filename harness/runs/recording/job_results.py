@@ -1,7 +1,7 @@
 """Writes `jobs.parquet` during a replay: each chunk of jobs is written when all of its jobs have ended.
 
-The rows are in order of arrival. A finished job stays in memory only until the jobs that arrived before it
-have ended.
+The rows are in order of arrival. A finished job stays in memory until all jobs of its chunk and of
+earlier chunks have ended.
 """
 
 from __future__ import annotations

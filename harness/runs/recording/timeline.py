@@ -1,4 +1,4 @@
-"""The timeline of a replay: how much each queue holds and requests after every change.
+"""The timeline of a replay: how much each queue holds, and how much is pending, after every change.
 
 The timeline is computed from the decisions, one chunk at a time. Each decision moves quantities between
 pending and allocated. All moves at the same time are added up, and running totals are carried over from chunk

@@ -18,7 +18,10 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def key_of(*parts: object) -> int:
-    """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`, from its parts."""
+    """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`.
+
+    Different parts result in different keys.
+    """
     text = "\0".join(str(part) for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 

@@ -1,4 +1,4 @@
-"""Checks whether clocks changed while jobs ran, because local times were read without summer time."""
+"""Checks for clock changes while jobs ran, which reveal local times that were read without summer time."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
-    """Reads the Workflow Trace Format. Times are milliseconds since the trace's start, or -1."""
+    """Reads the Workflow Trace Format. Times are milliseconds since the trace's start; -1 means unknown."""
     rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,

@@ -63,7 +63,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """Returns all records in typed columns; times are in microseconds. The first record has the width."""
+    """Returns all records in typed columns; times are in microseconds. The first record sets the width."""
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS
