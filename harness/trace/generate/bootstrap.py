@@ -151,7 +151,7 @@ class Bootstrap:
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
-    """Returns the rows of at most `most` jobs, and the number of these jobs."""
+    """Returns the rows of the first jobs, at most `most`, and the number of these jobs."""
     if not has_pod_sets(rows):
         return rows.head(most), min(rows.height, most)
     names = rows["job_id"].unique(maintain_order=True).head(most)
