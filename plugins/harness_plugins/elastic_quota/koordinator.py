@@ -71,7 +71,7 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt: it never preempts, or less important pods are terminating."""
+        """Returns why a pod cannot preempt: it never does, or less important pods of its quota terminate."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:

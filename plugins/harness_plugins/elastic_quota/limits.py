@@ -82,7 +82,7 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Returns True if pods of a job belong to a pod group, which may need fewer pods or other ones."""
+        """Returns True if pods of a job belong to a pod group, which may need only some, or more pods."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

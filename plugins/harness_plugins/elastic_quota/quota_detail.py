@@ -1,4 +1,4 @@
-"""The figures behind a preemption: the usage and limits of the quotas that are involved."""
+"""The figures behind a preemption: the usage, guarantees and limits of the quotas involved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """Returns the usage and limits of the quotas of the preemptor and the victims, before any eviction.
+    """Returns usage, guarantees and limits of the preemptor's and the victims' quotas, before any eviction.
 
     `queue` is the preemptor's quota, `request` is the pod's request, and `taken` has what each quota loses.
 

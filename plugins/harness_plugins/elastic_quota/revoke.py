@@ -114,7 +114,7 @@ class Revocation:
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
-        """Returns the quotas that have exceeded their runtime for too long, and restarts their time."""
+        """Returns the quotas that have exceeded their runtime for too long until now; restarts their time."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
             self._good[leaf] = now
@@ -180,7 +180,7 @@ class Revocation:
 
 
 def _ago(since: int | None, now: int) -> int | None:
-    """Returns how long ago a time was, where everything from one second ago onwards counts as equal."""
+    """Returns a time relative to now; all times that are a second or more in the past count as equal."""
     return None if since is None else max(since - now, -SECOND)
 
 

@@ -60,7 +60,7 @@ class Search(Protocol):
         """Returns the highest priority of the pods against which the freed resources are reserved."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns victims in the order in which to evict them, given the victims by importance."""
+        """Returns victims, which are given most important first, in the order in which to evict them."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""

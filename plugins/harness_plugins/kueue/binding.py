@@ -272,7 +272,7 @@ class Binder:
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has running pods of a namespace that have places in topologies."""
+        """Returns True if a node has non-terminating pods of a namespace that have places in topologies."""
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating

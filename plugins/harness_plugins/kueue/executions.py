@@ -130,7 +130,7 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that is evicted without a preemptor, which does not count as an eviction loop."""
+        """Stops a workload that is evicted without a preemptor, which is not a round of an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 

@@ -598,7 +598,7 @@ class KueuePolicy:
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None
-        if job.index in self._workloads:  # a Pod may not belong to a Workload
+        if job.index in self._workloads:  # some Pods belong to no Workload
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:

@@ -62,7 +62,7 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields the workloads that a policy allows to preempt and that use a needed resource.
+    """Yields, in the given order, the workloads that a policy allows to preempt and that use a resource.
 
     Args:
         workloads: the workloads in candidate order. Either all of them are evicted or none is.

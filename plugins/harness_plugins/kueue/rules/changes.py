@@ -27,7 +27,7 @@ _UNRESERVED = "Inadmissible"
 
 @final
 class Removed:
-    """Deleted ClusterQueues that still have workloads.
+    """Deleted ClusterQueues that still have workloads, with or without quota.
 
     While a workload holds quota in a queue, the deletion is only pending because of the finalizer
     `resource-in-use`. During that time, the queue admits no workloads but still lends its quota. When the
@@ -52,7 +52,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Removes a deleted ClusterQueue if no workload holds its quota any more, and returns True if so."""
+        """Takes the quota of a deleted ClusterQueue away if no workload holds it, and returns True if so."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -69,8 +69,8 @@ class Removed:
 def outdates(edit: Edit, cache: Cache) -> bool:
     """Returns True if a change invalidates the scan positions of the workloads in its tree.
 
-    A change to a Cohort always does. A change to a ClusterQueue does if its quotas or limits change, or if
-    its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree.
+    A change to a Cohort always does. A change to a ClusterQueue does if its quotas, limits or cohort change,
+    or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree.
     """
     if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
         return True

@@ -76,7 +76,7 @@ class ClassicPreemption:
         return self.search(incoming)[0]
 
     def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
-        """Returns the targets, and whether the first candidate that was tried is the only target."""
+        """Returns the targets, and whether the first candidate that was taken is the only target."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload

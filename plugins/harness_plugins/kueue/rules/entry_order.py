@@ -65,7 +65,7 @@ class FairOrder:
     first. The order of trees does not affect the outcome.
 
     Attributes:
-        by_age: whether entries with equal shares are ordered as in a queue.
+        by_age: whether entries with equal borrowing and shares are ordered as in a queue.
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:

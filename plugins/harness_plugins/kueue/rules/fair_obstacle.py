@@ -38,7 +38,8 @@ class FairObstacle:
         incoming: the workload for which no targets were found.
         shares: the shares of all nodes.
         strategies: the fair-sharing strategies, in order.
-        takes_back: returns whether the incoming workload can preempt other queues without comparing shares.
+        takes_back: returns whether the incoming workload, whose requests must already be charged, can preempt
+            in other queues without comparing shares.
     """
 
     __slots__ = ("_cache", "_incoming", "_own", "_shares", "_strategies", "_takes_back")

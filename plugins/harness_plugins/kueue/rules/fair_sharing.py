@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
     Attributes:
         targets: the workloads to preempt; empty if preemption cannot help.
         queues: the queues that could have had candidates.
-        share: the share of the queue with the incoming workload.
+        share: the share of the incoming workload's queue if that workload were admitted.
         takes_back: whether the search took candidates without comparing shares.
         taken: the workloads that a failed search took.
         alone: whether the first workload that the search took is the only target.
@@ -106,5 +106,8 @@ class FairSharing:
         return FairObstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back).found()
 
     def takes_back(self, incoming: Incoming) -> bool:
-        """Returns True if the incoming workload stays within the queue's own quota of needed resources."""
+        """Returns True if the incoming workload's queue stays within its own quota of needed resources.
+
+        The requests of the incoming workload must already be charged.
+        """
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)

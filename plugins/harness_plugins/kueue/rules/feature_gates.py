@@ -68,7 +68,7 @@ def gates_from(
     Args:
         settings: the gates that are set, by their Kueue names.
         release: the Kueue release.
-        others: gates that are set but have no effect in the model. They are checked in the same way.
+        others: gates that are set but have no effect in the model. The release can refuse them, too.
 
     Raises:
         OptionError: a gate is not modelled, or this release of Kueue does not start with it.

@@ -233,8 +233,9 @@ class Assigner:
     ) -> Choice | None:
         """Tries the flavors of a group until one is good enough, and returns the best flavor.
 
-        If the next scan is to start over, the first flavor is recorded as the last one considered. An untried
-        flavor then always seems to remain, so a workload that gets any flavor never becomes inadmissible.
+        If scans do not continue after the considered flavors (`goes_on` is False), the first flavor is always
+        recorded as the last one considered. An untried flavor then always seems to remain, so a workload that
+        gets any flavor never becomes inadmissible.
         """
         is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0

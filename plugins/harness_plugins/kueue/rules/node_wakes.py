@@ -23,7 +23,7 @@ class NodeWakes:
         self._due: dict[str, int] = {}
 
     def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
-        """Schedules a wake-up for every flavor that the node belongs to before or after the change."""
+        """Schedules a wake-up for each former or new flavor of the node, unless one is scheduled already."""
         for name, flavor in flavors.by_name.items():
             if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
                 self._due.setdefault(name, now + _BATCH)

@@ -23,8 +23,8 @@ class ReleaseRules:
             earlier releases, such claims had no effect (PR 7226).
         cohorts_end_searches: a fair-sharing search in a queue without a cohort ends after the last candidate.
             In earlier releases, the scheduler crashed if all candidates together were not enough (PR 10891).
-        counts_unlendable: when fair sharing orders targets, a node counts as borrowing even if it uses quota
-            that no node could lend (PR 9738).
+        counts_unlendable: when fair sharing orders targets, a node counts as borrowing even if no node could
+            lend the quota that it uses (PR 9738).
         exact_transformations: `resources.transformations` also multiply fractions of units (PR 12953).
         keeps_transformed_inputs: inputs that a transformation retains count as requested (PR 13986).
         no_candidates_last: flavors without any workload to preempt come after all other usable flavors,

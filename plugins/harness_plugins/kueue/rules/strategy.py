@@ -1,4 +1,4 @@
-"""The strategies of fair sharing, which determine when a workload can be preempted for a smaller share.
+"""The strategies of fair sharing, which compare shares to decide whether a workload can be preempted.
 
 Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b). A *side* is the
 node right below the lowest common ancestor of the two ClusterQueues. The strategies compare the shares of the

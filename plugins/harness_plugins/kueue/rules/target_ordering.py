@@ -25,8 +25,8 @@ class Ordering(Protocol):
     def next(self) -> ClusterQueueState | None:
         """Returns the next queue to take a workload from; None if no queue is left.
 
-        Since the previous call, the caller may have taken only the next candidate of the queue that was
-        returned.
+        Since the previous call, workloads may have been taken only from the queue that was returned. Only the
+        next candidate of this queue may have changed.
         """
 
 
@@ -152,7 +152,7 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Nodes without candidates and nodes that do not borrow are dropped, except the queue of the incoming
+    Nodes without candidates are dropped. So are nodes that do not borrow, except the queue of the incoming
     workload and the cohorts above it. If shares are equal, cohorts come before queues. Among queues, the rank
     of the next candidate decides, and among cohorts, the name that sorts last.
 

@@ -64,7 +64,7 @@ class Reasons(Protocol):
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Returns the targets, or the facts of the failure if there are none.
 
-        The last element is whether the sole target is the only workload that the search tried.
+        The last element is whether the sole target is the only workload that the search ever took.
         """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
@@ -253,7 +253,7 @@ class FairReasons:
         return not self.are_known(queue)
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
-        """Returns True if everything that other queues would give up to a queue below its root is too little.
+        """Returns True if all that other queues would give up to a queue right below its root is too little.
 
         What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
         would have. Queues with a smaller share give up nothing.

@@ -34,7 +34,7 @@ class RecordedOracle:
         no_place: the topology request of the workload if no place was found for it; otherwise None.
         failed: the searches that found no targets.
         found_targets: whether any search found targets.
-        alone: whether there was exactly one search, and it tried only the target that it found.
+        alone: whether there was exactly one search, and it only ever took the one target that it found.
     """
 
     __slots__ = (

@@ -36,7 +36,7 @@ class Cache:
             number.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
-        changed: the queues that are new or whose workloads changed since the reader cleared this mapping.
+        changed: by node, the queues that are new or whose workloads changed since the reader cleared it.
     """
 
     __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")

@@ -99,7 +99,7 @@ def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
 
 
 def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
-    """Returns the workers and the leader of a group; the larger, or first, pod set has the workers."""
+    """Returns a group's workers and leader. The larger, or first equal, pod set has the workers."""
     if len(members) == 1:
         return members[0], None
     first, second = members[:2]
