@@ -357,7 +357,7 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Returns the parent of each cohort in the manifests, including cohorts that are only referred to."""
+    """Returns the parent ("" for none) of each cohort that has a manifest or is named in one."""
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:

@@ -45,7 +45,8 @@ class Comparison:
     Args:
         runs: the runs, at least one.
         baseline: the name of the run that the others are compared with; by default, the first run.
-        chosen: why this run is the baseline, for the output; by default, as the runs were given.
+        chosen: why this run is the baseline, for the output; by default, found from how the runs were
+            given.
         shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
@@ -264,7 +265,7 @@ class Comparison:
         return [check for condition in parsed for check in condition.checks(self, values=values)]
 
     def difference(self, measured: Measurement, place: int) -> Interval | None:
-        """Returns the interval of a run's difference from the baseline, or None without twins."""
+        """Returns the interval of a run's difference in the metric's unit, or None without twins."""
         return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
 
     def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:

@@ -78,7 +78,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies of all quotas together and of each; null if no job requested any quota."""
+    """Yields the latencies of all quotas together and of each; null if no job requests from a quota."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)

@@ -22,7 +22,7 @@ _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields how many domains jobs are spread over, how many jobs cross domains, and waits for a place."""
+    """Yields how many domains jobs are spread over, the share across domains, and waits for a place."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)
@@ -35,8 +35,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     last = admissions.unique("job", keep="last", maintain_order=True)
     hours = _hours(run, window, admissions)
     # The domains of a level are parts of the domains of coarser levels, so a job has the most domains on
-    # its
-    # finest level.
+    # its finest level.
     coarser = [level for level in levels if level != _HOSTNAME]
     spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
     yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")

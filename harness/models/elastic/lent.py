@@ -57,7 +57,7 @@ class Lent:
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Returns the places of the remaining amounts, for each quota on the path that lacks the claimant."""
+        """Returns the places of the remaining amounts, for each quota on the path outside the claimant's."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

@@ -22,8 +22,9 @@ class Quota:
         name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
         min: the guarantee of each resource; 0 for resources that are not named.
-        max: the limit of each resource. Resources that are not named have no limit. As an exception, cpu,
-            memory and ephemeral storage have the limit 0, unless only named resources count.
+        max: the limit of each resource. Resources that are not named have no limit. As an exception,
+            cpu, memory and ephemeral storage that are not named have the limit 0, unless only named resources
+            count.
         used: the amount of each resource that is charged.
         leaving: the part of `used` that will soon be released.
         firm: the part of `used` by pods that must not be preempted, if this distinction is made.

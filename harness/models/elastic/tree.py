@@ -50,7 +50,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess."""
+    """Returns the limit that would be exceeded, without the excess; None for None."""
     return None if excess is None else excess[:3]
 
 
@@ -179,7 +179,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Removes the usage of a pod without a quota from what quotas share (1), or restores it (-1)."""
+        """Removes what a bound pod without a quota uses from what quotas share (1), or restores it (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 

@@ -42,7 +42,7 @@ class MostRoom:
         return self._above is not None and self._cache.has_lower(self._above)
 
     def since(self, version: int) -> list[Sequence[int]]:
-        """Returns the bound of each node that changed after a version and might fit another pod.
+        """Returns the bound by resource of each node that changed after a version and might fit another pod.
 
         Callers must not change the result, and must use it before the next change.
         """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 _MOST = 128
-"""A reader that is this many moves behind evaluates all nodes again."""
+"""A reader that is more than this many moves behind may have to evaluate all nodes again."""
 
 Move: TypeAlias = tuple[int, int, Sequence[int]]
 """Two positions between which nodes are replaced, and the former position of each node that is there now.

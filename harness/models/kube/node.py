@@ -181,7 +181,7 @@ class NodeInfo:
         free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
-        """Returns the pods, most important first, by higher priority, earlier start, and arrival."""
+        """Returns the pods, most important first: by higher priority, then earlier start, then arrival."""
         if self._ordered_of != self.generation:
             self._ordered = sorted(self.pods, key=_importance)
             self._ordered_of = self.generation

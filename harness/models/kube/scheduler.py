@@ -304,7 +304,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, unless the last record for its job has the same reason."""
+        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()

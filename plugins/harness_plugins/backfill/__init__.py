@@ -1,4 +1,4 @@
-"""The plugin `backfill`, which models batch schedulers in which jobs can overtake without causing delays.
+"""The plugin `backfill`: in batch schedulers, a job can overtake waiting jobs if it does not delay them.
 
 The rules are based on these sources:
 

@@ -54,7 +54,7 @@ class Expected:
         return requested
 
     def ended(self, job: Job, ran: int) -> None:
-        """Records the run time of a job that ended for its user."""
+        """Records, for its user, the run time of a job that ended."""
         if self._estimate == "last-two" and job.user:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 

@@ -71,7 +71,7 @@ class Outlook:
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """Returns a copy of the cluster that also has the nodes that are announced for later."""
+        """Returns the cluster with the nodes that are announced for later in addition."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)

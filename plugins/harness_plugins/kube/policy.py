@@ -72,7 +72,7 @@ def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on pod groups without an effect, or that kube-scheduler's gangs are an approximation."""
+    """Yields notes on pod groups without effect, and that kube-scheduler's own gangs are an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION

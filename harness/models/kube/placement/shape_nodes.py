@@ -69,7 +69,7 @@ class ShapeNodes:
         moves, nodes = self._cache.moves, self._cache.nodes
         missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
         self.moves = moves.count
-        if missed is None:  # a single node has no score
+        if missed is None:  # a single node needs no score, and some moves may be unknown
             self.kinds, self.keys = bytearray([FIXED] * len(nodes)), [NO_KEY] * len(nodes)
             self._too_small = [None] * len(nodes)
         for move in missed or ():
