@@ -146,8 +146,8 @@ class QuotaTree:
     def charge(self, node: int, amounts: Amounts) -> None:
         """Adds to the usage of a node, and adds the part that exceeds what the node keeps to its parent.
 
-        A negative amount reduces only the usage of this node. The usage becomes negative only if there is a
-        borrowing limit.
+        A negative amount reduces only the usage of this node. The usage becomes negative only if the node has
+        a borrowing limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -186,7 +186,7 @@ class QuotaTree:
     def available(self, node: int, cell: int) -> int:
         """Returns the amount that a node could still use now, including what it could borrow.
 
-        The result is negative if the node or a cohort above it exceeds its quota. Queues treat a negative
+        The result is negative if the node or a cohort above it uses more than it may. Queues treat a negative
         result as zero when they admit jobs.
         """
         if self._saturates[cell]:

@@ -52,7 +52,7 @@ class Comparison:
 
     Attributes:
         runs: the runs, with the baseline first.
-        names: the name of each run: its label, or else the name or the path of its folder.
+        names: the name of each run: its label; if labels are not distinct, its folder's name or path.
         head: the differences between the runs' plugins, settings, traces and clusters.
         pairs: the jobs that the runs have in common.
         shares: the window of each run; empty if twins are compared, because the twins with the same number

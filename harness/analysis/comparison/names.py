@@ -12,6 +12,8 @@ from harness.runs.run import Run
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
     """Returns distinct names for runs: the label, or else the name of the folder, or else its path.
 
+    The next kind of name is used only for a run whose name is not distinct or is taken.
+
     Args:
         runs: the runs.
         taken: names that no run may have.

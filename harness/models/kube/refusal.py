@@ -39,7 +39,7 @@ class Unschedulable:
 
 @final
 class NoRoom:
-    """The refusal of a pod that requests more than any node could offer without the pods that it can preempt.
+    """The refusal of a pod that requests more than any node could offer, even without preemptible pods.
 
     While the refusal is valid, the same plugins reject equal pods, and an attempt has no other effect. Every
     node that is not excluded has too few resources for them, regardless of nominated pods and budgets.

@@ -14,11 +14,11 @@ from harness.analysis.comparison.statistics.significance import Interval, mean_a
 
 
 def of_level(values: Sequence[float], most: float | None = None) -> Interval | None:
-    """The interval of a mean, on the scale of logarithms; Student's if any value is below 0.
+    """The interval of a mean, on the scale of logarithms or log-odds; Student's if any value is below 0.
 
     Args:
         values: the values, which differ only by chance.
-        most: the largest possible value; None for none.
+        most: the largest possible value, for the scale of log-odds; None for no such bound.
 
     Returns:
         None with fewer than two values.
