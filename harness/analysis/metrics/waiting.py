@@ -151,7 +151,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     """Returns a table with one row for each job that arrived within the window; later events are ignored.
 
     A time that has not ended has the length that has accrued by the end of the window. The completion of a
-    job that has not ended is estimated as if it ran from the end of the window to its own end, beginning
+    job that has not ended is estimated as if it ran from the end of the window to its own end. It begins
     with the progress that it has kept. Jobs whose run time is unknown are left out.
 
     Args:
