@@ -14,6 +14,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import table_format
 from harness.cli.progress import SweepBar
+from harness.cli.run_options import workers_option
 from harness.cli.screen import fold, tell, terminal_width
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ _OUTPUT = click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results/bench"), show_default=True,
     metavar="DIR", help="Store results in DIR/SUITE, in one folder per policy.",
 )  # fmt: skip
-_WORKERS = click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N replays in parallel, each in its own process. [default: one per core, or fewer if memory is "
-    "short]",
-)  # fmt: skip
+_WORKERS = workers_option("Run N replays in parallel, each in its own process.")
 
 
 @click.group(

@@ -10,6 +10,7 @@ import click
 
 from harness.base.text import counted
 from harness.cli.context import command_line, loaded_plugins
+from harness.cli.output import json_layout, layout_option
 from harness.cli.run_options import baseline_option, twin_workers
 from harness.cli.screen import put, show_table, tell, terminal_width
 
@@ -38,15 +39,12 @@ Examples:
     help="Break metrics down by all, queue, quota, priority, user, reason, beneficiary, or a value such as "
     "queue=prod.",
 )  # fmt: skip
-@click.option(
-    "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="Output format; csv has one line per value, with its interval.",
-)  # fmt: skip
+@layout_option
 @click.option(
     "--all", "every", is_flag=True, help="Show all headline metrics, not only the most important ones."
 )
 @click.option("--notes", "every_note", is_flag=True, help="Show all notes below the table, not only four.")
-@click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+@json_layout
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
     help="Exit with 1 if this condition holds over the twins of --shake, for example "

@@ -10,7 +10,7 @@ import click
 from harness.base.errors import OptionError
 from harness.cli.context import command_line
 from harness.cli.group import Group
-from harness.cli.output import STDOUT, deliver, is_page
+from harness.cli.output import STDOUT, deliver, is_page, json_layout, layout_option
 from harness.cli.screen import fold, put, show_table, terminal_width
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
@@ -126,11 +126,8 @@ Examples:
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="Show only this metric; may be repeated."
 )
-@click.option(
-    "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="Output format; csv has one line per value, with its interval.",
-)  # fmt: skip
-@click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+@layout_option
+@json_layout
 def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...], layout: str) -> None:
     """Compare settings with the first setting, paired by seed.
 

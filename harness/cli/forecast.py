@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,11 @@ import click
 
 from harness.base.errors import OptionError
 from harness.base.text import printable
+from harness.base.units import since_1970
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
-from harness.cli.run_options import loss_model, one_plugin
+from harness.cli.run_options import loss_model, one_plugin, workers_option
 from harness.cli.screen import terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 
@@ -72,9 +73,7 @@ Examples:
     "--now", metavar="TIME",
     help="When PATH was recorded, such as 2026-01-31T08:00:00Z. [default: the latest time in PATH]",
 )  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes. [default: one per core]"
-)
+@workers_option("Number of processes.", "one per core")
 @click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
@@ -179,8 +178,6 @@ def printable_lines(table: str) -> str:
 def _moment(text: str) -> int:
     """Returns a date in microseconds since 1970; a date without an offset is in UTC."""
     try:
-        moment = datetime.fromisoformat(text)
+        return since_1970(datetime.fromisoformat(text))
     except ValueError as error:
         raise OptionError(f"now: {text!r} is not a time such as 2026-01-31T08:00:00Z") from error
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -29,6 +29,13 @@ table_format = click.option(
     help="Format of the table, which is text for a terminal, markdown for a page, or json for a program.",
 )  # fmt: skip
 
+layout_option = click.option(
+    "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
+    show_default=True, help="Output format; csv has one line per value, with its interval.",
+)  # fmt: skip
+
+json_layout = click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+
 _MARKDOWN = (".md", ".markdown")
 
 

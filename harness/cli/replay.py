@@ -20,7 +20,7 @@ from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out, isolated, judged, shaken
-from harness.cli.run_options import interrupted, kept, unfinished_work
+from harness.cli.run_options import interrupted, kept, unfinished_work, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
 
@@ -104,11 +104,10 @@ Examples:
 @click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")
 @kept
 @click.option("--force", is_flag=True, help="Replay even if the same run already exists.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N replays in parallel, each in its own process. [default: one per core, or fewer if memory is "
-    "short; 1 for a short trace]",
-)  # fmt: skip
+@workers_option(
+    "Run N replays in parallel, each in its own process.",
+    "one per core, or fewer if memory is short; 1 for a short trace",
+)
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
     help="Also replay N twins of every run, in which jobs arrive up to 30 s earlier or later. Every "

@@ -23,10 +23,22 @@ baseline_option = click.option(
     help="Label or folder of the run to compare the other runs with. [default: the first run]",
 )  # fmt: skip
 
-twin_workers = click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
-)  # fmt: skip
+
+def workers_option(
+    what: str, default: str = "one per core, or fewer if memory is short"
+) -> Callable[[_F], _F]:
+    """Returns a decorator that adds the option for the number of processes.
+
+    Args:
+        what: what the processes do, as a sentence of the help.
+        default: the number without the option, in words.
+    """
+    return click.option(
+        "--workers", type=click.IntRange(min=1), metavar="N", help=f"{what} [default: {default}]"
+    )
+
+
+twin_workers = workers_option("Replay N twins in parallel.")
 
 _OF_PREEMPTIONS = (
     loss_model,

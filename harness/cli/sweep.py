@@ -11,6 +11,7 @@ from harness.base.errors import CheckError, OptionError
 from harness.base.text import aligned, counted, printable, shortened
 from harness.cli.context import loaded_plugins
 from harness.cli.progress import SweepBar
+from harness.cli.run_options import workers_option
 from harness.cli.screen import error_width, tell, terminal_width
 
 if TYPE_CHECKING:
@@ -57,11 +58,7 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Store the experiment as DIR/NAME.",
 )  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N items in parallel, each in its own process. [default: one per core, or fewer if memory is "
-    "short]",
-)  # fmt: skip
+@workers_option("Run N items in parallel, each in its own process.")
 @click.option("--dask", metavar="ADDRESS", help="Run items on the workers of this Dask scheduler.")
 @click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")

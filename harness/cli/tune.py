@@ -11,6 +11,7 @@ import click
 from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
+from harness.cli.run_options import workers_option
 from harness.cli.screen import fold, terminal_width
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Store all trials as the experiment DIR/NAME.",
 )  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Number of processes; useful if the search tries several points in parallel, or if points have "
-    "seeds. [default: as many as the search can use]",
-)  # fmt: skip
+@workers_option(
+    "Number of processes; useful if the search tries several points in parallel, or if points have seeds.",
+    "as many as the search can use",
+)
 @click.option("--dask", metavar="ADDRESS", help="Replay on the workers of this Dask scheduler.")
 @click.pass_context
 def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask: str | None) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Generic
 from harness.base.errors import INTERRUPTS, InputError, ReplayError
 from harness.base.memo import Memo
 from harness.runs.executors import DoneT, TaskT, Work
-from harness.runs.identity import code_of_harness
+from harness.runs.identity import code_of_harness, code_of_room
 
 MOST = 64
 """The maximum number of tasks that an executor has at a time.
@@ -43,7 +43,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
 
     def __init__(self, work: Work[TaskT, DoneT], executor: Executor) -> None:
         self._work, self._executor = work, executor
-        self._packed = zlib.compress(pickle.dumps((code_of_harness().sha256, work)), 1)
+        self._packed = zlib.compress(pickle.dumps((_code(), work)), 1)
         self._digest = sha256(self._packed).hexdigest()
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
@@ -84,6 +84,11 @@ class Elsewhere(Generic[TaskT, DoneT]):
             raise _stopped(others + 1) from error
 
 
+def _code() -> tuple[str, str]:
+    """Returns the code on which results of tasks depend: what decides and records, and the studies."""
+    return code_of_harness().sha256, code_of_room("studies").sha256
+
+
 def _stopped(count: int) -> ReplayError:
     return ReplayError(
         f"the executor stopped with {count:,} items in progress",
@@ -107,7 +112,7 @@ def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
         if packed is None:
             return None
         code, work = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by the one who asks
-        if code != code_of_harness().sha256:
+        if code != _code():
             raise ReplayError(
                 "a worker has another version of harness than the one that began the work",
                 hint="install the same version everywhere, and restart the workers",

@@ -60,7 +60,7 @@ def test_a_task_whose_process_died_is_carried_out_once_more_alone(deadly: Any) -
 
 
 def test_an_error_that_concerns_all_tasks_is_raised() -> None:
-    """What concerns one task is told as its result."""
+    """An error of one task is the result of that task."""
     with pytest.raises(OptionError, match="all of them"):
         why_failed(OptionError("all of them"))
     assert why_failed(ValueError("this one")) == "the executor failed: ValueError: this one"

@@ -99,11 +99,11 @@ class Sweep:
         replays = self._replays
         with executor_for(
             replays, len(missing), memory=replays.memory, workers=workers, executor=executor
-        ) as (crew, at_once):
+        ) as (pool, at_once):
             state = State(len(self.items), len(self.items) - len(missing), at_once)
             if watch is not None:
                 watch(state, None)
-            with closing(crew.map(missing)) as news:
+            with closing(pool.map(missing)) as news:
                 for made in news:
                     folder.keep(made)
                     state.seconds += made.seconds

@@ -146,8 +146,8 @@ def judged_at(
     """
     found: list[Judged] = []
     with (
-        executor_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
-        closing(crew.map(moments)) as news,
+        executor_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (pool, _),
+        closing(pool.map(moments)) as news,
     ):
         if watch is not None:
             watch(0, len(moments))

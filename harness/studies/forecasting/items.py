@@ -69,8 +69,8 @@ def futures_of(
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]
     with (
-        executor_for(Playing(worlds), len(items), workers=workers, executor=executor) as (crew, _),
-        closing(crew.map(items)) as news,
+        executor_for(Playing(worlds), len(items), workers=workers, executor=executor) as (pool, _),
+        closing(pool.map(items)) as news,
     ):
         if watch is not None:
             watch(0, len(items))

@@ -109,12 +109,12 @@ class Tuner:
         most = self.tuning.at_once * seeds
         with executors.executor_for(
             replays, most, memory=replays.memory, workers=workers, executor=executor
-        ) as (crew, _):
-            return self._tuned(crew)
+        ) as (pool, _):
+            return self._tuned(pool)
 
-    def _tuned(self, crew: executors.Executor[Item, Made]) -> Tuned:
+    def _tuned(self, pool: executors.Executor[Item, Made]) -> Tuned:
         self._folder = Folder(self.root)
-        first = self._frames([self.today], self.windows[0], crew)[0]
+        first = self._frames([self.today], self.windows[0], pool)[0]
         if first is None:
             (item, *_) = self._items.values()
             raise ReplayError(
@@ -152,7 +152,7 @@ class Tuner:
         tried = search(
             self.tuning.space,
             lambda points, stage: [
-                found(each, whole=stage == last) for each in self._frames(points, windows[stage], crew)
+                found(each, whole=stage == last) for each in self._frames(points, windows[stage], pool)
             ],
             better=better,
             first=self.today,
@@ -165,7 +165,7 @@ class Tuner:
         winner = best_of(tried, better)
         held_out, items, unmade = None, None, False
         if winner is not None:
-            frames = self._frames([self.today, winner.point], self.windows[1], crew)
+            frames = self._frames([self.today, winner.point], self.windows[1], pool)
             was = base if frames[0] is None else [_mean(frames[0], each) for each in bounds]
             today, other = (found(each, base=was) for each in frames)
             held_out = None if today is None or other is None else (today, other)
@@ -272,12 +272,12 @@ class Tuner:
     # --- items -------------------------------------------------------------------------------------------
 
     def _frames(
-        self, points: Sequence[Point], window: str, crew: executors.Executor[Item, Made]
+        self, points: Sequence[Point], window: str, pool: executors.Executor[Item, Made]
     ) -> list[pl.DataFrame | None]:
         """Returns the metrics of points on a window, with all seeds in one frame; None if an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}
-        with closing(crew.map(self._folder.missing(missing.values()))) as news:
+        with closing(pool.map(self._folder.missing(missing.values()))) as news:
             for made in news:
                 self._folder.keep(made)
         return [self._frame(items) for items in wanted]

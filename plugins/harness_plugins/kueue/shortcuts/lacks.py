@@ -150,7 +150,7 @@ def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Am
         return None
     groups = [(group, count) for each, count in zip(offers, counts, strict=True) for group in each.groups]
     if any(count and not each.covered for each, count in zip(offers, counts, strict=True)):
-        # An earlier pod set may have several flavors, some of which may not have been tried yet.
+        # An earlier pod set may have several flavors, and Kueue may not have tried all of them yet.
         return [] if all(len(group.cells) == 1 for group, _ in groups) else None
     if len(groups) == 1:
         group, count = groups[0]
