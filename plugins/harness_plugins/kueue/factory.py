@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import ClusterError, Fault, OptionError
 from harness.base.options import did_you_mean
-from harness.base.text import first_of
 from harness.base.units import SECOND, format_duration
 from harness.models.cluster import (
     NEWEST,
@@ -239,8 +238,10 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
     """Yields a warning if Workloads ignore their backoffs because pod readiness is not modelled."""
     away = [each.key for each in cluster.workloads if each.requeue_at is not None]
     if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
-        which = first_of(away, 1)
-        yield f"Workload {which}: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+        more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
+        yield (
+            f"Workload {away[0]}{more}: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+        )
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
