@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from warnings import warn
 
 from harness.base.errors import OptionError
@@ -14,8 +13,9 @@ from harness.runs.arguments import check_arguments, check_forecast, check_simula
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.labels import checked_label
-from harness.runs.request import GRACE_PERIOD, Request
+from harness.runs.request import Request
 from harness.runs.run import Keep, Run
+from harness.runs.settings import Given
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -63,22 +63,14 @@ def replay(
     cluster: str | Path | Cluster | None = None,
     options: Mapping[str, Any] | None = None,
     label: str | None = None,
-    on_preemption: str | Losses = "restart",
-    grace_period: str | int = GRACE_PERIOD,
-    startup: str | int = 0,
-    until: str | int | None = None,
-    scale_arrivals: str | float | Fraction = 1,
     calibration: Calibration | None = None,
     output: str | Path = "results",
     force: bool = False,
     keep: Keep = "all",
-    at_start: str | None = None,
-    unfinished: str = "draw",
-    seed: int = 0,
     twin: str | Twin | None = None,
-    ignore_events: bool = False,
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
+    **settings: Unpack[Given],
 ) -> Run:
     """Replay a trace through a scheduling policy.
 
@@ -90,30 +82,18 @@ def replay(
             the trace (`run.info["cluster"]["assumed"]` lists the assumptions).
         options: the policy's options.
         label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
-        on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
-        grace_period: how long preempted pods keep their resources, for jobs that state no grace period; a
-            duration such as `30s`, or microseconds.
-        startup: the time that pods take to become ready; a job's run time counts from then. Used if the trace
-            has no column for it; a duration or microseconds.
-        until: the last simulated instant, as a duration since the origin or microseconds.
-        scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
         calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
         output: the run is stored in the folder `<output>/<trace>/<run>`.
         force: replay even if the same run already exists.
         keep: the parts of the run to store: `all`; the `metrics`, with `run.json`; or `nothing`, so that
             metrics exist only in memory.
-        at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
-            default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
-        unfinished: the run times of unfinished work of the manifests, which do not state them. `draw` draws
-            from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
-            leaves the work out. A duration such as `2h` is the run time of each workload or pod.
-        seed: the seed of these draws; twins have their own draws.
         twin: the twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; the trace
             itself by default.
-        ignore_events: replay a plugin that cannot follow cluster changes without them; by default this is an
-            error.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
+        settings: how jobs arrive, start, lose work and end: `on_preemption`, `grace_period`, `startup`,
+            `until`, `scale_arrivals`, `at_start`, `unfinished`, `seed` and `ignore_events`, see
+            `harness.runs.settings.Given`.
 
     Raises:
         InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
@@ -126,20 +106,12 @@ def replay(
         cluster=cluster,
         options=options,
         label=label,
-        on_preemption=on_preemption,
-        grace_period=grace_period,
-        startup=startup,
-        until=until,
-        scale_arrivals=scale_arrivals,
         calibration=calibration,
         output=output,
         force=force,
         keep=keep,
-        at_start=at_start,
-        unfinished=unfinished,
-        seed=seed,
         twin=twin,
-        ignore_events=ignore_events,
+        **settings,
     )
     run = request.run(plugins=plugins, watch=watch)
     _warn_of_metrics([run])

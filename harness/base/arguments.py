@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 from harness.base.errors import OptionError
+
+
+def check_type(name: str, types: tuple[Any, ...], wanted: str, value: object) -> None:
+    """Check the type of an argument. True and False are not numbers.
+
+    Raises:
+        OptionError: the value has none of the types.
+    """
+    no_number = isinstance(value, bool) and Integral in types
+    if no_number or not isinstance(value, types):
+        raise wrong(name, wanted, value)
 
 
 def wrong(name: str, wanted: str, value: object) -> OptionError:

@@ -15,7 +15,7 @@ from harness.base.units import since_1970
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
-from harness.cli.run_options import loss_model, one_plugin, workers_option
+from harness.cli.run_options import one_plugin, setting_options, workers_option
 from harness.cli.screen import terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 
@@ -60,7 +60,7 @@ Examples:
     "started.",
 )  # fmt: skip
 @one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
-@loss_model
+@setting_options("on_preemption")
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",
     help="Number of futures to simulate.",

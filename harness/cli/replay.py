@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -20,7 +20,7 @@ from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out, isolated, judged, shaken
-from harness.cli.run_options import interrupted, kept, unfinished_work, workers_option
+from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
+    from harness.runs.settings import Given
     from harness.trace.calibration import Calibration
     from harness.trace.failures import Failures
     from harness.trace.shake import Shake
@@ -76,26 +77,9 @@ Examples:
     help="Set an option of the plugin with this label, or of all plugins that have the option; `harness "
     "plugins` lists options.",
 )  # fmt: skip
-@interrupted
-@click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
-@click.option(
-    "--scale-arrivals",
-    default="1",
-    show_default=True,
-    metavar="FACTOR",
-    help="Multiply the rate of arrivals; with 2, jobs arrive twice as fast.",
-)
+@setting_options("on_preemption", "grace_period", "startup", "until", "scale_arrivals")
 @calibrated(cluster=True, failures=True)
-@click.option(
-    "--at-start", type=click.Choice(["empty", "dump"]),
-    help="Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
-    "empty if the trace's dates precede those of the manifests, else dump]",
-)  # fmt: skip
-@unfinished_work
-@click.option(
-    "--ignore-events", is_flag=True,
-    help="Replay plugins that cannot follow cluster changes without the changes, instead of refusing them.",
-)  # fmt: skip
+@setting_options("at_start", "unfinished", "seed", "ignore_events")
 @click.option(
     "--drop-impossible", is_flag=True,
     help="Leave out jobs that could never start with one of the plugins; harness shows and records their "
@@ -148,16 +132,7 @@ def replay(
     patches: tuple[str, ...],
     events: tuple[Path, ...],
     settings: tuple[str, ...],
-    on_preemption: str,
-    grace_period: str,
-    startup: str,
-    until: str | None,
-    scale_arrivals: str,
     calibration: Calibration,
-    at_start: str | None,
-    unfinished: str,
-    seed: int,
-    ignore_events: bool,
     drop_impossible: bool,
     reader: str | None,
     output: Path,
@@ -172,6 +147,7 @@ def replay(
     every_note: bool,
     as_json: bool,
     quiet: bool,
+    **choices: Unpack[Given],
 ) -> None:
     """Replay a trace through scheduler plugins and measure what they do.
 
@@ -222,17 +198,9 @@ def replay(
                 cluster=world.cluster,
                 options=options[label],
                 label=world.label(label),
-                on_preemption=on_preemption,
-                grace_period=grace_period,
-                startup=startup,
-                until=until,
-                scale_arrivals=scale_arrivals,
                 output=output,
                 force=force,
-                at_start=at_start,
-                unfinished=unfinished,
-                seed=seed,
-                ignore_events=ignore_events,
+                **choices,
             )
             for spec, label, world in pairs
         ]

@@ -9,14 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.context import complete_policies
+from harness.runs.settings import SETTINGS
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-loss_model = click.option(
-    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
-    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-)  # fmt: skip
-"""A decorator that adds the option for the cost of a preemption."""
 
 baseline_option = click.option(
     "--baseline", metavar="LABEL",
@@ -40,19 +35,6 @@ def workers_option(
 
 twin_workers = workers_option("Replay N twins in parallel.")
 
-_OF_PREEMPTIONS = (
-    loss_model,
-    click.option(
-        "--grace-period", default="30s", show_default=True, metavar="TIME",
-        help="How long preempted pods keep their resources, if their job does not specify a grace period.",
-    ),
-    click.option(
-        "--startup", default="0s", show_default=True, metavar="TIME",
-        help="Time from the start of pods until they are ready, when the run time begins. Used if the trace "
-        "has no column for it.",
-    ),
-)  # fmt: skip
-
 
 def one_plugin(default: str) -> Callable[[_F], _F]:
     """Returns a decorator that adds the option for one plugin, and `--set` for its options.
@@ -69,32 +51,25 @@ def one_plugin(default: str) -> Callable[[_F], _F]:
     return lambda command: named(settings(command))
 
 
-def interrupted(command: _F) -> _F:
-    """Adds the options for the cost of preemption, the grace period and the start-up time."""
-    for option in reversed(_OF_PREEMPTIONS):
-        command = option(command)
-    return command
+def setting_options(*names: str) -> Callable[[_F], _F]:
+    """Returns a decorator that adds the options for some settings of a replay, in this order."""
 
+    def decorated(command: _F) -> _F:
+        for name in reversed(names):
+            setting = SETTINGS[name]
+            plain = isinstance(setting.default, bool)
+            command = click.option(
+                f"--{name.replace('_', '-')}",
+                is_flag=plain,
+                type=click.Choice(setting.choices) if setting.choices else None,
+                default=setting.default,
+                show_default=not plain,
+                metavar=setting.metavar,
+                help=setting.help,
+            )(command)
+        return command
 
-_OF_WORK = (
-    click.option(
-        "--unfinished", default="draw", show_default=True, metavar="HOW",
-        help="Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended "
-        "jobs, as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. "
-        "drop: leave them out.",
-    ),
-    click.option(
-        "--seed", type=int, default=0, show_default=True, metavar="N",
-        help="Seed of the drawn run times; each twin has its own draws.",
-    ),
-)  # fmt: skip
-
-
-def unfinished_work(command: _F) -> _F:
-    """Adds the options for the run times of unfinished jobs in the manifests."""
-    for option in reversed(_OF_WORK):
-        command = option(command)
-    return command
+    return decorated
 
 
 def kept(command: _F) -> _F:

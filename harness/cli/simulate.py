@@ -12,7 +12,7 @@ from harness.base.errors import OptionError
 from harness.cli.context import loaded_plugins
 from harness.cli.forecast import printable_lines
 from harness.cli.plugin_options import assign
-from harness.cli.run_options import loss_model, one_plugin
+from harness.cli.run_options import one_plugin, setting_options
 from harness.cli.screen import tell, terminal_width
 from harness.cli.worlds import tell_quota_is_capacity
 
@@ -57,7 +57,7 @@ Examples:
     help="Answer only for this waiting workload of the dump; may be repeated.",
 )  # fmt: skip
 @one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
-@loss_model
+@setting_options("on_preemption")
 @click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after another.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,

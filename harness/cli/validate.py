@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -14,11 +14,12 @@ from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out
-from harness.cli.run_options import interrupted, kept, one_plugin
+from harness.cli.run_options import kept, one_plugin, setting_options
 from harness.cli.screen import fold, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.runs.request import Request
+    from harness.runs.settings import Given
 
 
 @click.command(
@@ -34,7 +35,7 @@ Examples:
     "trace]",
 )  # fmt: skip
 @one_plugin("the plugin that the manifests select, else the plugin none")
-@interrupted
+@setting_options("on_preemption", "grace_period", "startup")
 @click.option(
     "--calibrate", is_flag=True,
     help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge the second "
@@ -56,15 +57,13 @@ def validate(
     cluster: Path | None,
     name: str | None,
     settings: tuple[str, ...],
-    on_preemption: str,
-    grace_period: str,
-    startup: str,
     calibrate: bool,
     write_events: Path | None,
     reader: str | None,
     output: Path,
     as_json: bool,
     quiet: bool,
+    **choices: Unpack[Given],
 ) -> None:
     """Compare the events recorded in a trace with a simulation of the same jobs, and explain the differences.
 
@@ -93,16 +92,17 @@ def validate(
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
 
     def asked(plugin: str) -> Request:
+        simulated = plugin == spec.name
+        given: Given = {**choices, "at_start": "empty"}
+        if not simulated:
+            given["startup"] = 0
         return api.Request(
             opened,
             plugin=plugin,
             cluster=world,
-            options=options if plugin == spec.name else {},
-            on_preemption=on_preemption,
-            grace_period=grace_period,
-            startup=startup if plugin == spec.name else 0,
+            options=options if simulated else {},
             output=output,
-            at_start="empty",
+            **given,
         )
 
     requests = [asked("recorded"), asked(spec.name)]

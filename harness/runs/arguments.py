@@ -9,12 +9,12 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from harness.base.arguments import wrong
+from harness.base.arguments import check_type, wrong
 from harness.base.errors import OptionError, RunError
 from harness.cluster.model import Cluster
-from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.run import Run
+from harness.runs.settings import SETTINGS
 from harness.trace.calibration import Calibration
 from harness.trace.trace import Trace
 
@@ -29,15 +29,11 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "cluster": ((*_PATHS, Cluster, NoneType), "the path of manifests, or a Cluster"),
     "options": ((Mapping, NoneType), "a mapping of names to values"),
     "label": ((str, NoneType), "a text"),
-    "on_preemption": ((str, Losses), "a text such as 'restart' or 'checkpoint=30m', or Losses"),
     "calibration": ((Calibration, NoneType), "a Calibration, such as Calibration.parse(window='10d..17d')"),
     "output": (_PATHS, "the path of a folder"),
     "twin": ((str, NoneType), "a text such as '3@7', or a Twin"),
     "alone": ((str, NoneType), "the name of a quota"),
-    "unfinished": ((str,), "a text: draw, drop, limit, or a duration such as 2h"),
-    "seed": ((Integral,), "a whole number"),
     "force": ((bool,), "True or False"),
-    "ignore_events": ((bool,), "True or False"),
     "plugins": ((Plugins, NoneType), "what harness.plugins.load() gives"),
     "watch": ((Callable, NoneType), "a function"),
     "workers": ((Integral, NoneType), "the number of processes, a whole one"),
@@ -49,6 +45,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "isolated": ((bool,), "True or False"),
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
     "command": ((str, NoneType), "a text"),
+    **{name: (setting.types, setting.wanted) for name, setting in SETTINGS.items() if setting.types},
 }
 """Maps an argument to its allowed types, and to their description in error messages."""
 
@@ -135,9 +132,8 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
         if name == "executor":
             _check_executor(value, wanted)
             continue
-        no_number = isinstance(value, bool) and Integral in types  # in Python, a bool is also a number
-        if no_number or not (isinstance(value, types) or _is_shaken(name, value)):
-            raise wrong(name, wanted, value)
+        if not _is_shaken(name, value):
+            check_type(name, types, wanted, value)
 
 
 def _is_shaken(name: str, value: object) -> bool:

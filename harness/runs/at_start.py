@@ -23,13 +23,10 @@ from harness.cluster.kinds.workloads import Workload, read_time
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.yaml.fields import Fields
 from harness.policy import Arrival
+from harness.runs.settings import DUMP, EMPTY
 
 if TYPE_CHECKING:
     from harness.trace.trace import Trace
-
-EMPTY, DUMP = "empty", "dump"
-WORLDS = (EMPTY, DUMP)
-"""The two ways in which a replay can begin: without work, or with the work in the manifests."""
 
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 

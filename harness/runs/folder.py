@@ -18,6 +18,7 @@ from harness.base.options import did_you_mean
 from harness.base.tables import schemas
 from harness.base.tables.parquet import TIMES
 from harness.runs.seal import info_is_whole, is_sealed, table_fault
+from harness.runs.settings import SETTINGS
 
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
@@ -40,9 +41,7 @@ _INFO: dict[str, type] = {
     "cluster.queues": dict,
     "policy.name": str,
     "policy.options": dict,
-    "settings.on_preemption": str,
-    "settings.grace_period_us": int,
-    "settings.scale_arrivals": str,
+    **{f"settings.{each.key}": each.kind for each in SETTINGS.values() if each.kind is not None},
     "window": list,
     "outcome.jobs": int,
     "outcome.half_bound_gangs": list,

@@ -36,12 +36,12 @@ def check_heard(plan: Plan) -> None:
         InputError: the policy rejects some of the changes.
         PolicyError: the policy can't be made, or it can't be notified of changes that must not be ignored.
     """
-    if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.ignore_events):
+    if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.settings.ignore_events):
         raise deaf(plan.label, plan.cluster.changes)
 
 
 def as_heard(plan: Plan) -> Plan:
     """Returns the plan, from which changes are removed if its policy does not support them."""
-    if not (plan.ignore_events and plan.cluster.changes) or _hears(plan):
+    if not (plan.settings.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,12 @@ from harness.base.units import format_duration
 from harness.base.values import Value, fixed
 from harness.cluster.content import content
 from harness.cluster.derive import plain_stem
-from harness.engine.losses import Losses
 from harness.runs.cache import Lasting
 from harness.runs.dump_changes import not_as_it_was
 from harness.runs.epochs import events, summary
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.runs.questions import assumptions, ignored_fields, running_jobs
+from harness.runs.settings import Settings
 from harness.trace.schema import STARTUP
 
 if TYPE_CHECKING:
@@ -57,18 +56,13 @@ class Plan(Value):
         policy: the registered policy.
         label: the name of this replay, which is the name of the policy unless the user chose one.
         options: all options of the policy with their values.
-        losses: what a preemption costs.
-        grace_period: the grace period of jobs that don't specify one, in microseconds.
-        startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
-        until: the last simulated time, in microseconds since the origin; None simulates until the end.
-        scale_arrivals: the factor by which jobs arrive faster.
+        settings: how jobs arrive, start, lose work and end.
         at_start: how work in the manifests takes part.
         played: the trace whose jobs arrive, which is `trace` itself or its twin.
         work: how long unfinished work in the manifests runs.
         twin: the replayed twin of the trace; None for the trace itself.
         observe: wraps the policy in an observer, which does not affect the result.
         alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
-        ignore_events: whether a policy that does not support changes is replayed without them.
     """
 
     trace: Trace
@@ -76,18 +70,13 @@ class Plan(Value):
     policy: PolicySpec
     label: str
     options: Mapping[str, Any]
-    losses: Losses
-    grace_period: int
-    startup: int
-    until: int | None
-    scale_arrivals: Fraction
+    settings: Settings
     at_start: AtStart
     played: Trace
     work: RunTimesOfWork
     twin: Twin | None = None
     observe: Callable[[Policy], Policy] | None = None
     alone: str | None = None
-    ignore_events: bool = False
 
     def __post_init__(self) -> None:
         """Check that a plan that replays a record does not scale or shake arrivals.
@@ -95,28 +84,20 @@ class Plan(Value):
         Raises:
             OptionError: the arrivals of a record would be scaled or shaken.
         """
-        changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
-        if self.policy.record and changed is not None:
+        scaled = self.settings.scale_arrivals != 1
+        if self.policy.record and (scaled or self.twin is not None):
+            changed = "scaled" if scaled else "shaken"
             raise OptionError(f"{self.policy.name} repeats recorded events, so arrivals cannot be {changed}")
 
-    def with_choices(
-        self, *, losses: Losses, grace_period: int, startup: int, until: int | None, scale_arrivals: Fraction
-    ) -> Plan:
-        """Returns the plan with other choices for the same trace, cluster and policy.
+    def with_settings(self, settings: Settings) -> Plan:
+        """Returns the plan with other settings, which treat the work in the manifests in the same way.
 
         All values that are derived from trace, cluster and policy are reused.
 
         Raises:
             OptionError: the arrivals of a record would be scaled.
         """
-        other = replace(
-            self,
-            losses=losses,
-            grace_period=grace_period,
-            startup=startup,
-            until=until,
-            scale_arrivals=scale_arrivals,
-        )
+        other = replace(self, settings=settings)
         other.__dict__.update(code=self.code, impossible=self.impossible, content=self.content)
         return other
 
@@ -126,23 +107,19 @@ class Plan(Value):
         return self.policy.admits_by_elastic_quotas(self.cluster)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         """The choices for this replay as plain values; rarely used choices only appear if they were made."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)
         return {
-            "on_preemption": str(self.losses),
-            "grace_period_us": self.grace_period,
-            "until_us": self.until,
-            "scale_arrivals": str(self.scale_arrivals),
+            **dict(self.settings.recorded()),
             **self.at_start.settings,
             **self.work.settings,
-            **({"startup_us": self.startup} if self.startup else {}),
             **({"calibration": dict(changed)} if changed else {}),
             **({} if self.twin is None else {_TWIN: str(self.twin)}),
             **({} if self.alone is None else {"alone": self.alone}),
-            **({"ignore_events": True} if self.ignore_events and self.cluster.changes else {}),
+            **({"ignore_events": True} if self.settings.ignore_events and self.cluster.changes else {}),
         }
 
     @property
@@ -161,7 +138,7 @@ class Plan(Value):
             **({"record": True} if policy.record else {}),
             "options": dict(self.options),
             "code": [ours.sha256, theirs.sha256],
-            **self.settings,
+            **self.recorded,
         }
 
     @cached_property
@@ -242,23 +219,25 @@ class Plan(Value):
 
         The scaling of arrivals starts at the first arrival.
         """
+        if (until := self.settings.until) is None:
+            return
         first: Any = self.trace.frame["submit_time"].to_physical().min()
         after = int(first) - self.trace.origin
-        if self.until is not None and self.until < after:
+        if until < after:
             yield (
-                f"until {format_duration(self.until)} nothing is played: the first job is submitted "
+                f"until {format_duration(until)} nothing is played: the first job is submitted "
                 f"{format_duration(after)} after the trace's origin"
             )
-        if self.until is not None and self.cluster.changes and self.until < self.cluster.changes[0][0]:
+        if self.cluster.changes and until < self.cluster.changes[0][0]:
             yield (
-                f"until {format_duration(self.until)} no event is played: the cluster first changes "
+                f"until {format_duration(until)} no event is played: the cluster first changes "
                 f"{format_duration(self.cluster.changes[0][0])} after the trace's origin"
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
         """Warn if a start-up time for all jobs has no effect, because the trace contains one for each job."""
-        if self.startup and STARTUP in self.trace.frame.columns:
-            chosen = format_duration(self.startup)
+        if self.settings.startup and STARTUP in self.trace.frame.columns:
+            chosen = format_duration(self.settings.startup)
             yield f"startup {chosen} has no effect: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:

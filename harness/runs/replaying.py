@@ -252,7 +252,8 @@ def _play_into(
 
 def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None) -> Outcome:
     """Replay with a recorder, and return how the replay ended."""
-    engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=plan.losses, until=plan.until)
+    losses, until = plan.settings.on_preemption, plan.settings.until
+    engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=losses, until=until)
     policy = made(plan, engine.view)
     with seldom_collected:
         return engine.run(policy, name=plan.label, watch=watch)
@@ -297,10 +298,10 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
     """
     trace, cluster = plan.played, plan.cluster
     choices: dict[str, Any] = {
-        "grace_period": plan.grace_period,
-        "startup": plan.startup,
+        "grace_period": plan.settings.grace_period,
+        "startup": plan.settings.startup,
         "record": plan.policy.record,
-        "scale_arrivals": plan.scale_arrivals,
+        "scale_arrivals": plan.settings.scale_arrivals,
     }
 
     def found() -> JobColumns:
@@ -370,7 +371,7 @@ def _describe(
             "code": _told(theirs),
         },
         "harness": {"code": _told(ours)},
-        "settings": plan.settings,
+        "settings": plan.recorded,
         **plan.work.told,
         **_ended(plan, outcome),
     }

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
-from harness.base.errors import InputError, OptionError
+from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
-from harness.base.options import factor, policy_options, resolve
-from harness.base.units import LONGEST, SECOND, parse_duration
-from harness.base.values import Value, fixed
+from harness.base.options import policy_options, resolve
+from harness.base.values import fixed
 from harness.cluster.changes.edits import ever
-from harness.engine.losses import Losses, parse_losses
 from harness.plugins import Plugins, load
 from harness.plugins.registries import PolicySpec
 from harness.runs.arguments import check_arguments
-from harness.runs.at_start import WORLDS, at_start
+from harness.runs.at_start import at_start
 from harness.runs.cache import Lasting
-from harness.runs.estimates.run_times import DRAW, Material, beginning, checked_unfinished
+from harness.runs.estimates.run_times import Material, beginning
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
@@ -28,6 +25,7 @@ from harness.runs.labels import checked_label
 from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
+from harness.runs.settings import Given, Settings
 from harness.trace.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -36,15 +34,14 @@ if TYPE_CHECKING:
     from harness.trace.shake import Twin
     from harness.trace.trace import Trace
 
-GRACE_PERIOD = 30 * SECOND
-"""How long a preempted pod keeps its resources by default, as in Kubernetes."""
-
 _unrolled: Lasting[Cluster] = Lasting()
 
 
 @fixed(slots=False)
-class Request(Value):
-    """A request for a replay, with all choices. It checks everything that can be checked without files.
+class Request(Settings):
+    """A request for a replay: its settings and all other choices.
+
+    It checks everything that can be checked without files.
 
     A request can be pickled if its content can. This is true for traces and clusters in memory, and for
     classes that their module contains under their name.
@@ -58,23 +55,13 @@ class Request(Value):
             the trace, or for a cluster derived from the trace if that file does not exist.
         options: the options of the policy that were given.
         label: the name of the run; None for the name of the policy.
-        on_preemption: what a preempted job loses.
-        grace_period: the grace period of jobs that don't specify one, in microseconds.
-        startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
-        until: the last simulated time, in microseconds since the origin; None simulates until the end.
-        scale_arrivals: the factor by which jobs arrive faster.
         calibration: changes to the trace and the cluster.
         output: the folder for results; the run is stored in `<output>/<trace>/<run>`.
         force: whether to replay even if the same run already exists.
         keep: which parts of the run to keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        at_start: how the replay begins: `empty` or with the `dump`. None means that the dates decide.
-        unfinished: how long unfinished work in the manifests runs: `draw`, `drop`, `limit`, or a duration.
-        seed: the seed for the draws of `unfinished`.
         twin: the replayed twin of the trace; None for the trace itself.
         alone: a ClusterQueue or ElasticQuota to replay alone, which means only its jobs with only its nominal
             quota; None for all jobs and quotas.
-        ignore_events: whether a plugin that does not support cluster changes is replayed without them.
-            Otherwise, such a plugin is an error.
     """
 
     trace: Path | Trace
@@ -82,21 +69,12 @@ class Request(Value):
     cluster: Path | Cluster | None
     options: Mapping[str, Any]
     label: str | None
-    on_preemption: Losses
-    grace_period: int
-    startup: int
-    until: int | None
-    scale_arrivals: Fraction
     calibration: Calibration | None
     output: Path
     force: bool
     keep: Keep
-    at_start: str | None
-    unfinished: str
-    seed: int
     twin: Twin | None
     alone: str | None
-    ignore_events: bool
 
     def __init__(
         self,
@@ -106,21 +84,13 @@ class Request(Value):
         cluster: str | Path | Cluster | None = None,
         options: Mapping[str, Any] | None = None,
         label: str | None = None,
-        on_preemption: str | Losses = "restart",
-        grace_period: str | int = GRACE_PERIOD,
-        startup: str | int = 0,
-        until: str | int | None = None,
-        scale_arrivals: str | float | Fraction = 1,
         calibration: Calibration | None = None,
         output: str | Path = "results",
         force: bool = False,
         keep: Keep = "all",
-        at_start: str | None = None,
-        unfinished: str = DRAW,
-        seed: int = 0,
         twin: str | Twin | None = None,
         alone: str | None = None,
-        ignore_events: bool = False,
+        **settings: Unpack[Given],
     ) -> None:
         """Convert texts to values. For the arguments, see `harness.replay`.
 
@@ -134,46 +104,36 @@ class Request(Value):
                 "cluster": cluster,
                 "options": options,
                 "label": label,
-                "on_preemption": on_preemption,
                 "calibration": calibration,
                 "output": output,
                 "twin": twin,
                 "alone": alone,
                 "force": force,
-                "ignore_events": ignore_events,
-                "unfinished": unfinished,
-                "seed": seed,
             }
         )
         if keep not in get_args(Keep):
             raise OptionError(f"keep: {keep!r} is not one of {', '.join(get_args(Keep))}")
-        if at_start not in (None, *WORLDS):
-            raise OptionError(f"at start: {at_start!r} is not one of {', '.join(WORLDS)}")
-        hint = "2 lets jobs arrive twice as fast, 0.5 half as fast"
         chosen: dict[str, object] = {
             "trace": Path(trace) if isinstance(trace, str) else trace,
             "plugin": plugin,
             "cluster": Path(cluster) if isinstance(cluster, str) else cluster,
             "options": Frozen(options or {}),
             "label": None if label is None else checked_label(label),
-            "on_preemption": parse_losses(on_preemption) if isinstance(on_preemption, str) else on_preemption,
-            "grace_period": _microseconds("grace period", grace_period),
-            "startup": _microseconds("startup", startup),
-            "until": None if until is None else _microseconds("until", until),
-            "scale_arrivals": factor("arrivals cannot be scaled by", scale_arrivals, hint=hint),
             "calibration": calibration,
             "output": Path(output),
             "force": force,
             "keep": keep,
-            "at_start": at_start,
-            "unfinished": checked_unfinished(unfinished),
-            "seed": int(seed),
             "twin": _twin(twin) if isinstance(twin, str) else twin,
             "alone": alone,
-            "ignore_events": ignore_events,
+            **Settings.checked(settings).values(),
         }
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the request without its other choices."""
+        return Settings(**self.values())
 
     @property
     def called(self) -> str:
@@ -272,19 +232,14 @@ class Request(Value):
             policy=policy,
             label=checked_label(self.label) if self.label else _label_of(policy),
             options=resolve(policy.options, self.options, owner=f"policy {called}"),
-            losses=self.on_preemption,
-            grace_period=self.grace_period,
-            startup=self.startup,
-            until=self.until,
-            scale_arrivals=self.scale_arrivals,
             at_start=begun,
             played=trace
             if self.twin is None
             else self._shaken(self.twin, trace, begun.cluster, plugins, by_elastic_quotas=elastic),
             work=work,
+            settings=self.settings,
             twin=self.twin,
             alone=self.alone,
-            ignore_events=self.ignore_events,
         )
         check_heard(plan)
         return plan
@@ -357,18 +312,6 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
     except OptionError as error:
         raise OptionError(f"policy {name}: {error.message}", hint=error.hint) from error
     return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
-
-
-def _microseconds(what: str, value: str | int) -> int:
-    try:
-        time = parse_duration(value) if isinstance(value, str) else value
-    except InputError as error:
-        raise OptionError(f"{what}: {error}") from error
-    if type(time) is not int or time < 0:
-        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
-    if time > LONGEST:
-        raise OptionError(f"{what}: {value} is longer than 100 years")
-    return time
 
 
 def _twin(text: str) -> Twin:

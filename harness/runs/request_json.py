@@ -12,27 +12,22 @@ from typing import Any
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
 from harness.runs.request import Request
+from harness.runs.settings import SETTINGS
 from harness.trace.calibration import Calibration
 
 _SCHEMA = "1"
+_PARTS = [part.name for part in fields(Request) if part.name not in SETTINGS]
 _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "plugin": (str, NoneType),
     "cluster": (str, NoneType),
     "options": (dict,),
     "label": (str, NoneType),
-    "grace_period": (int, str),
-    "startup": (int, str),
-    "until": (int, str, NoneType),
-    "scale_arrivals": (int, float, str),
     "calibration": (dict, NoneType),
     "force": (bool,),
-    "ignore_events": (bool,),
-    "at_start": (str, NoneType),
-    "seed": (int,),
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
-"""Maps each choice that is not necessarily a text to its JSON types."""
+"""Maps each choice that is not necessarily a text to its JSON types; settings check their own."""
 
 
 def to_json(request: Request) -> dict[str, Any]:
@@ -56,12 +51,11 @@ def to_json(request: Request) -> dict[str, Any]:
         )
     return {
         "schema": _SCHEMA,
-        **{item.name: getattr(request, item.name) for item in fields(request)},
+        **{name: getattr(request, name) for name in _PARTS},
+        **request.settings.texts(),
         "trace": str(request.trace),
         "cluster": None if request.cluster is None else str(request.cluster),
         "options": dict(request.options),
-        "on_preemption": str(request.on_preemption),
-        "scale_arrivals": str(request.scale_arrivals),
         "calibration": steps,
         "output": str(request.output),
         "twin": None if request.twin is None else str(request.twin),
@@ -78,11 +72,11 @@ def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
     values = {**document}
     if values.pop("schema", None) != _SCHEMA:
         raise OptionError(f"this is not a request of schema {_SCHEMA!r}", hint="Request.to_json() makes one")
-    known = [item.name for item in fields(Request)]
+    known = [*_PARTS, *SETTINGS]
     for name, value in values.items():
         if name not in known:
             raise OptionError(f"a request has no {name!r}", hint=did_you_mean(str(name), known))
-        if not isinstance(value, _IN_JSON.get(name, str)):
+        if name not in SETTINGS and not isinstance(value, _IN_JSON.get(name, str)):
             raise OptionError(f"request: {name} cannot be {value!r}")
     if "trace" not in values:
         raise OptionError("a request must name a trace")

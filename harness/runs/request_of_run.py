@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from harness.base.errors import InputError, RunError
 from harness.base.files.standard_input import STANDARD_INPUT
 from harness.plugins import Plugins
-from harness.runs.estimates.run_times import DRAW
 from harness.runs.inputs import cluster_for, read_trace
 from harness.runs.request import Request
 from harness.runs.run import Run
+from harness.runs.settings import given_of
 from harness.trace.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -64,17 +64,9 @@ def _told(run: Run, plugins: Plugins) -> Request:
         cluster=_cluster(info, plugins, calibration),
         options=info["policy"]["options"],
         label=info["label"],
-        on_preemption=settings["on_preemption"],
-        grace_period=settings["grace_period_us"],
-        startup=settings.get("startup_us", 0),
-        until=settings["until_us"],
-        scale_arrivals=settings["scale_arrivals"],
         calibration=calibration,
         output=run.path.parent.parent,
-        at_start=settings.get("at_start"),
-        unfinished=settings.get("unfinished", DRAW),
-        seed=settings.get("seed", 0),
-        ignore_events=settings.get("ignore_events", False),
+        **given_of(settings),
     )
 
 

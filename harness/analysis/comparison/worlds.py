@@ -12,16 +12,12 @@ from harness.base.options import factor_text, option_text
 from harness.base.units import exact_duration
 from harness.runs.epochs import summary
 from harness.runs.run import Run
+from harness.runs.settings import SETTINGS
 
 _NONE = "none"
 _SHORT = 12
 _FACTORS = ("scale_arrivals", "scale_cluster")
 _USUAL = {"scale_cluster": "1"}
-_SETTINGS = (
-    *("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start"),
-    *("unfinished", "seed"),
-)
-"""The settings in the order of the output; calibrations follow."""
 
 
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
@@ -82,7 +78,7 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
     """Yields the settings that differ, with their names on the command line."""
-    for key in _SETTINGS:
+    for key in (setting.key for setting in SETTINGS.values()):
         drawn = key != "seed" or (key in base and key in other)
         if drawn and base.get(key) != other.get(key):
             values = [_setting(key, each.get(key)) for each in (base, other)]

@@ -9,9 +9,7 @@ from harness.analysis.report.material import Material
 from harness.base.options import factor_text
 from harness.base.text import printable
 from harness.runs.run import Run
-
-_SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
-"""The settings that runs record only if they have a meaning for the run."""
+from harness.runs.settings import SETTINGS, given_of
 
 
 def repeat(material: Material) -> Iterator[str]:
@@ -45,15 +43,12 @@ def _calls(run: Run) -> Iterator[str]:
     if cluster:
         arguments["cluster"] = cluster
     chosen: dict[str, Any] = {"options": policy["options"], "label": run.label}
-    chosen |= {"on_preemption": settings["on_preemption"], "grace_period": settings["grace_period_us"]}
     chosen |= {
-        name: settings[key]
-        for name, key in (("startup", "startup_us"), ("until", "until_us"))
-        if settings.get(key) is not None
+        name: value for name, value in given_of(settings).items() if SETTINGS[name].differs(name, value)
     }
-    if settings["scale_arrivals"] != "1":
-        chosen["scale_arrivals"] = factor_text(settings["scale_arrivals"])
-    chosen |= {name: settings[name] for name in _SELDOM if name in settings}
+    if "scale_arrivals" in chosen:
+        chosen["scale_arrivals"] = factor_text(chosen["scale_arrivals"])
+    chosen |= {name: settings[name] for name in ("twin", "alone") if name in settings}
     arguments |= {name: repr(value) for name, value in chosen.items()}
     if "calibration" in settings:
         yield "from harness.trace.calibration import Calibration"

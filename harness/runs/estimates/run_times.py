@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.base.errors import InputError, OptionError
-from harness.base.units import LONGEST, exact_duration, parse_duration
 from harness.base.values import Value, fixed
 from harness.cluster.model import frozen
 from harness.policy import ENDLESS, Arrival
+from harness.runs.settings import DRAW, DROP
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -19,26 +18,6 @@ if TYPE_CHECKING:
     from harness.runs.at_start import AtStart
     from harness.trace.shake import Twin
     from harness.trace.trace import Trace
-
-DRAW, DROP, LIMIT = "draw", "drop", "limit"
-
-
-def checked_unfinished(text: str) -> str:
-    """Returns the checked choice for unfinished work, with run times in their standard form.
-
-    Raises:
-        OptionError: the text is neither a known word nor a run time.
-    """
-    if text in (DRAW, DROP, LIMIT):
-        return text
-    hint = f"write {DRAW}, {DROP}, {LIMIT}, or the run time of each, such as 2h"
-    try:
-        time = parse_duration(text)
-    except InputError as error:
-        raise OptionError(f"unfinished: {text!r} is not understood", hint=hint) from error
-    if not 0 < time <= LONGEST:
-        raise OptionError(f"unfinished: {text!r} is not above 0 and up to 100 years", hint=hint)
-    return exact_duration(time)
 
 
 @fixed(slots=False)

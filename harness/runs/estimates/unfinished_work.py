@@ -24,8 +24,9 @@ from harness.runs.estimates.draws import draws_of
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import run_times_of
 from harness.runs.estimates.present import Present, is_lasting, present_of
-from harness.runs.estimates.run_times import DRAW, DROP, LIMIT, RunTimesOfWork
+from harness.runs.estimates.run_times import RunTimesOfWork
 from harness.runs.questions import running_jobs
+from harness.runs.settings import DRAW, DROP, LIMIT
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod

@@ -8,6 +8,7 @@ and the metrics are computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +64,7 @@ class Expected(NamedTuple):
 def info_of(plan: Plan) -> dict[str, Any]:
     """Returns the entries of a replay's `run.json` that do not depend on decisions."""
     with aside() as place:
-        nothing = plan.with_choices(
-            losses=plan.losses,
-            grace_period=plan.grace_period,
-            startup=plan.startup,
-            until=0,
-            scale_arrivals=plan.scale_arrivals,
-        )
-        return told_by(place, nothing)
+        return told_by(place, plan.with_settings(replace(plan.settings, until=0)))
 
 
 def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check: bool = True) -> Judgement:
@@ -113,7 +107,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
             plan = each.plan()
             tables = seal_tables(run.path, _TABLES)
             own = {name: run.info[name] for name in ("window", "outcome", "label")}
-            whole = {**each.info, **own, "settings": plan.settings, "tables": tables}
+            whole = {**each.info, **own, "settings": plan.recorded, "tables": tables}
             nobody_measured = pl.DataFrame(schema=schemas.METRICS)
             return plan, Run(run.path, whole, checked=_TABLES, metrics=nobody_measured)
     raise InputError("its queues and quotas are not those of the task")
@@ -121,7 +115,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
     """Yields a sentence for each setting that differs from the task's."""
-    for name, expected in plan.settings.items():
+    for name, expected in plan.recorded.items():
         found = run.info["settings"].get(name)
         if found != expected:
             yield f"setting {name} is {found!r}, and the task has {expected!r}"
@@ -133,8 +127,8 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
     """Yields a sentence about jobs whose arrival differs from the task's."""
     frame = jobs_of(plan).frame
     expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
-    if plan.until is not None:
-        expected = expected.filter(pl.col("submit") <= plan.until)
+    if plan.settings.until is not None:
+        expected = expected.filter(pl.col("submit") <= plan.settings.until)
     found = run.micros("jobs").select("job_id", "submit_time").collect()
     both = expected.join(found, on="job_id", how="full")
     wrong = both.filter(pl.col("submit").ne_missing(pl.col("submit_time")))
@@ -154,5 +148,5 @@ def _end(run: Run, plan: Plan) -> Iterator[str]:
     running = going_on.select(pl.len()).collect().item()
     if run.window.start != first:
         yield f"its time begins at {run.window.start:,} us, and its first job arrives at {first:,} us"
-    if run.window.end != plan.until and (running or run.window.end != last):
+    if run.window.end != plan.settings.until and (running or run.window.end != last):
         yield f"its time ends at {run.window.end:,} us, and its last decision is at {last:,} us"

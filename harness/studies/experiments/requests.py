@@ -19,6 +19,7 @@ from harness.plugins.registries import Registry
 from harness.runs.identity import code_of_harness, code_of_policy, code_of_room
 from harness.runs.replaying import measured_by
 from harness.runs.request import Request
+from harness.runs.settings import SETTINGS as OF_REPLAY
 from harness.studies.experiments.specification import (
     CLUSTER,
     OWN,
@@ -45,11 +46,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 REQUESTED: Mapping[str, str] = {
-    name.replace("_", "-"): name
-    for name in (
-        *("on_preemption", "grace_period", "startup", "until", "scale_arrivals", "at_start"),
-        "unfinished",
-    )
+    name.replace("_", "-"): name for name in OF_REPLAY if name not in ("seed", "ignore_events")
 }
 """Maps a setting of a replay to its name in requests."""
 
@@ -187,13 +184,7 @@ class Bench:
         )
         if key not in self._plans:
             self._plans[key] = self.planned(request)
-        return self._plans[key].with_choices(
-            losses=request.on_preemption,
-            grace_period=request.grace_period,
-            startup=request.startup,
-            until=request.until,
-            scale_arrivals=request.scale_arrivals,
-        )
+        return self._plans[key].with_settings(request.settings)
 
     def planned(self, request: Request) -> Plan:
         """Returns the plan of a request, and refuses requests whose waits and losses would be meaningless.

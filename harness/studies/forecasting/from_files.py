@@ -18,7 +18,7 @@ from harness.cluster.dates import latest_of
 from harness.cluster.kinds.queues_missing import REMEDY, without_queues
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
-from harness.engine.losses import Losses, parse_losses
+from harness.engine.losses import Losses
 from harness.runs.dump_changes import not_as_it_was, workloads_left_out
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
@@ -27,6 +27,7 @@ from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions
 from harness.runs.run import Run
+from harness.runs.settings import losses_of
 from harness.studies.forecasting.backtest import Backtest, judged_at
 from harness.studies.forecasting.forecast import Forecast
 from harness.studies.forecasting.futures import Future, Settings, World
@@ -296,7 +297,7 @@ class Asked:
             plugins,
             policy.name,
             resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
-            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+            losses_of(self.on_preemption),
             _horizon(self.horizon),
             self.seed,
         )

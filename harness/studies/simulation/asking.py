@@ -12,13 +12,14 @@ from harness.base.errors import InputError, OptionError
 from harness.base.options import did_you_mean, resolve
 from harness.base.units import date_text, exact_duration
 from harness.cluster.load import load_cluster
-from harness.engine.losses import Losses, parse_losses
+from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
 from harness.runs.dump_changes import not_as_it_was
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.questions import assumptions
 from harness.runs.request import Request
+from harness.runs.settings import losses_of
 from harness.studies.forecasting.from_files import require_queues, scheduler_of
 from harness.studies.forecasting.new_job import read_jobs, with_runtimes
 from harness.studies.simulation.answer import STARTS, Answer, Simulation
@@ -162,7 +163,7 @@ class Question:
         scheduler = Scheduler(
             policy,
             resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
-            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+            losses_of(self.on_preemption),
         )
         return Dump(as_it_stands(cluster), scheduler)
 

@@ -47,7 +47,7 @@ class Replayed:
     @property
     def scheduler(self) -> Scheduler:
         """See `Moment`."""
-        return Scheduler(self.plan.policy, self.plan.options, self.plan.losses)
+        return Scheduler(self.plan.policy, self.plan.options, self.plan.settings.on_preemption)
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Replayed:
         """See `Moment`."""

@@ -1,0 +1,266 @@
+"""The settings of a replay: how jobs arrive, start, lose work and end, apart from trace, cluster and plugin.
+
+`SETTINGS` has everything that harness knows about each setting. The arguments of `harness.replay`, options on
+the command line, the settings of experiments, and the entries in `run.json` are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, TypedDict
+
+from harness.base.arguments import check_type
+from harness.base.errors import InputError, OptionError
+from harness.base.options import did_you_mean, factor
+from harness.base.units import LONGEST, exact_duration, parse_duration
+from harness.base.values import Fixed, Value, fixed
+from harness.engine.losses import Losses, parse_losses
+
+EMPTY, DUMP = "empty", "dump"
+WORLDS = (EMPTY, DUMP)
+"""The two ways in which a replay can begin: without work, or with the work in the manifests."""
+
+DRAW, DROP, LIMIT = "draw", "drop", "limit"
+
+
+class Given(TypedDict, total=False):
+    """The settings of a replay as callers give them. Each of them can be omitted.
+
+    Attributes:
+        on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
+        grace_period: how long preempted pods keep their resources, for jobs that don't specify a grace
+            period; a duration such as `30s`, or microseconds.
+        startup: how long pods take to become ready, when the run time of a job begins. Used if the trace has
+            no column for it; a duration or microseconds.
+        until: the last simulated time, as a duration since the origin or microseconds.
+        scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
+        at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
+            default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
+        unfinished: the run times of unfinished work in the manifests, which don't state them. `draw` draws
+            from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
+            leaves the work out. A duration such as `2h` is the run time of each workload or pod.
+        seed: the seed of these draws; twins have their own draws.
+        ignore_events: replay a plugin that cannot follow cluster changes without them; by default this is an
+            error.
+    """
+
+    on_preemption: str | Losses
+    grace_period: str | int
+    startup: str | int
+    until: str | int | None
+    scale_arrivals: str | float | Fraction
+    at_start: str | None
+    unfinished: str
+    seed: int
+    ignore_events: bool
+
+
+@fixed()
+class Settings(Value):
+    """The checked settings of a replay. `Given` describes them; all times are in microseconds."""
+
+    on_preemption: Losses
+    grace_period: int
+    startup: int
+    until: int | None
+    scale_arrivals: Fraction
+    at_start: str | None
+    unfinished: str
+    seed: int
+    ignore_events: bool
+
+    @classmethod
+    def checked(cls, given: Mapping[str, Any]) -> Settings:
+        """Returns the settings that a caller gave, and the defaults of all others.
+
+        Raises:
+            OptionError: there is no such setting, or a value is out of range or has the wrong type.
+        """
+        for name in given:
+            if name not in SETTINGS:
+                raise OptionError(f"a replay has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
+        return cls(
+            **{name: each.checked(name, given.get(name, each.default)) for name, each in SETTINGS.items()}
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Returns the values of the settings by their names."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    def texts(self) -> dict[str, Any]:
+        """Returns the settings as plain JSON values, from which `checked` makes equal settings."""
+        return {name: SETTINGS[name].plain(value) for name, value in self.values().items()}
+
+    def recorded(self) -> Iterator[tuple[str, Any]]:
+        """Yields the entries for `run.json` that depend on nothing else than the settings."""
+        for name, value in self.values().items():
+            each = SETTINGS[name]
+            if each.recorded == ALWAYS or (each.recorded == CHANGED and each.differs(name, value)):
+                yield each.key, each.plain(value)
+
+
+ALWAYS, CHANGED, IF_USED = "always", "changed", "if used"
+"""When `run.json` has a setting: always, if it is not the default, or if the plan of a replay uses it."""
+
+
+@fixed()
+class Setting(Fixed):
+    """One setting of a replay.
+
+    Attributes:
+        default: the default, as a caller would give it.
+        read: checks and converts what a caller gave.
+        help: a description for the command line.
+        metavar: the placeholder of its value on the command line.
+        choices: the allowed texts; () if others are possible.
+        types, wanted: the allowed types, and their description in messages; () if `read` checks the type.
+        plain: converts a value to JSON.
+        key: the name in `run.json`.
+        recorded: when `run.json` has it.
+        kind: the type of its entry in `run.json`; None if the entry can be missing or null.
+    """
+
+    default: Any
+    read: Callable[[Any], Any]
+    help: str
+    key: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    types: tuple[Any, ...] = ()
+    wanted: str = ""
+    plain: Callable[[Any], Any] = lambda value: value
+    recorded: str = IF_USED
+    kind: type | None = None
+
+    def checked(self, name: str, given: Any) -> Any:
+        """Returns the checked value that a caller gave for this setting.
+
+        Raises:
+            OptionError: the value is out of range or has the wrong type.
+        """
+        if self.types:
+            check_type(name, self.types, self.wanted, given)
+        return self.read(given)
+
+    def differs(self, name: str, given: Any) -> bool:
+        """Returns True if a value is not the default."""
+        return bool(self.checked(name, given) != self.checked(name, self.default))
+
+
+def given_of(recorded: Mapping[str, Any]) -> Given:
+    """Returns the settings that the entries in a `run.json` describe, as arguments of a replay."""
+    given: Any = {name: recorded[each.key] for name, each in SETTINGS.items() if each.key in recorded}
+    found: Given = given
+    return found
+
+
+def losses_of(given: str | Losses) -> Losses:
+    """Returns the loss model that a caller gave as a text or as a value.
+
+    Raises:
+        OptionError: the text is not a loss model.
+    """
+    return parse_losses(given) if isinstance(given, str) else given
+
+
+def _duration(name: str) -> Callable[[Any], int]:
+    """Returns a function that reads a duration in microseconds, or in text."""
+
+    def read(value: str | int) -> int:
+        try:
+            time = parse_duration(value) if isinstance(value, str) else value
+        except InputError as error:
+            raise OptionError(f"{name}: {error}") from error
+        if type(time) is not int or time < 0:
+            raise OptionError(f"{name}: {value!r} is not a duration of 0 or more microseconds")
+        if time > LONGEST:
+            raise OptionError(f"{name}: {value} is longer than 100 years")
+        return time
+
+    return read
+
+
+def _until(value: str | int | None) -> int | None:
+    return None if value is None else _duration("until")(value)
+
+
+def _arrivals(value: str | float | Fraction) -> Fraction:
+    hint = "2 lets jobs arrive twice as fast, 0.5 half as fast"
+    return factor("arrivals cannot be scaled by", value, hint=hint)
+
+
+def _world(value: str | None) -> str | None:
+    if value not in (None, *WORLDS):
+        raise OptionError(f"at start: {value!r} is not one of {', '.join(WORLDS)}")
+    return value
+
+
+def _unfinished(text: str) -> str:
+    """Returns the checked choice for unfinished work, with run times in their standard form."""
+    if text in (DRAW, DROP, LIMIT):
+        return text
+    hint = f"write {DRAW}, {DROP}, {LIMIT}, or the run time of each, such as 2h"
+    try:
+        time = parse_duration(text)
+    except InputError as error:
+        raise OptionError(f"unfinished: {text!r} is not understood", hint=hint) from error
+    if not 0 < time <= LONGEST:
+        raise OptionError(f"unfinished: {text!r} is not above 0 and up to 100 years", hint=hint)
+    return exact_duration(time)
+
+
+# fmt: off
+SETTINGS: Mapping[str, Setting] = {
+    "on_preemption": Setting(
+        "restart", losses_of,
+        "What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
+        key="on_preemption", metavar="MODEL", types=(str, Losses), plain=str, recorded=ALWAYS, kind=str,
+        wanted="a text such as 'restart' or 'checkpoint=30m', or Losses",
+    ),
+    "grace_period": Setting(
+        "30s", _duration("grace period"),
+        "How long preempted pods keep their resources, if their job does not specify a grace period.",
+        key="grace_period_us", metavar="TIME", recorded=ALWAYS, kind=int,
+    ),
+    "startup": Setting(
+        "0s", _duration("startup"),
+        "Time from the start of pods until they are ready, when the run time begins. Used if the trace "
+        "has no column for it.",
+        key="startup_us", metavar="TIME", recorded=CHANGED,
+    ),
+    "until": Setting(
+        None, _until, "Stop at this time after the trace's origin, such as 7d.",
+        key="until_us", metavar="TIME", recorded=ALWAYS,
+    ),
+    "scale_arrivals": Setting(
+        "1", _arrivals, "Multiply the rate of arrivals; with 2, jobs arrive twice as fast.",
+        key="scale_arrivals", metavar="FACTOR", plain=str, recorded=ALWAYS, kind=str,
+    ),
+    "at_start": Setting(
+        None, _world,
+        "Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
+        "empty if the trace's dates precede those of the manifests, else dump]",
+        key="at_start", choices=WORLDS,
+    ),
+    "unfinished": Setting(
+        DRAW, _unfinished,
+        "Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended jobs, "
+        "as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: "
+        "leave them out.",
+        key="unfinished", metavar="HOW", types=(str,),
+        wanted="a text: draw, drop, limit, or a duration such as 2h",
+    ),
+    "seed": Setting(
+        0, int, "Seed of the drawn run times; each twin has its own draws.",
+        key="seed", metavar="N", types=(Integral,), wanted="a whole number",
+    ),
+    "ignore_events": Setting(
+        False, bool,
+        "Replay plugins that cannot follow cluster changes without the changes, instead of refusing them.",
+        key="ignore_events", types=(bool,), wanted="True or False",
+    ),
+}
+# fmt: on
+"""Maps the name of each setting to what harness knows about it."""
