@@ -15,7 +15,7 @@ from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_clu
 from harness.runs.labels import checked_label
 from harness.runs.request import Request
 from harness.runs.run import Keep, Run
-from harness.runs.settings import Given
+from harness.runs.settings import Given, takes_settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 
+@takes_settings
 def replay(
     trace: str | Path | Trace,
     *,

@@ -25,7 +25,7 @@ from harness.runs.labels import checked_label
 from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
-from harness.runs.settings import Given, Settings
+from harness.runs.settings import Given, Settings, takes_settings
 from harness.trace.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Request(Settings):
     twin: Twin | None
     alone: str | None
 
+    @takes_settings
     def __init__(
         self,
         trace: str | Path | Trace,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from inspect import Parameter, signature
 from numbers import Integral
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from harness.base.arguments import check_type
 from harness.base.errors import InputError, OptionError
@@ -17,6 +18,8 @@ from harness.base.options import did_you_mean, factor
 from harness.base.units import LONGEST, exact_duration, parse_duration
 from harness.base.values import Fixed, Value, fixed
 from harness.engine.losses import Losses, parse_losses
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 EMPTY, DUMP = "empty", "dump"
 WORLDS = (EMPTY, DUMP)
@@ -264,3 +267,23 @@ SETTINGS: Mapping[str, Setting] = {
 }
 # fmt: on
 """Maps the name of each setting to what harness knows about it."""
+
+
+def takes_settings(function: _F) -> _F:
+    """Shows the settings as arguments in the signature of a function, which takes them as `**settings`.
+
+    `help` and notebooks show this signature.
+    """
+    own = signature(function)
+    *others, _ = own.parameters.values()
+    settings = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=SETTINGS[name].default, annotation=_text_of(given))
+        for name, given in Given.__annotations__.items()
+    ]
+    shown: Any = function
+    shown.__signature__ = own.replace(parameters=[*others, *settings])
+    return function
+
+
+def _text_of(annotation: object) -> object:
+    return getattr(annotation, "__forward_arg__", annotation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
 
@@ -57,6 +59,16 @@ def test_a_run_has_what_is_not_the_default(values: Given) -> None:
     again = Settings.checked(given_of(dict(settings.recorded())))
     of_plans = ("at_start", "unfinished", "seed", "ignore_events")
     assert replace(again, **{name: getattr(settings, name) for name in of_plans}) == settings
+
+
+@pytest.mark.parametrize("function", [harness.replay, harness.Request])
+def test_help_shows_the_settings(function: Callable[..., object]) -> None:
+    """With their defaults, as keyword arguments after all others."""
+    shown = inspect.signature(function).parameters
+    assert [*shown][-len(SETTINGS) :] == [*SETTINGS]
+    assert {name: shown[name].default for name in SETTINGS} == {
+        n: each.default for n, each in SETTINGS.items()
+    }
 
 
 def test_a_setting_that_does_not_exist_is_named() -> None:
