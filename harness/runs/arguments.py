@@ -132,7 +132,7 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
         if name == "executor":
             _check_executor(value, wanted)
             continue
-        if not _is_shaken(name, value):
+        if isinstance(value, types) or not _is_shaken(name, value):
             check_type(name, types, wanted, value)
 
 
