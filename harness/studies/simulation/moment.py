@@ -15,6 +15,7 @@ from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
 from harness.studies.forecasting.new_job import submitted
+from harness.studies.simulation.differences import OF_THE_CLUSTER
 from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, played
 
 if TYPE_CHECKING:
@@ -178,7 +179,10 @@ class Dump:
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
         """See `Moment`."""
-        change = self._change(difference) if self._shared.is_ready else None
+        if not self._shared.is_ready:
+            return False
+        # A change of the cluster leaves the jobs and the free capacity as they are.
+        change = self._change(None if difference.func in OF_THE_CLUSTER else difference)
         jobs = () if change is None else (arrival[0] for arrival in change.arrivals)
         return any(self._shared.prepared.lacks_room(job) for job in jobs if job.id in names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from harness.base.memo import Memo
 from harness.cluster.kinds.pods import HostPort, PodSpec
 from harness.cluster.kinds.selectors import Taint, Toleration
 from harness.cluster.model import Node
@@ -69,9 +70,11 @@ def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
 
 def oversized(shape: Shape, node: NodeInfo) -> bool:
     """Returns True if a request exceeds the node's total capacity, so that no preemption can help."""
-    return bool(shape.missing) or any(
-        amount > node.allocatable[resource] for resource, amount in shape.requests
-    )
+    total = node.allocatable
+    for resource, amount in shape.requests:  # noqa: SIM110 `any` takes three times as long
+        if amount > total[resource]:
+            return True
+    return bool(shape.missing)
 
 
 def resources_short(
@@ -87,8 +90,20 @@ def resources_short(
         names: the names of the resources.
     """
     short = [names[resource] for resource, amount in shape.requests if amount > free[resource]]
-    reasons = [f"Insufficient {name}" for name in (*short, *shape.missing)]
-    if slots < 1:
+    question = (*short, *shape.missing), slots < 1, oversized(shape, node)
+    status = _SHORT.get(question)
+    if status is None:
+        status = _SHORT[question] = _short(*question)
+    return status
+
+
+_SHORT: Memo[tuple[tuple[str, ...], bool, bool], Status] = Memo()
+
+
+def _short(names: Sequence[str], full: bool, oversized: bool) -> Status:
+    """Returns the rejection for the resources that are short, and for too many pods if the node is full."""
+    reasons = [f"Insufficient {name}" for name in names]
+    if full:
         reasons.append("Too many pods")
-    code = Code.UNRESOLVABLE if oversized(shape, node) else Code.UNSCHEDULABLE
+    code = Code.UNRESOLVABLE if oversized else Code.UNSCHEDULABLE
     return Status(code, NODE_RESOURCES_FIT, tuple(sorted(reasons)))
