@@ -26,6 +26,7 @@ from harness.runs.at_start import as_it_stands
 from harness.studies.simulation.differences import (
     more,
     with_count,
+    with_elastic,
     with_pod_sets,
     with_priority,
     with_queue,
@@ -64,6 +65,9 @@ def differences(moment: Dump) -> Iterator[Difference | None]:
     name, cluster = moment.submitted[0][0], moment.cluster
     yield None
     yield partial(with_priority, names=[name], value=1_000_000, class_name="")
+    for quota in cluster.elastic_quotas.values():
+        for resource in list(quota.max or ())[:1]:
+            yield partial(with_elastic, name=quota.name, field="max", resource=resource, amount=64_000)
     workload = workload_of(cluster, name)
     if workload is None:
         return
