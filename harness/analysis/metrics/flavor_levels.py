@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from harness.analysis.metrics.lending import Cell
-from harness.analysis.metrics.levels import holder_of_jobs, holders, turns_of
+from harness.analysis.metrics.levels import holder_of_jobs, holders
 from harness.analysis.metrics.pieces import Moves, Piece, cut
 from harness.analysis.metrics.pod_moves import admitted_of, place_of
 from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
@@ -34,11 +34,13 @@ def level_of(cell: Cell) -> str:
     return f"{cell.flavor}/{cell.resource}"
 
 
-def flavor_pieces(run: Run, window: Window, cells: Sequence[Cell], *, changes: int) -> Iterator[Piece]:
-    """Yields the levels of all holders in some cells; see `harness.analysis.metrics.levels.pieces`."""
+def flavor_pieces(
+    run: Run, window: Window, cells: Sequence[Cell], *, changes: int, turns: Sequence[int]
+) -> Iterator[Piece]:
+    """Yields the levels of all holders in some cells; see `harness.analysis.metrics.pieces.cut`."""
     names = [level_of(cell) for cell in cells]
     found, users = _moves(run, window, cells), len(holders(run))
-    yield from cut(found, users, names, window, changes=changes, turns=turns_of(run))
+    yield from cut(found, users, names, window, changes=changes, turns=turns)
 
 
 def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:

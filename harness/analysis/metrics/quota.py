@@ -6,6 +6,7 @@ Jobs that are being evicted still hold quota, and so do admitted jobs that have 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import is_not
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import polars as pl
 from harness.analysis.metrics.exact import resource_times
 from harness.analysis.metrics.flavor_levels import flavor_pieces, level_of
 from harness.analysis.metrics.lending import ANY, Cell, Lending, Pool, cells_of, pools
-from harness.analysis.metrics.levels import Holder, holders, level_names, turns_of, unused_quotas
+from harness.analysis.metrics.levels import Holder, holders, level_names, unused_quotas
 from harness.analysis.metrics.pieces import Piece, cut
 from harness.analysis.metrics.quota_held import held_moves
 from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
@@ -37,28 +38,29 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
-    admits, epochs = _admits(run), run.epochs
-    # Sums of integers continue across epochs while quotas stay the same.
-    alike = [
-        number > 0 and all(cluster.get(name) is epochs[number - 1].cluster.get(name) for name in _QUOTAS)
-        for number, (_, cluster) in enumerate(epochs)
+    admits = _admits(run)
+    quotas = [tuple(cluster.get(name) for name in _QUOTAS) for _, cluster in run.epochs]
+    # Changes of nodes alone begin no epoch here.
+    epochs = [
+        epoch
+        for number, epoch in enumerate(run.epochs)
+        if not number or any(map(is_not, quotas[number], quotas[number - 1]))
     ]
-    over: list[list[_Over]] = []
-    lending: list[dict[Cell, Lending]] = []
-    lent: Mapping[Cell, Sequence[Pool]] = {}
-    for same, (_, cluster) in zip(alike, epochs, strict=True):
-        if same:
-            over.append(over[-1])
-        else:
-            over.append([_Over(run, cluster, names, resource) for resource in run.resources if admits])
-            lent = _lent(run, cluster, admits=admits)
-        lending.append({cell: Lending(some, names) for cell, some in lent.items()})
+    turns = [begin for begin, _ in epochs[1:]]
+    over = [
+        [_Over(run, cluster, names, resource) for resource in run.resources if admits]
+        for _, cluster in epochs
+    ]
+    lending = [
+        {cell: Lending(some, names) for cell, some in _lent(run, cluster, admits=admits).items()}
+        for _, cluster in epochs
+    ]
     elastic = np.array([each.nominal is not None and not each.limited for each in users], np.bool_)
     whole = any(cell.flavor == ANY for then in lending for cell in then)
     if whole or any(of_resource.trees for then in over for of_resource in then):
         kinds = ("held", "allocated") if elastic.any() else ("held",)
         found, levels = held_moves(run, window, kinds), level_names(run, kinds)
-        for piece in cut(found, len(users), levels, window, changes=_CHANGES, turns=turns_of(run)):
+        for piece in cut(found, len(users), levels, window, changes=_CHANGES, turns=turns):
             at = number_at(epochs, int(piece.times[0]))
             for of_resource in over[at]:
                 of_resource.add(piece)
@@ -67,12 +69,11 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
                     of_cell.add(piece, _quota_held(piece, run.resources.index(cell.resource), elastic))
     cells = list(dict.fromkeys(cell for then in lending for cell in then if cell.flavor != ANY))
     if cells:
-        for piece in flavor_pieces(run, window, cells, changes=_CHANGES):
+        for piece in flavor_pieces(run, window, cells, changes=_CHANGES, turns=turns):
             for cell, of_cell in lending[number_at(epochs, int(piece.times[0]))].items():
                 if cell.flavor != ANY:
                     of_cell.add(piece, piece.levels[level_of(cell)])
-    once_each = (then for same, then in zip(alike, over, strict=True) if not same)
-    yield from _measurements(_OVER, run, every, _over_sums(once_each), "lower")
+    yield from _measurements(_OVER, run, every, _over_sums(over), "lower")
     for metric, sums in _sums(lending).items():
         yield from _measurements(metric, run, every, sums, "")
     yield from _held_unbound(run, window, every)
