@@ -83,7 +83,11 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
                 "at_us": at,
                 "edits": [_edit(each, texts) for each in edits],
                 **({"allocatable": amounts} if (amounts := _amounts(edits)) else {}),
-                **{name: other for name in _FACTS if (other := _others(before[name], after[name]))},
+                **{
+                    name: other
+                    for name in _FACTS
+                    if after[name] is not before[name] and (other := _others(before[name], after[name]))
+                },
             }
         )
         before = after

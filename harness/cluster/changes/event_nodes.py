@@ -122,6 +122,8 @@ class Nodes:
             if selector and not found:
                 faults.append(Fault(row.where("name"), f"no node has labels such as {shown(text)}"))
             return found
+        if text in self._nodes:  # the case in most rows
+            return (text,)
         found = [name for name in self._nodes if like(text, name)]
         if text and not found:
             what = f"there is no Node {shown(text)}; {did_you_mean(text, self._nodes)}"

@@ -68,6 +68,7 @@ class States:
         self._texts: dict[int, str] = {}  # number of a changeable object -> its current text
         # Identity of a manifest -> the manifest, and the Node that was read from it.
         self._nodes_read: dict[int, tuple[Mapping[str, Any], Node]] = {}
+        self._amounts: Counter[str] = Counter()  # at least the sum of each resource over nodes at any time
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
         # In such a cluster, other parts depend on the nodes, so the whole cluster must be read.
@@ -85,7 +86,10 @@ class States:
             if span.holds(now):
                 self._holding.setdefault(over, []).append(number)
         self._present = [self._object(number) for number in range(self._over.count)]
-        return self._whole(source)
+        state = self._whole(source)
+        for node in state.cluster.nodes.values():
+            self._amounts.update(node.allocatable)
+        return state
 
     def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
         """Yields the changes that follow a state, in order of time.
@@ -138,7 +142,7 @@ class States:
     def _nodes(
         self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
     ) -> dict[str, Node] | None:
-        """Returns the nodes after some of them changed; None if pools make it unclear which nodes changed.
+        """Returns the nodes after some of them changed; None if their sums may be too large.
 
         Raises:
             ClusterError: a changed node is faulty.
@@ -152,14 +156,16 @@ class States:
             if draft.faults:
                 raise ClusterError(source, draft.faults)
             for each in new:
-                self._nodes_read[id(each.content)] = each.content, draft.nodes[_name(each)]
+                node = draft.nodes[_name(each)]
+                self._nodes_read[id(each.content)] = each.content, node
+                self._amounts.update(node.allocatable)
+        if max(self._amounts.values(), default=0) > INT64_MAX:
+            return None
         nodes = dict(cluster.nodes)
         for name in {_name(each) for each in before} - there.keys():
             nodes.pop(name, None)
         nodes |= {name: self._nodes_read[id(content)][1] for name, content in there.items()}
-        named = {resource for name in there for resource in nodes[name].allocatable}
-        sums = (sum(node.allocatable.get(resource, 0) for node in nodes.values()) for resource in named)
-        return nodes if all(amount <= INT64_MAX for amount in sums) else None
+        return nodes
 
     def _whole(self, source: str) -> State:
         """Returns the state that all current objects form."""

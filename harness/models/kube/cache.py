@@ -7,9 +7,10 @@ nodes.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from operator import is_not
 from typing import final
 
 from harness.cluster.model import Cluster, Node
@@ -40,7 +41,9 @@ class Cache:
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: grows with every change of a node.
         moves: how the positions of nodes have changed.
-        by_rank: the nodes in the order of their ranks.
+        by_rank: the nodes in the order of their ranks. A removed node remains, and keeps its rank when it
+            returns.
+        rankings: how often the ranks have changed.
         last_changed: position of the node that changed last; -1 before the first change.
         freed_at: the version at which a pod last left a node.
         bound: the number of bound pods of each priority.
@@ -80,6 +83,7 @@ class Cache:
         self.expecting: dict[NodeInfo, None] = {}
         self.moves = Moves()
         self.by_rank = sorted(self.nodes, key=self._by_rank)
+        self.rankings = 0
         self._left_at = -1
         self._log: list[NodeInfo | None] = []  # the node that changed, for each version after `_cut`
         self._cut = 0
@@ -110,14 +114,14 @@ class Cache:
         self._order.put(node)
         info = self.by_name.get(node.name)
         if info is None:
-            info = NodeInfo(node, len(self.nodes), len(self.nodes), self.resources)
+            info = NodeInfo(node, len(self.nodes), 0, self.resources)
+            self._rank(info)
             info.nominated = self._awaited.pop(node.name, [])
             if info.nominated:
                 self.expecting[info] = None
             self.moves.add(info.position, info.position, (-1,))
             self.nodes.append(info)
             self.by_name[node.name] = info
-            insort(self.by_rank, info, key=self._by_rank)
         else:
             info.become(node, self.resources)
             self.moves.add(info.position, info.position + 1, (-1,))
@@ -131,7 +135,6 @@ class Cache:
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
-        self.by_rank.remove(node)
         if node.nominated:
             self._awaited[name] = node.nominated
             node.nominated = []
@@ -153,11 +156,8 @@ class Cache:
         self.unsettled = False
         nodes = [self.by_name[name] for name in self._order.renew()]
         first, last = _others(nodes, self.nodes)
-        as_before = first == last == len(self.nodes)
-        if as_before and all(node.rank == rank for rank, node in enumerate(self.by_rank)):
+        if first == last == len(self.nodes):
             return False
-        for rank, node in enumerate(self.by_rank):
-            node.rank = rank
         end = last + len(self.nodes) - len(nodes)
         self.moves.add(first, end, [node.position for node in nodes[first:last]])
         for node in self.nodes[first:end]:
@@ -179,7 +179,7 @@ class Cache:
                     pod.node = position
         for template in self.placed:
             for counts in (template.placed, template.leaving):
-                if not moved.keys().isdisjoint(counts):
+                if counts and not moved.keys().isdisjoint(counts):
                     kept = [(moved.get(position, position), count) for position, count in counts.items()]
                     counts.clear()
                     counts.update(kept)
@@ -188,8 +188,22 @@ class Cache:
         """Orders equal nodes by a seed instead of by name."""
         self._seed = seed
         self.by_rank.sort(key=self._by_rank)
+        self._number()
+
+    def _rank(self, node: NodeInfo) -> None:
+        """Gives a new node its rank, or the rank that a node of this name had."""
+        at = bisect_left(self.by_rank, self._by_rank(node), key=self._by_rank)
+        if at < len(self.by_rank) and self.by_rank[at].name == node.name:
+            self.by_rank[at] = node
+            node.rank = at
+        else:
+            self.by_rank.insert(at, node)
+            self._number()
+
+    def _number(self) -> None:
         for rank, node in enumerate(self.by_rank):
             node.rank = rank
+        self.rankings += 1
 
     def _by_rank(self, node: NodeInfo) -> tuple[bytes, str]:
         """Returns the key by which nodes are ranked."""
@@ -360,13 +374,15 @@ class Cache:
 
 def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int, int]:
     """Returns the first position whose node is another than before, and the end of the changed part."""
-    first, last, shift = 0, len(nodes), len(before) - len(nodes)
     most = min(len(nodes), len(before))
-    while first < most and nodes[first] is before[first]:
-        first += 1
-    while last > max(first, first - shift) and nodes[last - 1] is before[last - 1 + shift]:
-        last -= 1
-    return first, last
+    first = _alike(nodes, before, most)
+    return first, len(nodes) - min(most - first, _alike(nodes[::-1], before[::-1], most))
+
+
+def _alike(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo], most: int) -> int:
+    """Returns how many of the first nodes are the same as before."""
+    found = bytes(map(is_not, nodes, before)).find(True)
+    return most if found < 0 else found
 
 
 def _less(counts: dict[int, int], key: int) -> None:

@@ -69,14 +69,14 @@ class TaintEvictions:
 
     Attributes:
         tainted: the NoExecute taints of each node that has any.
-        may_be: whether any node has NoExecute taints, or may get some.
+        may_be: whether timers may be needed: nodes get NoExecute taints, are drained, or all vanish.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
         self.tainted = {
             name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
         }
-        self.may_be = cluster.nodes_change or bool(self.tainted)
+        self.may_be = bool(self.tainted) or _needs_timers(cluster)
         self._drains = Drains(scheduler)
         self._scheduler = scheduler
         self._timers: list[tuple[int, str, int, PodInfo]] = []
@@ -159,6 +159,21 @@ class TaintEvictions:
         if self._ends.pop(pod, None) is not None:
             self._timers = [timer for timer in self._timers if timer[3] is not pod]
             heapify(self._timers)
+
+
+def _needs_timers(cluster: Cluster) -> bool:
+    """Returns True if changes taint or drain a node, or if there is a time without nodes.
+
+    Without nodes, attempts end with errors, and are repeated after some time.
+    """
+    count = fewest = len(cluster.nodes)
+    for edit in (edit for instant in cluster.changes for edit in instant.edits if edit.kind == "Node"):
+        node: Node | None = edit.after
+        if node is not None and (node.drain is not None or no_execute(node.taints)):
+            return True
+        count += (node is not None) - (edit.before is not None)
+        fewest = min(fewest, count)
+    return cluster.nodes_change and not fewest
 
 
 def _name(pod: PodInfo) -> str:

@@ -55,7 +55,7 @@ class ShapeNodes:
         self.shape = shape
         self.rules = rules or NodeRules(shape, cache)
         self._cache = cache
-        self.moves = -1
+        self.moves = self._rankings = -1
         self._seen = -1
         # By position: whether a node is too small even when empty; None before it is evaluated.
         self._too_small: list[bool | None] = []
@@ -76,10 +76,12 @@ class ShapeNodes:
             moved(self.kinds, move, FIXED)
             moved(self.keys, move, NO_KEY)
             moved(self._too_small, move, None)
-        self.keys = [
-            key if key == NO_KEY else key & ~_RANK | node.rank
-            for key, node in zip(self.keys, nodes, strict=True)
-        ]
+        if self._rankings != self._cache.rankings:
+            self._rankings = self._cache.rankings
+            self.keys = [
+                key if key == NO_KEY else key & ~_RANK | node.rank
+                for key, node in zip(self.keys, nodes, strict=True)
+            ]
         self._fixed = self.rules.fixed
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
         self._helpful: list[int] | None = None
