@@ -116,8 +116,10 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Wakes all groups before a pass, because earlier results about nodes are invalid."""
-        self._become(self.groups, {})
+        """Wakes the groups without a lasting refusal before a pass, because nodes have changed."""
+        for peers, group in self.groups.items():
+            if peers.lasting is None and peers not in self._awake:
+                self._wake(group, peers)
 
     def _next_resting(self) -> EqualPods | None:
         """Returns the resting group with the first pod that may succeed; None if there is none."""

@@ -11,6 +11,7 @@ from typing import final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.pod import Shape
 
 
@@ -20,15 +21,15 @@ class MostRoom:
 
     Args:
         cache: the nodes and pods.
-        closed: for each position, whether the node can never run them.
+        rules: determines which nodes can never run them.
         above: their priority, if they preempt pods of lower priority; None if they never preempt.
     """
 
-    __slots__ = ("_above", "_cache", "_closed")
+    __slots__ = ("_above", "_cache", "_rules")
 
-    def __init__(self, cache: Cache, closed: bytes, above: int | None) -> None:
+    def __init__(self, cache: Cache, rules: NodeRules, above: int | None) -> None:
         self._cache = cache
-        self._closed = closed
+        self._rules = rules
         self._above = above
 
     @property
@@ -46,11 +47,14 @@ class MostRoom:
 
         Callers must not change the result, and must use it before the next change.
         """
-        nodes, closed = self._cache.nodes, self._closed
+        if version == self._cache.version:
+            return []
+        self._rules.follow()
+        closed = self._rules.closed
         rooms = []
-        for position in self._cache.changed_since(version):
-            if not closed[position]:
-                room = self._of(nodes[position])
+        for node in self._cache.changed_nodes_since(version):
+            if not closed[node.position]:
+                room = self._of(node)
                 if room is not None:
                     rooms.append(room)
         return rooms

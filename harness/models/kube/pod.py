@@ -151,6 +151,9 @@ class LastingRefusal(Protocol):
         Callers must not pass a pod for which resources are being freed.
         """
 
+    def outlives_nodes(self) -> bool:
+        """Returns True if `holds` remains correct after nodes or their order have changed."""
+
 
 @final
 class Peers:

@@ -354,15 +354,17 @@ class SchedulingQueue:
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
-        """Drops all lasting refusals of pending pods, because nodes have changed."""
+        """Drops lasting refusals of pending pods that may not be valid, because nodes have changed."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
         for waiting in lying:
+            for peers in waiting.groups if isinstance(waiting, Block) else (waiting.peers,):
+                lasting = peers.lasting
+                if lasting is not None and not lasting.outlives_nodes():
+                    peers.lasting = None
             if isinstance(waiting, Block):
                 waiting.wake()
-            for peers in waiting.groups if isinstance(waiting, Block) else (waiting.peers,):
-                peers.lasting = None
 
     def part(self) -> None:
         """Dissolves all blocks, because what equal pods have in common is about to change."""

@@ -49,16 +49,21 @@ class NoRoom:
         most_room: the upper bound of what these nodes offer.
         cache: the nodes and pods.
         seen: the version of the cache at which the refusal was valid; -1 if it was not checked yet.
+        by_others: whether some node rejected the pod because of other pods.
     """
 
-    __slots__ = ("_cache", "_nodes", "_seen", "amounts", "most_room")
+    __slots__ = ("_cache", "_excluded", "_nodes", "_seen", "amounts", "most_room")
 
-    def __init__(self, nodes: ShapeNodes, most_room: MostRoom, cache: Cache, seen: int) -> None:
+    def __init__(
+        self, nodes: ShapeNodes, most_room: MostRoom, cache: Cache, seen: int, *, by_others: bool
+    ) -> None:
         self.most_room = most_room
         self.amounts = amounts_of(nodes.shape, len(cache.names))
         self._nodes = nodes
         self._cache = cache
         self._seen = seen
+        by_position = by_others or nodes.rules.named is not None
+        self._excluded = None if by_position else nodes.rules.excluded
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
@@ -68,6 +73,12 @@ class NoRoom:
                 return not most_room.has_victims and self._nodes.still_none()
         self._seen = self._cache.version
         return True
+
+    def outlives_nodes(self) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`. The same plugins must reject the pods."""
+        rules = self._nodes.rules
+        rules.follow()
+        return self._excluded == rules.excluded and len(self.amounts) == len(self._cache.names)
 
 
 @final

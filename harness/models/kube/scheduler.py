@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
+from harness.base.memo import Memo
 from harness.base.units import MINUTE
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.model import Cluster
@@ -18,6 +19,7 @@ from harness.models.kube.hints import Hints
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.node_changes import ChangingNodes
+from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.placement.trial import NOTHING
@@ -82,7 +84,7 @@ class Scheduler:
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
-        self._most_room: dict[tuple[bytes, int | None], MostRoom] = {}
+        self._most_room: Memo[tuple[NodeRules, int | None], MostRoom] = Memo()
         # The last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
@@ -416,12 +418,12 @@ class Scheduler:
         if others_count or (statuses and nodes.rules.named is not None):
             return None
         above = pod.priority if self._preemption is not None and pod.preempts else None
-        most_room = self._most_room.get((nodes.rules.closed, above))
+        most_room = self._most_room.get((nodes.rules, above))
         if most_room is None:
-            most_room = MostRoom(cache, nodes.rules.closed, above)
-            self._most_room[nodes.rules.closed, above] = most_room
+            most_room = self._most_room[nodes.rules, above] = MostRoom(cache, nodes.rules, above)
         by_nodes_alone = not statuses and not most_room.has_victims
-        why = NoRoom(nodes, most_room, cache, cache.version if by_nodes_alone else -1)
+        seen = cache.version if by_nodes_alone else -1
+        why = NoRoom(nodes, most_room, cache, seen, by_others=bool(statuses))
         return why if by_nodes_alone or why.holds(pod) else None
 
     def _preempt(

@@ -30,6 +30,7 @@ class NodeRules:
         closed: whether each node is excluded.
         open: the positions of the nodes that are not excluded.
         ruled_out_by: the plugins that exclude nodes.
+        excluded: these plugins, and whether they exclude all nodes.
         taints: the raw score of TaintToleration for each node.
         preferred: the raw score of NodeAffinity for each node.
         varied: whether one of these scores differs between nodes that are not excluded.
@@ -71,6 +72,7 @@ class NodeRules:
         self.open = list(compress(range(len(nodes)), is_open))
         closed = compress(self.fixed, self.closed) if len(self.open) < len(nodes) else ()
         self.ruled_out_by = frozenset([status.plugin for status in closed if status is not None])
+        self.excluded = self.ruled_out_by, not self.open
         taints, preferred = set(compress(self.taints, is_open)), set(compress(self.preferred, is_open))
         self.varied = len(taints) > 1 or len(preferred) > 1
         self.named = None if names is None else sum(node.name in names for node in nodes)

@@ -370,8 +370,6 @@ class Scheduling:
                 rules = self._rules[key] = NodeRules(shape, self.cache)
             balances = self._devices is None or not self._devices.scores
             nodes = ShapeNodes(shape, self.cache, self._fit_score, rules, balances=balances)
-        elif nodes.moves != self.cache.moves.count:
-            nodes.follow()
         self._shapes[shape] = nodes  # the most recently used shape is last
         nodes.refresh()
         return nodes

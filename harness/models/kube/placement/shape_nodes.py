@@ -97,9 +97,11 @@ class ShapeNodes:
     # --- keeping up ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Computes the results of changed nodes again."""
-        cache, seen = self._cache, self._seen
-        version = cache.version
+        """Computes the results of changed nodes again, wherever they are now."""
+        cache = self._cache
+        if self.moves != cache.moves.count:
+            self.follow()
+        seen, version = self._seen, cache.version
         if seen == version:
             return
         nodes = cache.nodes

@@ -142,6 +142,10 @@ class LastingQuotaRefusal:
         self.spared = pod
         return True
 
+    def outlives_nodes(self) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`."""
+        return False
+
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
         """Returns True if the same limit refuses the pod, or still no limit does and it fits on no node.
 
