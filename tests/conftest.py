@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import settings
+
+import harness
+import harness_plugins
+from harness.runs import identity
 
 settings.register_profile("harness", deadline=None, derandomize=True)
 settings.load_profile("harness")
@@ -62,6 +67,34 @@ def no_waiting_for_the_disk() -> Iterator[None]:
     """Thousands of small runs need not survive a power failure; tests/faults runs commands that do wait."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def our_own_code_stays_as_it_is() -> Iterator[None]:
+    """Of thousands of small runs each would look at hundreds of files several times; no test edits these.
+
+    Code anywhere else is looked at as ever.
+    """
+    ours = tuple(f"{folder}{os.sep}" for module in (harness, harness_plugins) for folder in module.__path__)
+    within, whole = identity._within, identity._whole
+    within_ours = cache(within)
+    codes: dict[Any, identity.Code] = {}
+
+    def within_once(folder: Path, apart: tuple[str, ...] = ()) -> dict[str, str]:
+        return (within_ours if f"{folder}{os.sep}".startswith(ours) else within)(folder, apart)
+
+    def whole_once(several: Sequence[Any], others: Sequence[Any] = ()) -> identity.Code:
+        files = tuple((each.top, *each.paths.values()) for each in several)
+        if others or not all(path.startswith(ours) for _, *paths in files for path in paths):
+            return whole(several, others)
+        if files not in codes:
+            codes[files] = whole(several)
+        return codes[files]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "_within", within_once)
+        patch.setattr(identity, "_whole", whole_once)
         yield
 
 
