@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from itertools import count
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from harness.base.errors import INTERRUPTS, HarnessError, OptionError, PluginError, ReplayError, text_of
 from harness.base.files.hold import clear
+from harness.base.values import Fixed, fixed
 from harness.cluster.model import Cluster
 from harness.plugins import Plugins
 from harness.runs.executors import ProcessDiedError, Report, executor_for
@@ -141,8 +141,8 @@ class _Task(NamedTuple):
     plan: Plan | None
 
 
-@dataclass(frozen=True)
-class _Replaying:
+@fixed()
+class _Replaying(Fixed):
     """The work of carrying out replays, see `Work`. Errors are results."""
 
     plugins: Plugins

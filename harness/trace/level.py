@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +10,7 @@ from math import ceil
 
 import polars as pl
 
+from harness.base.values import Fixed, fixed
 from harness.trace.job_rows import job_rows
 from harness.trace.recorded import END, START
 from harness.trace.schema import REQUEST
@@ -29,8 +29,8 @@ _SPANS = {"level": pl.Int64, "span": pl.Int64}
 _NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
 
 
-@dataclass(frozen=True)
-class Steps:
+@fixed(slots=False)
+class Steps(Fixed):
     """The held amount of a resource over time, in pieces, because the whole would be larger than the trace.
 
     Attributes:
@@ -92,8 +92,8 @@ class Steps:
                 yield held.filter(*here).select(time.alias("time"), pl.col("amount") * sign)
 
 
-@dataclass(frozen=True)
-class Level:
+@fixed(slots=False)
+class Level(Fixed):
     """A resource's offered load, which is a step function of time.
 
     Attributes:

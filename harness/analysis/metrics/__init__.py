@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,11 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 
-@dataclass(frozen=True)
-class _Family:
-    """A family of metrics. Its modules, which have a function `measure`, are imported with the first use."""
-
-    modules: tuple[str, ...]
-
-    def __call__(self, run: Run, window: Window) -> Iterator[Measurement]:
-        for name in self.modules:
-            found: Iterable[Measurement] = import_module(f"{__name__}.{name}").measure(run, window)
-            yield from found
+def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Measurement]:
+    """Measures a family of metrics. Its modules have a function `measure`; the first use imports them."""
+    for name in modules:
+        found: Iterable[Measurement] = import_module(f"{__name__}.{name}").measure(run, window)
+        yield from found
 
 
 @hookimpl
@@ -43,4 +38,4 @@ def harness_register_metrics(register: RegisterMetric) -> None:
         "topology": "how many domains of a topology jobs are spread over",
     }.items():
         modules = (name, "device_fragmentation") if name == "fragmentation" else (name,)
-        register(name, _Family(modules), help=about)
+        register(name, partial(_measure, modules), help=about)

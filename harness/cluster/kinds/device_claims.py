@@ -5,17 +5,15 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from harness.base.units import INT64_MAX
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 EXACT_COUNT, ALL = "ExactCount", "All"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class DeviceRequest(Value):
     """A single request within a claim.
 
@@ -37,7 +35,7 @@ class DeviceRequest(Value):
     alternatives: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ClaimTemplate(Value):
     """A ResourceClaimTemplate.
 
