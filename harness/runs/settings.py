@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from inspect import Parameter, signature
 from numbers import Integral
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 from harness.base.arguments import check_type
 from harness.base.errors import InputError, OptionError
@@ -84,9 +84,7 @@ class Settings(Value):
         for name in given:
             if name not in SETTINGS:
                 raise OptionError(f"a replay has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
-        return cls(
-            **{name: each.checked(name, given.get(name, each.default)) for name, each in SETTINGS.items()}
-        )
+        return cls(**{name: each.checked(given.get(name, each.default)) for name, each in SETTINGS.items()})
 
     def values(self) -> dict[str, Any]:
         """Returns the values of the settings by their names."""
@@ -100,7 +98,7 @@ class Settings(Value):
         """Yields the entries for `run.json` that depend on nothing else than the settings."""
         for name, value in self.values().items():
             each = SETTINGS[name]
-            if each.recorded == ALWAYS or (each.recorded == CHANGED and each.differs(name, value)):
+            if each.recorded == ALWAYS or (each.recorded == CHANGED and each.differs(value)):
                 yield each.key, each.plain(value)
 
 
@@ -113,6 +111,7 @@ class Setting(Fixed):
     """One setting of a replay.
 
     Attributes:
+        name: the name, as an argument of a replay.
         default: the default, as a caller would give it.
         read: checks and converts what a caller gave.
         help: a description for the command line.
@@ -120,15 +119,16 @@ class Setting(Fixed):
         choices: the allowed texts; () if others are possible.
         types, wanted: the allowed types, and their description in messages; () if `read` checks the type.
         plain: converts a value to JSON.
-        key: the name in `run.json`.
+        unit: the suffix of the name in `run.json`.
         recorded: when `run.json` has it.
         kind: the type of its entry in `run.json`; None if the entry can be missing or null.
     """
 
+    name: str
     default: Any
     read: Callable[[Any], Any]
     help: str
-    key: str
+    unit: str = ""
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     types: tuple[Any, ...] = ()
@@ -137,26 +137,30 @@ class Setting(Fixed):
     recorded: str = IF_USED
     kind: type | None = None
 
-    def checked(self, name: str, given: Any) -> Any:
+    @property
+    def key(self) -> str:
+        """The name in `run.json`."""
+        return f"{self.name}{self.unit}"
+
+    def checked(self, given: Any) -> Any:
         """Returns the checked value that a caller gave for this setting.
 
         Raises:
             OptionError: the value is out of range or has the wrong type.
         """
         if self.types:
-            check_type(name, self.types, self.wanted, given)
+            check_type(self.name, self.types, self.wanted, given)
         return self.read(given)
 
-    def differs(self, name: str, given: Any) -> bool:
+    def differs(self, given: Any) -> bool:
         """Returns True if a value is not the default."""
-        return bool(self.checked(name, given) != self.checked(name, self.default))
+        return bool(self.checked(given) != self.checked(self.default))
 
 
 def given_of(recorded: Mapping[str, Any]) -> Given:
     """Returns the settings that the entries in a `run.json` describe, as arguments of a replay."""
-    given: Any = {name: recorded[each.key] for name, each in SETTINGS.items() if each.key in recorded}
-    found: Given = given
-    return found
+    found = {name: recorded[each.key] for name, each in SETTINGS.items() if each.key in recorded}
+    return cast("Given", found)
 
 
 def losses_of(given: str | Losses) -> Losses:
@@ -215,57 +219,59 @@ def _unfinished(text: str) -> str:
 
 
 # fmt: off
-SETTINGS: Mapping[str, Setting] = {
-    "on_preemption": Setting(
-        "restart", losses_of,
+_ALL = (
+    Setting(
+        "on_preemption", "restart", losses_of,
         "What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-        key="on_preemption", metavar="MODEL", types=(str, Losses), plain=str, recorded=ALWAYS, kind=str,
+        metavar="MODEL", types=(str, Losses), plain=str, recorded=ALWAYS, kind=str,
         wanted="a text such as 'restart' or 'checkpoint=30m', or Losses",
     ),
-    "grace_period": Setting(
-        "30s", _duration("grace period"),
+    Setting(
+        "grace_period", "30s", _duration("grace period"),
         "How long preempted pods keep their resources, if their job does not specify a grace period.",
-        key="grace_period_us", metavar="TIME", recorded=ALWAYS, kind=int,
+        unit="_us", metavar="TIME", recorded=ALWAYS, kind=int,
     ),
-    "startup": Setting(
-        "0s", _duration("startup"),
+    Setting(
+        "startup", "0s", _duration("startup"),
         "Time from the start of pods until they are ready, when the run time begins. Used if the trace "
         "has no column for it.",
-        key="startup_us", metavar="TIME", recorded=CHANGED,
+        unit="_us", metavar="TIME", recorded=CHANGED,
     ),
-    "until": Setting(
-        None, _until, "Stop at this time after the trace's origin, such as 7d.",
-        key="until_us", metavar="TIME", recorded=ALWAYS,
+    Setting(
+        "until", None, _until, "Stop at this time after the trace's origin, such as 7d.",
+        unit="_us", metavar="TIME", recorded=ALWAYS,
     ),
-    "scale_arrivals": Setting(
-        "1", _arrivals, "Multiply the rate of arrivals; with 2, jobs arrive twice as fast.",
-        key="scale_arrivals", metavar="FACTOR", plain=str, recorded=ALWAYS, kind=str,
+    Setting(
+        "scale_arrivals", "1", _arrivals, "Multiply the rate of arrivals; with 2, jobs arrive twice as fast.",
+        metavar="FACTOR", plain=str, recorded=ALWAYS, kind=str,
     ),
-    "at_start": Setting(
-        None, _world,
+    Setting(
+        "at_start", None, _world,
         "Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
         "empty if the trace's dates precede those of the manifests, else dump]",
-        key="at_start", choices=WORLDS,
+        choices=WORLDS,
     ),
-    "unfinished": Setting(
-        DRAW, _unfinished,
+    Setting(
+        "unfinished", DRAW, _unfinished,
         "Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended jobs, "
         "as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: "
         "leave them out.",
-        key="unfinished", metavar="HOW", types=(str,),
+        metavar="HOW", types=(str,),
         wanted="a text: draw, drop, limit, or a duration such as 2h",
     ),
-    "seed": Setting(
-        0, int, "Seed of the drawn run times; each twin has its own draws.",
-        key="seed", metavar="N", types=(Integral,), wanted="a whole number",
+    Setting(
+        "seed", 0, int, "Seed of the drawn run times; each twin has its own draws.",
+        metavar="N", types=(Integral,), wanted="a whole number",
     ),
-    "ignore_events": Setting(
-        False, bool,
+    Setting(
+        "ignore_events", False, bool,
         "Replay plugins that cannot follow cluster changes without the changes, instead of refusing them.",
-        key="ignore_events", types=(bool,), wanted="True or False",
+        types=(bool,), wanted="True or False",
     ),
-}
+)
 # fmt: on
+
+SETTINGS: Mapping[str, Setting] = {each.name: each for each in _ALL}
 """Maps the name of each setting to what harness knows about it."""
 
 

@@ -74,5 +74,5 @@ def test_help_shows_the_settings(function: Callable[..., object]) -> None:
 def test_a_setting_that_does_not_exist_is_named() -> None:
     """With the one that was probably meant."""
     with pytest.raises(OptionError, match="no setting 'untill'") as error:
-        harness.Request("t.parquet", untill="2h")  # type: ignore[call-arg]
+        harness.Request("t.parquet", untill="2h")
     assert "until" in str(error.value.hint)

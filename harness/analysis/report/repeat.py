@@ -43,9 +43,7 @@ def _calls(run: Run) -> Iterator[str]:
     if cluster:
         arguments["cluster"] = cluster
     chosen: dict[str, Any] = {"options": policy["options"], "label": run.label}
-    chosen |= {
-        name: value for name, value in given_of(settings).items() if SETTINGS[name].differs(name, value)
-    }
+    chosen |= {name: value for name, value in given_of(settings).items() if SETTINGS[name].differs(value)}
     if "scale_arrivals" in chosen:
         chosen["scale_arrivals"] = factor_text(chosen["scale_arrivals"])
     chosen |= {name: settings[name] for name in ("twin", "alone") if name in settings}

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 REQUESTED: Mapping[str, str] = {
     name.replace("_", "-"): name for name in OF_REPLAY if name not in ("seed", "ignore_events")
 }
-"""Maps a setting of a replay to its name in requests."""
+"""Maps a setting of a replay to its name in requests. Seeds are drawn, and events are never ignored."""
 
 STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
 """Maps a setting that changes the trace or the cluster size to its name in calibrations."""
