@@ -351,7 +351,7 @@ def forecast(
 def _warn_of_metrics(runs: Iterable[Run]) -> None:
     """Warn Python callers about metrics that failed."""
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
-        warn(f"{sentence}; the run is kept without it", stacklevel=3)
+        warn(f"{sentence}; harness keeps the run without this metric", stacklevel=3)
 
 
 def simulate(

@@ -69,7 +69,7 @@ def test_a_case_with_more_than_its_component_knows_is_refused(
     strict = plugins.load(only=["strict"], extra={"strict": Strict()})
     report = check(read_cases([corpus({**CASE, **change})]), strict)
     told = [verdict.error for verdict in report.differing]
-    assert told == ([f"cannot be used: unknown fields {unknown}"] if unknown else [])
+    assert told == ([f"has fields that its component does not know: {unknown}"] if unknown else [])
 
 
 @pytest.fixture
@@ -175,10 +175,10 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path, text: str, message: str
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        (b"[1]", "is not a case: a case is a mapping"),
-        (json.dumps({**CASE, "features": [["a"]]}).encode(), "is not a case: its features are to be texts"),
-        (json.dumps({**CASE, "objects": [1]}).encode(), "is not a case: its objects are to be mappings"),
-        (b'{"id": "\xff"}', "is not text in UTF-8"),
+        (b"[1]", "is not a case, because a case is a mapping"),
+        (json.dumps({**CASE, "features": [["a"]]}).encode(), "is not a case: its features must be strings"),
+        (json.dumps({**CASE, "objects": [1]}).encode(), "is not a case: its objects must be mappings"),
+        (b'{"id": "\xff"}', "is not UTF-8 text"),
         (b"{", "is not JSON"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_missing_file_is_found_before_the_first_case(tmp_path: Path) -> None:
 def test_a_component_that_nobody_answers_for_is_an_error(corpus: Callable[..., Path]) -> None:
     """It is not counted as a difference: nothing was asked."""
     path = corpus({**CASE, "component": "test/som"})
-    with pytest.raises(InputError, match="no plugin answers for component 'test/som'") as error:
+    with pytest.raises(InputError, match="no plugin registers component 'test/som'") as error:
         check(read_cases([path]), loaded())
     assert error.value.hint == "did you mean 'test/sum'?"
 

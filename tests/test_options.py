@@ -184,10 +184,10 @@ def test_a_value_can_be_kept_in_a_run() -> None:
     [
         ({"name": "a=b"}, "its name must be letters"),
         ({"name": 5}, "its name must be letters"),
-        ({"help": None}, "its help must be a text"),
+        ({"help": None}, "its help must be a string"),
         ({"type": "int"}, "its type must be a function"),
-        ({"choices": "ab"}, "its choices must be a tuple of texts"),
-        ({"choices": (1, 2)}, "its choices must be a tuple of texts"),
+        ({"choices": "ab"}, "its choices must be a tuple of strings"),
+        ({"choices": (1, 2)}, "its choices must be a tuple of strings"),
     ],
 )
 def test_an_option_can_be_written_and_shown(how: Any, why: str) -> None:

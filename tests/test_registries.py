@@ -56,13 +56,13 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
     titled = {"title": "t"} if kind == "sections" else {}
     error = error_of(bringing(kind, name, Greedy, help="h", **titled))
     assert error.startswith("plugin 'bad' registers ")
-    assert f"{name!r}: a name is up to 40 letters, digits, and - _ . +" in error
+    assert f"{name!r}: a name is made of up to 40 letters, digits and the characters - _ . +" in error
 
 
 @pytest.mark.parametrize(
     ("kind", "what", "how", "why"),
     [
-        ("policies", ("p", Greedy), {"help": None}, "help must be a text, but is None"),
+        ("policies", ("p", Greedy), {"help": None}, "help must be a string, but is None"),
         ("policies", ("p", 5), {"help": "h"}, "factory must be a function, but is of type int"),
         ("policies", ("p", Greedy), {"help": "h", "never": 5}, "never must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "running": []}, "running must be a function"),
@@ -70,8 +70,8 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("p", Greedy), {"help": "h", "ignored_fields": ""}, "ignored_fields must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "assumes": "a"}, "assumes must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "clairvoyant": "no"}, "clairvoyant must be True or False"),
-        ("policies", ("p", Greedy), {"help": "h", "options": TWICE}, "two options are called 'x'"),
-        ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "but is one Option"),
+        ("policies", ("p", Greedy), {"help": "h", "options": TWICE}, "two options have the name 'x'"),
+        ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "but is a single Option"),
         (
             "policies",
             ("p", Greedy),
@@ -79,7 +79,12 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
             "'zz' in it is not an Option",
         ),
         ("policies", ("p", Greedy), {"help": "h", "options": {"a": 1}}, "but is of type dict"),
-        ("policies", ("p", Greedy), {"help": "h", "options": SEEDED}, "an option is called 'seed'"),
+        (
+            "policies",
+            ("p", Greedy),
+            {"help": "h", "options": SEEDED},
+            "an option cannot have the name 'seed'",
+        ),
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
         ("readers", ("r", None), {"help": "h"}, "read must be a function, but is None"),
         ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several texts"),
@@ -92,10 +97,10 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("readers", ("r", open), {"help": "h", "sniff": True}, "sniff must be a function"),
         ("readers", ("r", open), {"help": "h", "options": 5}, "but is of type int"),
         ("metrics", ("m", 5), {"help": "h"}, "compute must be a function"),
-        ("metrics", ("m", len), {"help": b"h"}, "help must be a text, but is of type bytes"),
-        ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a text"),
+        ("metrics", ("m", len), {"help": b"h"}, "help must be a string, but is of type bytes"),
+        ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a string"),
         ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "place must be a whole number"),
-        ("conformance", ("a/../b", len), {"help": "h"}, "several names with / between them"),
+        ("conformance", ("a/../b", len), {"help": "h"}, "several names separated by /"),
         ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several texts"),
         (
             "kinds",
@@ -138,12 +143,12 @@ def test_a_bad_registration_leaves_all_others_listed_and_suggested(monkeypatch: 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (Option("x", 1, "h", type=int), "options must be a tuple of Option, but is one Option"),
+        (Option("x", 1, "h", type=int), "options must be a tuple of Option, but is a single Option"),
         ({"a": 1}, "options must be a tuple of Option, but is of type dict"),
         (("a",), "options must be a tuple of Option, but 'a' in it is not an Option"),
         (5, "options must be a tuple of Option, but is of type int"),
-        (TWICE, "two options are called 'x'"),
-        (SEEDED, "an option is called 'seed'"),
+        (TWICE, "two options have the name 'x'"),
+        (SEEDED, "an option cannot have the name 'seed'"),
     ],
 )
 def test_options_of_a_policy_class_are_a_tuple_of_options(

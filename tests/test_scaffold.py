@@ -29,11 +29,11 @@ def new(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
         (["a-"], "cannot be the name of a plugin"),
         (["../up"], "cannot be the name of a plugin"),
         (["x" * 61], "cannot be the name of a plugin"),
-        (["for"], "Python itself uses it"),
-        (["json", "--metric"], "Python itself uses it"),
-        (["pip"], "Python itself uses it"),
-        (["nul"], "on Windows it is a device"),
-        (["com1", "--reader"], "on Windows it is a device"),
+        (["for"], "because Python uses it"),
+        (["json", "--metric"], "because Python uses it"),
+        (["pip"], "because Python uses it"),
+        (["nul"], "because Windows reserves it for a device"),
+        (["com1", "--reader"], "because Windows reserves it for a device"),
         (["replay"], "there is a distribution harness-replay already"),
         (["polars"], "there is a module polars already"),
         (["harness"], "there is a module harness already"),
@@ -69,7 +69,7 @@ def test_what_is_there_stays(
     for name in ("mine", "yours", "theirs"):
         code, _, err = new(capsys, name)
         assert code == 2
-        assert f"{name} is there already" in err
+        assert f"{name} already exists" in err
     assert not list((tmp_path / "mine").iterdir())
     assert (tmp_path / "yours").read_text() == "kept"
 

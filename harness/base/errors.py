@@ -145,7 +145,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as failure:
-        return f"(its text cannot be made: {type(failure).__name__})"
+        return f"(its message cannot be shown: {type(failure).__name__})"
 
 
 @contextmanager

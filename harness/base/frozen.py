@@ -15,7 +15,7 @@ class Frozen(dict[_K, _V]):
     __slots__ = ()
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("this mapping cannot be changed; dict(...) makes one that can")
+        raise TypeError("this mapping is read-only; copy it with dict(...) and change the copy")
 
     def __hash__(self) -> int:  # type: ignore[override] # a dictionary has no hash, because it may change
         """Returns the hash of all items."""

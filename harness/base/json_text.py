@@ -95,7 +95,7 @@ def _require_plain(content: Any) -> None:
             elif isinstance(value, list):
                 inner.extend(value)
             elif isinstance(value, float) and not isfinite(value):
-                raise ValueError(f"holds {value}, which is not a number in JSON")
+                raise ValueError(f"contains {value}, which is not a number in JSON")
             elif isinstance(value, int) and abs(value) >= 10**_LONGEST_NUMBER:
                 raise ValueError(_LONG)
         if not inner:

@@ -7,7 +7,7 @@ import re
 LONGEST = 40
 _LONGEST_LABEL = 63  # limit of label values in Kubernetes, which names a job's queue in a label
 
-RULE = f"up to {LONGEST} letters, digits, and - _ . +; neither - nor . at the beginning"
+RULE = f"made of up to {LONGEST} letters, digits and the characters - _ . +, and begins with neither - nor ."
 
 
 def is_name(value: object) -> bool:

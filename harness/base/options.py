@@ -81,7 +81,7 @@ class Option(Value):
             shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
             raise OptionError(
                 f"option {self.name}: run.json cannot store {what}, {shown}",
-                hint="it stores texts, finite numbers, true, false and None, and lists and dicts of these",
+                hint="use strings, finite numbers, true, false and None, or lists and dicts of these",
             )
 
     def _parsed(self, text: str) -> Any:
@@ -112,13 +112,13 @@ class Option(Value):
 def _fault(name: object, help: object, type: object, choices: object) -> str | None:
     """Returns the fault in an option's fields, which may have any type; None if they are valid."""
     if not is_word(name):
-        return "its name must be letters, digits, and - _ . +, with neither - nor . at the beginning"
+        return "its name must be letters, digits and the characters - _ . +, and begin with neither - nor ."
     if not isinstance(help, str):
-        return "its help must be a text"
+        return "its help must be a string"
     if not callable(type):
-        return "its type must be a function that converts a text to a value, such as int"
+        return "its type must be a function that converts a string to a value, such as int"
     if not isinstance(choices, (tuple, list)) or not all(isinstance(each, str) for each in choices):
-        return "its choices must be a tuple of texts"
+        return "its choices must be a tuple of strings"
     return None
 
 
@@ -141,8 +141,8 @@ def declared_options(options: object) -> tuple[Option, ...]:
     """
     if isinstance(options, Option):
         raise OptionError(
-            "options must be a tuple of Option, but is one Option",
-            hint="write a tuple of one element with a comma: (option,)",
+            "options must be a tuple of Option, but is a single Option",
+            hint="a tuple with one element needs a comma: (option,)",
         )
     if isinstance(options, (str, bytes, Mapping)) or not isinstance(options, Iterable):
         raise OptionError(f"options must be a tuple of Option, but is of type {type(options).__name__}")
@@ -153,7 +153,7 @@ def declared_options(options: object) -> tuple[Option, ...]:
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
-            raise OptionError(f"two options are called {name!r}")
+            raise OptionError(f"two options have the name {name!r}")
     return found
 
 
@@ -166,7 +166,7 @@ def policy_options(options: object) -> tuple[Option, ...]:
     found = declared_options(options)
     if any(each.name == "seed" for each in found):
         raise OptionError(
-            "an option is called 'seed', a name that sweeps use for the number of each twin",
+            "an option cannot have the name 'seed', because sweeps use it for the number of each twin",
             hint="choose a more specific name, such as deviceSeed",
         )
     return found
@@ -199,7 +199,7 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
     """
     for option in meaningless:
         if options[option.name] != option.default:
-            raise OptionError(f"{owner}: option {option.name} means nothing here: {because}")
+            raise OptionError(f"{owner}: option {option.name} has no effect here: {because}")
 
 
 def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:

@@ -18,9 +18,7 @@ from harness.engine.referee import Referee
 
 _OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
 _DEBUG = "--debug shows where"
-_READ_ONLY = (
-    f"jobs, pod sets and the cluster cannot be changed: keep what you add in tables of your own; {_DEBUG}"
-)
+_READ_ONLY = f"jobs, pod sets and the cluster cannot be changed, so keep your own data elsewhere; {_DEBUG}"
 
 
 @contextmanager

@@ -50,9 +50,10 @@ from harness.policy import (
     Wake,
 )
 
-_FAULT = "this is a fault of the policy, not of the trace"
+_FAULT = "this is a fault in the policy, not in the trace"
 _TIMELESS = (
-    "let rounds take time, by a grace period or the plugin's evictionLatency if it has that; else " + _FAULT
+    "let each round take time, with a grace period or with the plugin's option evictionLatency if it has "
+    "one; otherwise, " + _FAULT
 )
 
 Given: TypeAlias = Any
@@ -139,7 +140,7 @@ class Referee:
         """
         self.idle += 1
         if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
-            self.refuse(None, f"it decides forever: {self.idle:,} decisions in a row changed nothing")
+            self.refuse(None, f"its decisions never end: {self.idle:,} decisions in a row changed nothing")
 
     def unknown(self, decision: object) -> None:
         """Reject a value that is not a decision."""
@@ -168,7 +169,7 @@ class Referee:
             said = f"its method doze answers {short(answer)}"
             self.refuse(
                 None,
-                f"{said}, instead of the number of cycles that it has played and the time of its next wake",
+                f"{said}, instead of the number of simulated cycles and the time of its next wake",
             )
         if played < 0:
             self.refuse(None, f"it dozes for {played} cycles")
@@ -180,7 +181,7 @@ class Referee:
         job, lifecycle = admit.job, self._lifecycle
         life, now = self._alive(job), lifecycle.now
         if life.admitted or life.holding:
-            self.refuse(job, "it is admitted or running already")
+            self.refuse(job, "it is already admitted or running")
         if admit.counts:
             life.reduce(self._checked_counts(job, admit.counts))
         delay = self._whole(job, "its delay", admit.delay)
@@ -215,11 +216,11 @@ class Referee:
         job, node, lifecycle = bind.job, bind.node, self._lifecycle
         life, books = self._alive(job), lifecycle.books
         if not bind.pods:
-            self.refuse(job, "no pod is named in its Bind")
+            self.refuse(job, "its Bind names no pod")
         if life.terminating:
-            self.refuse(job, "it was evicted and is not gone yet")
+            self.refuse(job, "it was evicted, but still holds its resources")
         if life.admitted and life.startable > lifecycle.now:
-            self.refuse(job, f"it was admitted to start at {life.startable} us and not before")
+            self.refuse(job, f"its admission does not let it start before {life.startable} us")
         if not isinstance(node, str) or node not in books.nodes:
             self._check_node(job, node)
         for each in bind.pods:
@@ -241,9 +242,9 @@ class Referee:
         if life is None or not (life.holding or life.admitted):
             self.refuse(job, "it holds nothing that could be preempted")
         if life.terminating:
-            self.refuse(job, "it was evicted already and is not gone yet")
+            self.refuse(job, "it was already evicted, but still holds its resources")
         if by is not None and (self._life_of(by, "its preemptor") is None or by is job):
-            self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job or not alive")
+            self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job, or is not alive")
         reason = preempt.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
@@ -268,7 +269,7 @@ class Referee:
             if pod in life.holds and not life.holds[pod].terminating
         ]
         if not pods or (preempt.pods is not None and len(pods) != len(preempt.pods)):
-            self.refuse(job, "some named pods hold nothing, or are terminating already")
+            self.refuse(job, "some of the named pods hold nothing, or are already terminating")
         life.preemptions += 1
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
@@ -278,7 +279,7 @@ class Referee:
         job, lifecycle = note.job, self._lifecycle
         life = self._alive(job)
         if not life.admitted:
-            self.refuse(job, "it was not admitted, so it has no places")
+            self.refuse(job, "it was not admitted, so its pods have no nodes")
         if note.what not in ACTIONS[MARK:]:
             self.refuse(job, f"there is no note {note.what!r}")
         self._count_idle()
@@ -302,7 +303,7 @@ class Referee:
             return
         self.stopped = livelock
         if self._watch.endless:
-            self.refuse(job, f"it decides forever, at one instant: {livelock}", hint=_TIMELESS)
+            self.refuse(job, f"its decisions never end, although no time passes: {livelock}", hint=_TIMELESS)
 
     def _nominate(self, nominate: Given) -> None:
         job = nominate.job
@@ -367,9 +368,9 @@ class Referee:
         try:
             at = index(wake.at)  # with a fraction, the clock would advance by fractions of microseconds
         except TypeError:
-            self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is not a whole number")
+            self.refuse(None, f"it requests a wake at {wake.at!r} us, which is not a whole number")
         if at <= self._lifecycle.now:
-            self.refuse(None, f"it asks to be woken at {at} us, which is not later")
+            self.refuse(None, f"it requests a wake at {at} us, which is not later than now")
         # If no job is alive or will arrive, a wake can't start work, so it is idle whatever it says.
         idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
         (self.idle_wakes if idle else self.wakes).add(at)
@@ -383,7 +384,8 @@ class Referee:
         if type(queue) is not str or (queue not in self._quotas and self._quotas):
             self.refuse(
                 None,
-                f"it tells the share of {queue!r}, which is not a ClusterQueue or ElasticQuota here",
+                f"it reports a share of {queue!r}, which is not a ClusterQueue or ElasticQuota of the "
+                "cluster",
             )
         try:
             known = isfinite(share) and -INT64_MAX <= index(weighted) <= INT64_MAX
@@ -429,7 +431,7 @@ class Referee:
             life = None
         if life is None or life.job is not job:
             self._check_job(job)
-            self.refuse(job, "it is not waiting: it has not arrived, or is over")
+            self.refuse(job, "it is not waiting, because it has not arrived or is over")
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:

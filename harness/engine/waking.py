@@ -25,8 +25,8 @@ Up to twice as many can happen, because the engine checks for an effect only aft
 _LEAST = SECOND // 1000
 """The minimum mean interval between wakes while another event is due, so that time can reach the event."""
 
-_IDLE = "no other event will happen: yield Wake(..., idle=True), which does not keep a replay alive"
-_SELDOM = "the wakes are less than a millisecond apart: ask to be woken when something can change"
+_IDLE = "no other event will happen, so yield Wake(..., idle=True), which does not keep a replay alive"
+_SELDOM = "the wakes are less than a millisecond apart; request a wake when something can change"
 
 
 @final
@@ -74,7 +74,8 @@ class Waking:
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
-                f"it decides forever: {self._times:,} times in a row it was woken at its own request, but "
-                "nothing arrived, started for the first time, ended or was preempted",
+                f"its decisions never end: {self._times:,} times in a row it was woken at its own request, "
+                "but "
+                "no job arrived, started for the first time, ended or was preempted",
                 _IDLE if for_ever else _SELDOM,
             )

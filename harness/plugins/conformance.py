@@ -77,7 +77,7 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         """
         owner, about = self.owner, self.about(name)
         if not is_path(name):
-            about.refuse(f"a component is a name, or several names with / between them; a name is {RULE}")
+            about.refuse(f"a component is one name, or several names separated by /; a name is {RULE}")
         about.texts(help=help)
         about.functions(answer=answer)
         about.functions_or_none(explain=explain)
@@ -218,14 +218,14 @@ def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: line {number} is not text in UTF-8") from error
+        raise InputError(f"{path}: line {number} is not UTF-8 text") from error
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return InputError(f"{path}: cannot be read: {reason}", hint="give a corpus, *.jsonl.gz")
+    return InputError(f"{path}: cannot be read: {reason}", hint="give a file of cases, *.jsonl.gz")
 
 
 _FIELDS: Mapping[str, type] = {
@@ -239,13 +239,13 @@ def _case(path: Path, number: int, line: str) -> Case:
     except ValueError as error:
         raise InputError(f"{path}: line {number} is not JSON: {error}") from error
     if not isinstance(case, dict):
-        raise InputError(f"{path}: line {number} is not a case: a case is a mapping")
+        raise InputError(f"{path}: line {number} is not a case, because a case is a mapping")
     wrong = [name for name, kind in _FIELDS.items() if not isinstance(case.get(name), kind)]
     if wrong:
         raise InputError(f"{path}: line {number} is not a case: it lacks {', '.join(wrong)}")
-    for name, kind, what in (("features", str, "texts"), ("objects", dict, "mappings")):
+    for name, kind, what in (("features", str, "strings"), ("objects", dict, "mappings")):
         if not all(isinstance(item, kind) for item in case[name]):
-            raise InputError(f"{path}: line {number} is not a case: its {name} are to be {what}")
+            raise InputError(f"{path}: line {number} is not a case: its {name} must be {what}")
     found: Case = case
     return found
 
@@ -298,12 +298,12 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
     """Returns the component of a case.
 
     Raises:
-        InputError: no plugin answers for the component.
+        InputError: no plugin registers the component.
     """
     spec = plugins.conformance.get(case["component"])
     if spec is None:
         raise InputError(
-            f"case {case['id']}: no plugin answers for component {case['component']!r}",
+            f"case {case['id']}: no plugin registers component {case['component']!r}",
             hint=did_you_mean(case["component"], plugins.conformance.names()),
         )
     return spec
@@ -347,7 +347,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
     for name in ("given", "config"):
         unknown += _beyond(case.get(name), name, spec.fields)
     if unknown:
-        raise InputError(f"cannot be used: unknown fields {', '.join(dict.fromkeys(unknown))}")
+        raise InputError(f"has fields that its component does not know: {', '.join(dict.fromkeys(unknown))}")
 
 
 def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:

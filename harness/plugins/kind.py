@@ -72,7 +72,7 @@ class RegisterKind(Registrar[KindSpec]):
         if (group, kind) in OURS:
             raise PluginError(
                 f"kind {kind}.{group} of plugin {self.owner.name!r} is a built-in kind of harness",
-                hint=f"leave the plugin out: --no-plugin {self.owner.name}",
+                hint=f"leave the plugin out with --no-plugin {self.owner.name}",
             )
         how = Kind(known, read, coverage, check)
         self.registry.add(KindSpec(f"{kind}.{group}", group, kind, how, self.owner.name, self.owner.version))

@@ -74,7 +74,7 @@ class Registry(Generic[SpecT]):
         if taken is not None:
             raise PluginError(
                 f"{self.kind} {spec.name!r} is registered by both {taken.owner!r} and {spec.owner!r}",
-                hint=f"leave one out: --no-plugin {spec.owner}",
+                hint=f"leave one of them out, for example with --no-plugin {spec.owner}",
             )
         self._specs[spec.name] = spec
 
@@ -134,7 +134,7 @@ class Registration:
         """Check that each value is a text."""
         for what, value in values.items():
             if not isinstance(value, str):
-                self.refuse(f"{what} must be a text, but is {_about(value)}")
+                self.refuse(f"{what} must be a string, but is {_about(value)}")
 
     def functions(self, **values: object) -> None:
         """Check that each value can be called."""
@@ -155,10 +155,10 @@ class Registration:
     def several(self, what: str, value: object) -> tuple[str, ...]:
         """Check that the value is several texts, none of them empty, and return them."""
         if isinstance(value, str) or not isinstance(value, Iterable):
-            self.refuse(f"{what} must be several texts, such as a tuple, but is {_about(value)}")
+            self.refuse(f"{what} must be several strings, such as a tuple, but is {_about(value)}")
         found = tuple(value)
         if not all(isinstance(each, str) and each for each in found):
-            self.refuse(f"{what} must be non-empty texts, but are {found!r}")
+            self.refuse(f"{what} must be non-empty strings, but are {found!r}")
         return found
 
     def options(

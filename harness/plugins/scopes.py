@@ -23,9 +23,9 @@ REASON, BENEFICIARY = "reason", "beneficiary"
 KINDS: Mapping[str, str] = {
     ALL: "everything",
     QUEUE: "the jobs that name a queue",
-    QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
+    QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that use its quota",
     PRIORITY: "the jobs of a priority",
-    USER: "the jobs of a user, or `(none)`: those without one",
+    USER: "the jobs of a user; `(none)` stands for jobs without a user",
     REASON: "the preemptions for a reason, or the evictions of a cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
@@ -65,8 +65,8 @@ def parse_scope(text: str) -> Scope:
     close = nearest(kind, KINDS)
     meant = "" if close is None else f"did you mean {_written(close, name)!r}? "
     raise OptionError(
-        f"nothing is measured for scope {text!r}",
-        hint=f"{meant}{there_is(KINDS)}; one of a kind is KIND=NAME, such as queue=prod",
+        f"no metric is measured for scope {text!r}",
+        hint=f"{meant}{there_is(KINDS)}; write KIND=NAME to select one of a kind, such as queue=prod",
     )
 
 

@@ -70,5 +70,5 @@ def named(section: str, owner: str) -> AbstractContextManager[None]:
     Raises:
         PluginError: the block failed.
     """
-    hint = f"--debug shows where; --no-plugin {owner} leaves it out"
+    hint = f"--debug shows where it failed, and --no-plugin {owner} leaves the plugin out"
     return blamed_on(f"section {section!r} of plugin {owner!r} failed", hint=hint)

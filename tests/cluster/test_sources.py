@@ -98,7 +98,7 @@ def test_files_that_are_no_text_are_named(here: Path) -> None:
     write(here, ok_yaml=json.dumps(namespace("a")), cut_gz=packed[:-99], binary=bytes(range(256)))
     write(here, bomb_gz=gzip.compress(b"\n" * (1 << 20), mtime=0) * 100, zeros=bytes(99))
     assert "is not a whole gzip file" in fault_of(Path("ok.yaml,cut.gz"))
-    assert "becomes larger than 64 MiB when it is unpacked" in fault_of(here / "bomb.gz")
+    assert "unpacks to more than 64 MiB" in fault_of(here / "bomb.gz")
     assert fault_of(here / "binary").endswith("is not text in UTF-8: byte 128 (line 2) is 0x80")
     assert "document 1 (line 1), line 1: not valid YAML" in fault_of(here / "zeros")
     assert fault_of(Path("ok.yaml,absent.yaml")) == "absent.yaml: cannot be read: No such file or directory"

@@ -72,15 +72,15 @@ def test_it_is_not_asked_while_it_wants_to_be_woken_more_than_once() -> None:
         ({"passed": -1}, "it dozes for -1 cycles"),
         (
             {"passed": None},
-            r"its method doze answers \(None, \d+\), instead of the number of cycles that it has played",
+            r"its method doze answers \(None, \d+\), instead of the number of simulated cycles",
         ),
         (
             {"doze": lambda *_: None},
-            "its method doze answers None, instead of the number of cycles that it has played",
+            "its method doze answers None, instead of the number of simulated cycles",
         ),
         (
             {"doze": lambda *_: (1, 2, 3)},
-            r"its method doze answers \(1, 2, 3\), instead of the number of cycles",
+            r"its method doze answers \(1, 2, 3\), instead of the number of simulated cycles",
         ),
     ],
 )

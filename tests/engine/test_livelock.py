@@ -232,7 +232,7 @@ def test_a_loop_at_one_instant_names_its_jobs_and_what_to_do() -> None:
                 yield from super().cycle(now)
 
     with pytest.raises(
-        DecisionError, match=r"decides forever, at one instant: .*job first \(preempted"
+        DecisionError, match=r"decisions never end, although no time passes: .*job first \(preempted"
     ) as error:
         replayed(Endless, pair(grace=0), POOL)
     assert error.value.hint is not None

@@ -76,13 +76,13 @@ def told(decide: Any) -> type[Greedy]:
 @pytest.mark.parametrize(
     ("cluster", "decide", "rule"),
     [
-        (POOL, lambda j: [Admit(j["small"]), Admit(j["small"])], "admitted or running already"),
+        (POOL, lambda j: [Admit(j["small"]), Admit(j["small"])], "already admitted or running"),
         (POOL, lambda j: [Admit(j["large"])], "has 4m of cpu free, not 5m"),
         (POOL, lambda j: [Bind(j["small"], range(1), "n1")], "there is no node 'n1'"),
         (POOL, lambda j: [Preempt(j["small"], None, "why")], "holds nothing that could be preempted"),
         (POOL, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "as a whole"),
         (NODES, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "hold nothing"),
-        (NODES, lambda j: [Note(j["gang"], MARK, "n1")], "it was not admitted, so it has no places"),
+        (NODES, lambda j: [Note(j["gang"], MARK, "n1")], "it was not admitted, so its pods have no nodes"),
         (NODES, lambda j: [Admit(j["gang"]), Note(j["gang"], "hope", "n1")], "there is no note 'hope'"),
         (
             POOL,
@@ -90,7 +90,7 @@ def told(decide: Any) -> type[Greedy]:
             "cannot be its preemptor",
         ),
         (POOL, lambda j: [Admit(j["small"]), Reject(j["small"], "why")], "cannot be rejected"),
-        (POOL, lambda j: [Reject(j["small"], "why"), Admit(j["small"])], "has not arrived, or is over"),
+        (POOL, lambda j: [Reject(j["small"], "why"), Admit(j["small"])], "has not arrived or is over"),
         (POOL, lambda j: [Admit(j["gang"], counts={"main": 2})], "allows 3 to 3 pods, not 2"),
         (POOL, lambda j: [Admit(j["gang"], counts={"other": 2})], "has no pod set 'other'"),
         (
@@ -118,9 +118,9 @@ def told(decide: Any) -> type[Greedy]:
             lambda j: [Bind(j["small"], range(1), "n1"), Preempt(j["small"], None, "", grace=0.5)],  # type: ignore[arg-type]
             "its grace period is 0.5, which is not a whole number",
         ),
-        (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods waits"),
+        (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods is waiting"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
-        (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is not a whole number"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Wake(1.5)], "a wake at 1.5 us, which is not a whole number"),  # type: ignore[arg-type]
         (POOL, lambda j: ["start it"], "which is not a decision"),
         (POOL, lambda j: [Admit(None)], "it is about None, which is not a job"),  # type: ignore[arg-type]
         (POOL, lambda j: [Reject("small", "why")], "it is about 'small', which is not a job"),  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ def told(decide: Any) -> type[Greedy]:
         ),
         (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x', None"),  # type: ignore[arg-type]
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
-        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "no pod is named"),
+        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "its Bind names no pod"),
         (NODES, lambda j: [Bind(j["gang"], range(3), "n2")], "pod gang-1: node n2 has 0 of pods free, not 1"),
         (NODES, lambda j: [Bind(j["large"], range(1), "n1")], "node n1 has 4m of cpu free, not 5m"),
         (NODES, lambda j: [Bind(j["small"], range(1), "n1")] * 2, "pod small is not waiting"),
@@ -150,7 +150,7 @@ def told(decide: Any) -> type[Greedy]:
         (
             NODES,
             lambda j: [Bind(j["gang"], range(1), "n1"), Preempt(j["gang"], None, "", range(2))],
-            "hold nothing, or are terminating already",
+            "hold nothing, or are already terminating",
         ),
     ],
 )
@@ -289,13 +289,13 @@ def test_a_policy_cannot_change_a_job(name: str) -> None:
     ) as failed:
         replayed(Changing, script(), POOL)
     assert failed.value.hint is not None
-    assert "tables of your own" in failed.value.hint
+    assert "keep your own data elsewhere" in failed.value.hint
 
 
 def test_a_job_of_another_replay_is_refused() -> None:
     """Jobs are told apart by identity, not by their index."""
     other = Script().job("small", cpu=1)["small"]
-    with pytest.raises(DecisionError, match="has not arrived, or is over"):
+    with pytest.raises(DecisionError, match="has not arrived or is over"):
         replayed(told(lambda j: [Admit(other)]), script(), POOL)
 
 

@@ -130,7 +130,7 @@ def test_what_is_no_scope_is_an_error_with_what_there_is(text: str, hint: str) -
     """Also where only a part of it is wrong."""
     with pytest.raises(OptionError) as error:
         parse_scope(text)
-    assert error.value.message == f"nothing is measured for scope {text!r}"
+    assert error.value.message == f"no metric is measured for scope {text!r}"
     assert (error.value.hint or "").startswith(hint)
 
 

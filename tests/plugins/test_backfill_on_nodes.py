@@ -189,7 +189,7 @@ def test_the_first_that_waits_is_told_what_the_nodes_lack() -> None:
 
 def test_borrowing_means_nothing_on_nodes() -> None:
     """It is refused by name, because quotas do not count there."""
-    with pytest.raises(OptionError, match="option borrow means nothing here: the cluster has nodes"):
+    with pytest.raises(OptionError, match="option borrow has no effect here: the cluster has nodes"):
         backfilled(Batch().asks("a", cpu=1), nodes(n1={"cpu": 1}), borrow="false")
 
 

@@ -139,7 +139,7 @@ def test_on_nodes_it_is_kube_scheduler_without_preemption() -> None:
 @pytest.mark.parametrize(("option", "value"), [("order", "fifo"), ("blocking", "strict"), ("borrow", False)])
 def test_options_of_the_queue_are_refused_on_nodes(option: str, value: object) -> None:
     """An option that could not do what it says is an error that names it."""
-    with pytest.raises(OptionError, match=f"option {option} means nothing here: the cluster has nodes"):
+    with pytest.raises(OptionError, match=f"option {option} has no effect here: the cluster has nodes"):
         replay(Script().job("a", cpu=1), nodes(n1={"cpu": 1}), **{option: value})
 
 

@@ -95,7 +95,10 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
             "ValueError: m of cpu of all is measured twice",
         ),
         (giving("makespan", 1, "s"), "ValueError: makespan of all is measured by metric 'waiting', too"),
-        (giving("m", 1, "s", "", "quueue=prod"), "OptionError: nothing is measured for scope 'quueue=prod'"),
+        (
+            giving("m", 1, "s", "", "quueue=prod"),
+            "OptionError: no metric is measured for scope 'quueue=prod'",
+        ),
     ],
 )
 def test_a_metric_that_fails_leaves_the_run_with_all_others(
@@ -103,7 +106,9 @@ def test_a_metric_that_fails_leaves_the_run_with_all_others(
 ) -> None:
     """Whatever it does: it and its plugin are named, and nothing of it is kept."""
     trace, loaded = write_trace({}), with_metric(compute)
-    with pytest.warns(UserWarning, match="metric 'own' of plugin 'third' failed: .*kept without it"):
+    with pytest.warns(
+        UserWarning, match="metric 'own' of plugin 'third' failed: .*keeps the run without this metric"
+    ):
         run = harness.replay(trace, output=tmp_path, plugins=loaded)
     assert run.unmeasured["own"].startswith(f"metric 'own' of plugin 'third' failed: {said}")
     run = harness.Run.open(run.path)

@@ -115,7 +115,7 @@ def test_an_error_without_a_text_is_told_by_its_type(
 ) -> None:
     """An error's own `__str__` may fail."""
     with pytest.raises(
-        harness.PolicyError, match=r"Silent failed at .* Unspeakable: \(its text cannot be made"
+        harness.PolicyError, match=r"Silent failed at .* Unspeakable: \(its message cannot be shown"
     ):
         harness.replay(write_trace({}), plugin=Silent, output=tmp_path)
 

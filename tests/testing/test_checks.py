@@ -151,7 +151,7 @@ def test_gangs_that_are_half_bound_are_counted_again(good: Mapping[str, tuple[Wo
 def test_only_runs_of_this_world_are_checked(good: Mapping[str, tuple[World, Run]]) -> None:
     """Another cluster or trace is an error, and so is a rule that nobody knows."""
     world, run = good["nodes"]
-    with pytest.raises(InputError, match="was not made of this cluster and trace"):
+    with pytest.raises(InputError, match="was not made from this cluster and trace"):
         check_run(run, random_world(6).cluster, world.trace)
     with pytest.raises(OptionError, match="there is no rule 'kueu'"):
         check_run(run, world.cluster, world.trace, rules=["kueu"])

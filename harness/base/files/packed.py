@@ -59,13 +59,13 @@ def unpacked_bytes(data: bytes) -> bytes:
             size += len(part)
             if size > most:
                 raise PackedError(
-                    f"becomes larger than {most >> 20:,} MiB when it is unpacked, {_EXPANDS} times its size "
-                    "or more: no text of jobs or manifests packs like that",
-                    f"if it is a valid file, unpack it first: {kind.tool}",
+                    f"unpacks to more than {most >> 20:,} MiB, at least {_EXPANDS} times its size; "
+                    "no file of jobs or manifests compresses that well",
+                    f"if the file is valid, unpack it first: {kind.tool}",
                 )
     except _BROKEN as error:
         raise PackedError(
-            f"is not a whole {kind.name} file: {error}", "fetch or copy the file again"
+            f"is not a complete {kind.name} file: {error}", "fetch or copy the file again"
         ) from error
     return b"".join(parts)
 

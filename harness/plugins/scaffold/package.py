@@ -47,12 +47,12 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "policy": Kind(
         "policy",
-        "A scheduling policy for harness: the smallest waiting job first.",
+        "A scheduling policy for harness that starts the smallest waiting job first.",
         ("harness replay {trace} --plugin none --plugin {name} --until 2d",),
     ),
     "reader": Kind(
         "reader",
-        "A reader of a trace format for harness: lines of text with a header.",
+        "A trace reader for harness that reads lines of text below a header.",
         (
             "harness trace convert tests/example.{name} example.parquet",
             "harness replay example.parquet --plugin none",
@@ -60,7 +60,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "metric": Kind(
         "metric",
-        "A metric for harness: the longest wait for a first start, by queue.",
+        "A metric for harness that measures the longest wait for a first start in each queue.",
         (
             "harness replay {trace} --plugin none --until 2d",
             "harness compare results/*/none-* --metric {name}.max",
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "section": Kind(
         "section",
-        "A section of the reports of harness: jobs by user.",
+        "A section for reports of harness that counts the jobs of each user.",
         (
             "harness replay {trace} --plugin none --until 2d",
             "harness report results/*/none-* -o report.md",
@@ -97,7 +97,7 @@ def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
     folder = parent / name
     module = _checked(name, kind, plugins)
     if os.path.lexists(folder):
-        raise PluginError(f"{folder} is there already", hint="choose another name, or another folder")
+        raise PluginError(f"{folder} already exists", hint="choose another name or another folder")
     _check_import(name, module)
     blanks = {
         "name": name,
@@ -131,7 +131,8 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise PluginError(
             f"{name!r} cannot be the name of a plugin",
-            hint=f"use up to {_LONGEST} small letters and digits, with - between words, such as least-slack",
+            hint=f"use up to {_LONGEST} lowercase letters and digits, with - between words, such as "
+            "least-slack",
         )
     registry = next(each for each in plugins.registries if each.kind == KINDS[kind].registry)
     owner = next((each.owner for each in registry if each.name == name), None)
@@ -141,7 +142,7 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
         owner = next((each.owner for each in plugins.readers if f".{name}" in each.suffixes), None)
     if owner is not None:
         raise PluginError(
-            f"the name {name!r} is taken: the plugin {owner} has it", hint="harness plugins lists all names"
+            f"the name {name!r} is taken by the plugin {owner}", hint="harness plugins lists all names"
         )
     return name.replace("-", "_")
 
@@ -153,17 +154,17 @@ def _check_import(name: str, module: str) -> None:
         PluginError: the package cannot be installed, or another module has the name.
     """
     if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
-        raise PluginError(f"{name!r} cannot be the name of a plugin: Python itself uses it")
+        raise PluginError(f"{name!r} cannot be the name of a plugin, because Python uses it")
     if module in _DEVICES:
         raise PluginError(
-            f"{name!r} cannot be the name of a plugin: on Windows it is a device, and no folder"
+            f"{name!r} cannot be the name of a plugin, because Windows reserves it for a device"
         )
     taken = f"a module {module}" if find_spec(module) is not None else None
     if taken is None and _is_installed(f"harness-{name}"):
         taken = f"a distribution harness-{name}"
     if taken is not None:
         raise PluginError(
-            f"the name {name!r} is taken: there is {taken} already",
+            f"the name {name!r} is taken, because {taken} already exists",
             hint="choose another name, or uninstall it",
         )
 

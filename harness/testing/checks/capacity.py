@@ -75,7 +75,7 @@ class Capacity(Rule):
             unlimited = not self.facts.on_nodes or (resource == PODS and place and PODS not in room)
             limit = room.get(resource, amount if unlimited else 0) + self._beyond.get(resource, 0)
             if amount > limit:
-                what = f"{amount} of {resource} are held, and the limit is {limit}"
+                what = f"pods hold {amount} of {resource}, but the limit is {limit}"
                 yield Broken("capacity.node" if place else "capacity.cluster", step.where, what)
 
     def _stays(self, step: Step, at: int) -> Iterator[Broken]:
@@ -83,7 +83,9 @@ class Capacity(Rule):
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:
-                yield Broken("capacity.gone", step.where, f"{left[0]} stays on {node}, removed at {at} us")
+                yield Broken(
+                    "capacity.gone", step.where, f"{left[0]} is still on {node}, which was removed at {at} us"
+                )
 
     def _add(self, step: Step, pod: int, place: str, sign: int) -> Mapping[str, int]:
         held = self._held.setdefault(place, {})

@@ -50,7 +50,7 @@ class Devices(Rule):
             amount = max((1000 * requests.get(each, 0) // one for each, one in _ONE.items()), default=0)
             number, share = (1, amount) if amount % 1000 else (amount // 1000, 1000)
             if len(set(said)) != number or len(said) != number:
-                what = f"{amount} thousandths are asked for, and the devices are {said}"
+                what = f"the pod requests {amount} thousandths of a device, but its devices are {said}"
                 yield Broken("devices.number", step.where, what)
             if any(not 0 <= device < count for device in said):
                 yield Broken("devices.unknown", step.where, f"{row['node']} has {count} devices, not {said}")
@@ -59,7 +59,7 @@ class Devices(Rule):
                 key = row["node"], device
                 self._held[key] = self._held.get(key, 0) + share
                 if self._held[key] > 1000:
-                    what = f"{self._held[key]} thousandths of device {device} of {row['node']} are held"
+                    what = f"{self._held[key]} thousandths of device {device} of {row['node']} are in use"
                     yield Broken("devices.beyond", step.where, what)
 
     def _count(self, name: str) -> int:

@@ -102,7 +102,7 @@ class Elastic(Rule):
             for resource in asks:
                 used, most = self._holds[quota.name].get(resource, 0), quota.max_of(resource)
                 if used > most:
-                    what = f"quota {quota.name} uses {used} of {resource}, and at most {most} are allowed"
+                    what = f"quota {quota.name} uses {used} of {resource}, but may use at most {most}"
                     yield Broken("elastic.max", step.where, what)
         if line and self._semantics != KOORDINATORS:
             yield from self._together(step, asks)
@@ -116,7 +116,7 @@ class Elastic(Rule):
             used = sum(self._holds[leaf.name].get(resource, 0) for leaf in leaves)
             named = any(resource in quota.named for quota in leaves)
             if used > least and named:
-                what = f"all quotas use {used} of {resource}, and {least} are guaranteed"
+                what = f"all quotas use {used} of {resource}, but their guarantees add up to {least}"
                 yield Broken("elastic.together", step.where, what)
 
     def _evicted(self, step: Step) -> Iterator[Broken]:
@@ -148,7 +148,7 @@ class Elastic(Rule):
             yield Broken("elastic.stranger", step.where, f"{by.name} belongs to no quota")
         if ours[:1] == theirs[:1]:
             if (priority := self.facts.importance(by)) <= asked.priority:
-                what = f"{by.name} has priority {priority}, its victim of the same quota {asked.priority}"
+                what = f"{by.name} has priority {priority}, its victim in the same quota has {asked.priority}"
                 yield Broken("elastic.priority", step.where, what)
             return
         if not ours or not theirs:

@@ -142,12 +142,12 @@ class Facts:
         begins = (trace.origin, 0) if trace.kind == "timestamp" else (None, trace.origin)
         cluster = unrolled(cluster, *begins)
         if info["cluster"]["sha256"] != cluster.digest or info["trace"]["sha256"] != trace.sha256:
-            raise InputError(f"{run!r} was not made of this cluster and trace")
+            raise InputError(f"{run!r} was not made from this cluster and trace")
         if "events" not in info["cluster"]:  # or the changes were ignored
             cluster = replace(cluster, changes=())
         if cluster.pods or cluster.workloads:
             raise InputError(
-                "runs that begin with pods or Workloads of the manifests cannot be checked",
+                "harness cannot check runs that begin with Pods or Workloads from the manifests",
                 hint="leave these manifests out",
             )
         self.run, self.cluster, self.ever = run, cluster, ever(cluster)

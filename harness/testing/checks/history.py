@@ -151,11 +151,15 @@ class History:
         if asked is None or asked.number != row["job"]:
             yield Broken("invented.job", at(row), f"job {row['job_id']} is not row {row['job']} of the jobs")
         if (row["by"] is not None) != (row["action"] == "preempt"):
-            yield Broken("invented.by", at(row), "a preemption has a preemptor, and nothing else has one")
+            yield Broken(
+                "invented.by", at(row), "a preemption must have a preemptor, and no other action may have one"
+            )
         elif row["by"] is not None:
             by = self.lives.get(row["by"])
             if by is None or by.state != "alive" or row["by"] == row["job_id"]:
-                yield Broken("invented.by", at(row), f"its preemptor {row['by']} is not alive, or itself")
+                yield Broken(
+                    "invented.by", at(row), f"its preemptor {row['by']} is not alive, or is the job itself"
+                )
         there = self.facts.nodes_at(row["time"]) if row["action"] == "bind" else self.facts.ever.nodes
         if row["node"] is not None and row["node"] not in there:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
@@ -170,7 +174,7 @@ class History:
         if rank is None:
             early = last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]
             if early and action not in _OUTSIDE_OF_CYCLES:
-                yield Broken("time.cycle", at(row), "is decided before a cycle began")
+                yield Broken("time.cycle", at(row), "was decided before a cycle began")
             self._delivered = (_DECIDED, "", row["cycle"])
             return
         if last is not None and last[0] == _DECIDED and action not in ("finish", "submit"):
@@ -179,10 +183,14 @@ class History:
             last = None  # after a cycle without decisions, the order of immediate events begins again
         place = (row["pod"] or row["job_id"]) if action == "finish" else f"{row['job']:09}"
         if last is not None and rank < last[0] < _DECIDED:
-            yield Broken("time.order", at(row), "ends come first, then departures, starts, and arrivals")
+            yield Broken(
+                "time.order", at(row), "completions must come first, then departures, starts and arrivals"
+            )
         elif last is not None and rank == last[0] and action in ("finish", "submit") and place <= last[1]:
             yield Broken(
-                "time.order", at(row), "ends are in the order of names, arrivals in that of the trace"
+                "time.order",
+                at(row),
+                "completions must be in the order of names, and arrivals in the order of the trace",
             )
         self._delivered = (rank, place, row["cycle"])
 
@@ -201,11 +209,11 @@ class History:
         elif name in self._put_off:
             ready = self._put_off.pop(name)
             if row["action"] == "start" and row["time"] < ready:
-                raise IllegalError(f"its admission checks are ready at {ready} us")
+                raise IllegalError(f"its admission checks are not ready before {ready} us")
         elif name in self._line:
             first = next(iter(self._line))
             if row["action"] == "start" and first != name:
-                raise IllegalError(f"{first} was admitted before it, and has not started")
+                raise IllegalError(f"{first} was admitted earlier, but has not started")
             del self._line[name]
 
     def _overdue(self, now: int, row: Row) -> Iterator[Broken]:
@@ -213,7 +221,7 @@ class History:
         while self._dues and self._dues[0][0] < now:
             due, name = heappop(self._dues)
             if due in self.lives[name].dues():
-                what = f"something of job {name} was due at {due} us: an end, or the end of a grace period"
+                what = f"job {name} missed an event at {due} us, when a run or a grace period had to end"
                 yield Broken("time.due", at(row), what)
 
     def _level(self, life: Life) -> Level:

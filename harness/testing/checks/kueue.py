@@ -94,7 +94,7 @@ class Kueue(ClusterQuotas):
             if not self._borrows(node, row["time"]):
                 yield Broken("kueue.borrows", step.where, f"queue {node.name} of the victim does not borrow")
         if not allowed:
-            what = f"{rule}: {by.name} has priority {by.priority}, its victim {asked.priority}"
+            what = f"{rule}: {by.name} has priority {by.priority}, but its victim has {asked.priority}"
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
@@ -104,10 +104,10 @@ class Kueue(ClusterQuotas):
             return
         if step.row["reason"] in _BY_STOPS and self._is_drained(step.life.asked):
             if not self.facts.is_instant_of_change(step.row["time"]):
-                yield Broken("kueue.drain", step.where, "no change drains its queue now")
+                yield Broken("kueue.drain", step.where, "no change of the cluster drains its queue now")
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
-            yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
+            yield Broken("kueue.evicts", step.where, "this policy evicts no pods without a preemptor")
             return
         name = step.life.asked.name
         due = {self._admitted[name] // SECOND * SECOND + waits.timeout}

@@ -121,8 +121,8 @@ class Life:
         found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
         pod = int(found[1] or 0) if found else -1
         require(pod in range(self.asked.pods), f"it has no pod {row['pod']}")
-        require(row["pod"] == self.name(pod), f"its pod is called {self.name(pod)} by now, not {row['pod']}")
-        require(row["pods"] == 1, f"it is about {row['pods']} pods and names one")
+        require(row["pod"] == self.name(pod), f"its pod is now named {self.name(pod)}, not {row['pod']}")
+        require(row["pods"] == 1, f"it names one pod, but its number of pods is {row['pods']}")
         return frozenset([pod])
 
     # --- decisions ----------------------------------------------------------------------------------------
@@ -145,13 +145,11 @@ class Life:
         pods = self.pods_of(row) if action != "admit" else self._admitted(row)
         getattr(self, f"_{action}")(row, pods, now)
         change = bool(self.holds) - held
-        require(
-            row["holding"] == change, f"holding is {row['holding']}, and what it holds changes by {change}"
-        )
+        require(row["holding"] == change, f"holding is {row['holding']}, but it must be {change}")
         return pods
 
     def _submit(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(now == self.asked.submit, f"it was submitted at {self.asked.submit} us")
+        require(now == self.asked.submit, f"its arrival in the trace is at {self.asked.submit} us")
         require(row["pods"] == self.asked.pods, f"it has {self.asked.pods} pods")
         self.state = "alive"
 
@@ -170,13 +168,15 @@ class Life:
             left = [pod for pod in range(part.first, part.first + part.count) if pod not in self.ended]
             wanted.update(left[: row["pods"] if len(parts) == 1 else counts.get(part.name)])
             some = sum(part.first <= pod < part.first + part.count for pod in wanted)
-            require(part.least <= some, f"{some} pods of {part.name}, which takes {part.least} at least")
+            require(
+                part.least <= some, f"it admits {some} pods of {part.name}, which needs at least {part.least}"
+            )
         new = len(wanted - self.ended)
-        require(row["pods"] == new, f"{row['pods']} pods are admitted of {new} that are to run")
+        require(row["pods"] == new, f"{row['pods']} pods are admitted, but {new} must run")
         return frozenset(wanted)
 
     def _admit(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(not self.admitted and not self.holds, "it is admitted or holds something already")
+        require(not self.admitted and not self.holds, "it is already admitted, or already holds resources")
         self.admitted, self.wanted = True, pods
         self.first_admitted = now if self.first_admitted is None else self.first_admitted
         if None in self.units:
@@ -187,7 +187,7 @@ class Life:
                 self._start(row, pods, now)
 
     def _start(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(self.in_line and not self.leaving, "it is not admitted, or runs already")
+        require(self.in_line and not self.leaving, "it is not admitted, or already runs")
         require(row["pods"] == len(pods), f"{len(pods)} pods are admitted")
         self.in_line = False
         for pod in pods:
@@ -197,14 +197,14 @@ class Life:
     def _bind(self, row: Row, pods: frozenset[int], now: int) -> None:
         (pod,) = pods
         require(self.on_nodes and row["node"] is not None, "there is no node")
-        require(pod in self.waiting and not self.leaving, f"{row['pod']} does not wait")
+        require(pod in self.waiting and not self.leaving, f"{row['pod']} is not waiting")
         self.holds[pod] = Hold(row["node"], now)
         unit = self._unit(pod)
         if all(each in self.holds and self.holds[each].due is None for each in unit.pods):
             self._go(unit, now)
 
     def _nominate(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(pods <= self.waiting, f"{row['pod']} does not wait")
+        require(pods <= self.waiting, f"{row['pod']} is not waiting")
 
     _unnominate = _nominate
 
@@ -214,24 +214,27 @@ class Life:
     _unmark = _replace = _mark
 
     def _refuse(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(bool(self.waiting) and (self.on_nodes or not self.admitted), "none of its pods waits")
+        require(bool(self.waiting) and (self.on_nodes or not self.admitted), "none of its pods is waiting")
         require(row["pods"] == len(self.waiting), f"{len(self.waiting)} pods wait")
 
     def _reject(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(not self.holds and not self.admitted, "it is admitted or holds something")
+        require(not self.holds and not self.admitted, "it is admitted or holds resources")
         self.state = "rejected"
 
     def _preempt(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(not self.leaving, "it was evicted already")
+        require(not self.leaving, "it is already evicted")
         whole = row["pod"] is None
         alone = row["action"] == "evict" and self.on_nodes and not whole
-        require(self.admitted == whole or alone, "an admitted job goes as a whole, any other pod by pod")
+        require(
+            self.admitted == whole or alone,
+            "an admitted job must be evicted as a whole, and any other job pod by pod",
+        )
         self.evictions.append((now, row["by"]))
         grace = parse_json(row["detail"] or "{}").get("grace_us", self.asked.grace)
         going = self.holds.keys() if whole else pods
         require(going <= self.holds.keys(), "it holds nothing")
-        require(whole or all(self.holds[pod].due is None for pod in going), "it was evicted already")
-        require(row["pods"] == len(pods), f"it is about {len(pods)} pods, not {row['pods']}")
+        require(whole or all(self.holds[pod].due is None for pod in going), "it is already evicted")
+        require(row["pods"] == len(pods), f"its number of pods is {len(pods)}, not {row['pods']}")
         for unit in list(self.units.values()):
             if unit.due is not None and (whole or pods & unit.pods):
                 self._halt(unit, now, evicted=True)
@@ -261,11 +264,11 @@ class Life:
             self.back = now
 
     def _requeue(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(self.back == now or self.early == now, f"it is to be back at {self.back} us")
+        require(self.back == now or self.early == now, f"it must return to its queue at {self.back} us")
         if row["pod"] is None:
-            require(not self.holds, "it still holds something")
+            require(not self.holds, "it still holds resources")
             back = len(self.gone) + self.asked.pods - len(self.wanted)
-            require(row["pods"] == back, f"{back} pods are back")
+            require(row["pods"] == back, f"{back} pods return to the queue")
             self.admitted = self.in_line = False
             self.gone.clear()
             self.wanted = frozenset(range(self.asked.pods))

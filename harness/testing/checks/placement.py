@@ -46,7 +46,11 @@ class Placement(Rule):
         taints = [*node.taints, *([_CORDONED] if node.unschedulable else [])]
         for taint in taints:
             if taint.effect != "PreferNoSchedule" and not any(each.tolerates(taint) for each in tolerations):
-                yield Broken("placement.taint", step.where, f"node {node.name} has {taint}, not tolerated")
+                yield Broken(
+                    "placement.taint",
+                    step.where,
+                    f"node {node.name} has {taint}, which the pod does not tolerate",
+                )
 
 
 class Never(Rule):
@@ -55,7 +59,7 @@ class Never(Rule):
     def turn(self, step: Step) -> Iterator[Broken]:
         """Yields a violation for each preemption."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
-            yield Broken("none.preempts", step.where, "a policy that never preempts did")
+            yield Broken("none.preempts", step.where, "this policy never preempts")
 
 
 class ByPriority(Rule):
@@ -64,11 +68,11 @@ class ByPriority(Rule):
     def turn(self, step: Step) -> Iterator[Broken]:
         """Check that kube-scheduler may make a preemption."""
         if step.row["action"] == "evict" and not by_node(step.row):
-            yield Broken("priority.evicts", step.where, "kube-scheduler evicts for a preemptor alone")
+            yield Broken("priority.evicts", step.where, "kube-scheduler evicts a pod only for a preemptor")
         if step.row["action"] == "preempt":
             by, asked = self.facts.jobs[step.row["by"]], step.life.asked
             if (priority := self.facts.importance(by)) <= asked.priority:
-                what = f"{by.name} has priority {priority}, its victim {asked.priority}"
+                what = f"{by.name} has priority {priority}, but its victim has {asked.priority}"
                 yield Broken("priority.lower", step.where, what)
             if not by.preempts:
                 yield Broken("priority.never", step.where, f"{by.name} has preemptionPolicy Never")

@@ -63,7 +63,7 @@ class ClusterQuotas(Rule):
             for cell, amount in self._counted[life.asked.name][0].items():
                 if amount and not self._fits(node, cell):
                     used, more = self.stays.uses(node, cell), -self.stays.left(node, cell)
-                    what = f"queue {name}, without leaving jobs, uses {used} of {cell}, {more} too much"
+                    what = f"without departing jobs, queue {name} uses {used} of {cell}, {more} too much"
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:
@@ -156,4 +156,6 @@ class ClusterQuotas(Rule):
                 hours = float(Fraction(over, HOUR * unit_of(row["resource"]).size))
                 if not isclose(row["value"], hours, rel_tol=1e-9):
                     where = f"quota.over of {row['resource']}, queue {queue}"
-                    yield Broken("quotas.over", where, f"is {row['value']}, by the decisions {hours}")
+                    yield Broken(
+                        "quotas.over", where, f"is {row['value']}, but {hours} according to the decisions"
+                    )

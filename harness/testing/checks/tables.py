@@ -52,11 +52,13 @@ def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
     where = f"jobs.parquet, {asked.name}"
     for column, value in own.items():
         if row[column] != value:
-            yield Broken(f"jobs.{column}", where, f"is {row[column]}, by the decisions {value}")
+            yield Broken(f"jobs.{column}", where, f"is {row[column]}, but {value} according to the decisions")
     # One preemption of several pods has a row per pod.
     least = rows if life.admitted or life.first_admitted is not None else len(set(life.evictions))
     if not least <= row["preemptions"] <= rows:
-        yield Broken("jobs.preemptions", where, f"is {row['preemptions']}, by the decisions {rows}")
+        yield Broken(
+            "jobs.preemptions", where, f"is {row['preemptions']}, but {rows} according to the decisions"
+        )
 
 
 def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
@@ -75,10 +77,14 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
             said = told.pop((life.asked.name, *span), None)
             if said != own:
                 where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} us, {span[2]}"
-                yield Broken("stints.amounts", where, f"pods and amounts are {said}, by the decisions {own}")
+                yield Broken(
+                    "stints.amounts",
+                    where,
+                    f"pods and amounts are {said}, but {own} according to the decisions",
+                )
     for name, start, end, state, lost in told:
         where = f"stints.parquet, {name} from {start} to {end} us, {state}"
-        yield Broken("stints.invented", where, f"no decision explains it (lost {lost} us)")
+        yield Broken("stints.invented", where, f"no decision explains this stint (lost {lost} us)")
 
 
 def _timeline(history: History) -> Iterator[Broken]:
@@ -96,12 +102,16 @@ def _timeline(history: History) -> Iterator[Broken]:
         said = tuple(row[column] for column in columns)
         if said != own:
             where = f"timeline.parquet, {row['resource']} of {row['queue']} at {row['time']} us"
-            yield Broken("timeline.levels", where, f"{columns} are {said}, by the decisions {own}")
+            yield Broken(
+                "timeline.levels", where, f"{columns} are {said}, but {own} according to the decisions"
+            )
             return
         if row["resource"] == resources[-1]:
             levels.pop(key, None)
     for time, queue in levels:
-        yield Broken("timeline.levels", f"timeline.parquet, {queue} at {time} us", "a change is missing")
+        yield Broken(
+            "timeline.levels", f"timeline.parquet, {queue} at {time} us", "the table lacks this change"
+        )
 
 
 def _identity(facts: Facts) -> Iterator[Broken]:
@@ -132,7 +142,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
             parts[kind if row["state"] == "progress" else "idle_held"] += amount * (span - lost)
             parts["lost"] += amount * lost
         if sum(parts.values()) != allocated:
-            what = f"allocated is {allocated}, and {parts} are {sum(parts.values())} together"
+            what = f"allocated is {allocated}, but the sum of {parts} is {sum(parts.values())}"
             yield Broken("identity.allocated", f"{resource} over the run", what)
         compute = int(found[1]) if (found := _SLICE.match(resource)) else 0
         for name, part in {"allocated": allocated, **parts}.items():
@@ -149,7 +159,7 @@ def _hours(
     said = metrics.get((f"utilization.{name}.hours", resource))
     hours = part / (HOUR * unit_of(resource).size)
     if said is not None and not isclose(said, hours, rel_tol=1e-9):
-        what = f"is {said}, by stints and timeline {hours}"
+        what = f"is {said}, but {hours} according to stints and timeline"
         yield Broken("identity.metrics", f"utilization.{name}.hours of {resource}", what)
 
 
@@ -172,7 +182,9 @@ def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
     )
     for key, value in own.items():
         if said[key] != value:
-            yield Broken(f"outcome.{key}", "run.json", f"is {said[key]}, by the decisions {value}")
+            yield Broken(
+                f"outcome.{key}", "run.json", f"is {said[key]}, but {value} according to the decisions"
+            )
     for life in lives:
         if life.state == "absent":
             yield Broken("invented.job", f"jobs.parquet, {life.asked.name}", "never arrived")
