@@ -178,9 +178,9 @@ def test_a_comparison_needs_runs_and_takes_folders(write_trace: WriteTrace, tmp_
     with pytest.raises(RunError, match="nothing to compare"):
         harness.compare([])
     for alone in (run, run.path, str(run.path)):
-        with pytest.raises(RunError, match="is one run") as raised:
+        with pytest.raises(RunError, match="is a single run") as raised:
             harness.compare(alone)  # type: ignore[arg-type]
-        assert raised.value.hint == "give runs in a list: [first, second]"
+        assert raised.value.hint == "give a list of runs, such as [first, second]"
 
 
 def test_half_bound_gangs_are_told(write_trace: WriteTrace, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_pod_without_a_workload_takes_room_and_is_named(tmp_path: Path) -> Non
     (said,) = warnings(run)
     assert said == (
         "Pods of the manifests that belong to no Workload: 1 (d/notebook); "
-        "they take room on nodes, but no quota"
+        "they use capacity of nodes, but no quota"
     )
 
 
@@ -161,7 +161,7 @@ def test_a_forecast_takes_pods_that_go_to_be_gone_but_for_those_of_evicted_workl
     assert starts["d/job-first-1a2b3"] == 0
     assert 360 <= starts["d/job-second-1a2b3"] < 400
     (note,) = [each for each in found["notes"] if "terminating" in each]
-    assert note == "Pods of the manifests that are terminating: 1 (d/stray); they are taken to be gone"
+    assert note == "Pods of the manifests that are terminating: 1 (d/stray); harness treats them as gone"
 
 
 def test_pods_of_a_daemon_set_never_end_in_a_forecast(
@@ -200,9 +200,12 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "hold quota while not all of their Pods are in the manifests: 1 (d/job-partly-1a2b3)",
         "run on nodes that are not in the manifests: 1 (d/lost-0)",
         "run on nodes that are not in the manifests: 1 (d/astray); they are left out",
-        "run on nodes that have no room for them beside the others: 1 (d/second-0)",
-        "run while their Workloads hold no quota: 1 (d/stopped); they are taken to be gone",
-        "are more than their Workloads ask for: 1 (d/many-0); running ones take room on nodes, but no quota",
+        "run on nodes that have too little capacity for them beside the others: 1 (d/second-0)",
+        "run while their Workloads hold no quota: 1 (d/stopped); harness treats them as gone",
+        (
+            "are more than their Workloads request: 1 (d/many-0); running ones use capacity of nodes, but no "
+            "quota"
+        ),
     ]
     assert sum(each.endswith(finds) for each in warnings(run)) == 4
     where = bound(run)
@@ -331,7 +334,7 @@ def test_a_plugin_that_takes_nothing_over_is_said_to(
 ) -> None:
     """In the line that says what is there at the start: without queues nobody looks at Workloads."""
     dump = written(tmp_path, node("n0"), queue(), running("a", 4, "gone"))
-    for plugin, end in (("none", "; the plugin none takes none of them over\n"), ("kueue-classic", "\n")):
+    for plugin, end in (("none", "; the plugin none takes over none of them\n"), ("kueue-classic", "\n")):
         asked = ["replay", trace(tmp_path), "--cluster", dump, "--at-start", "dump", "-p", plugin]
         assert called([*asked, "--unfinished", "limit", "-o", str(tmp_path / plugin)]) == 0
         assert f"note: at start dump: 1 Workload and 1 Pod from the manifests{end}" in capsys.readouterr().err

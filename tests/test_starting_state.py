@@ -110,7 +110,7 @@ def test_what_reaches_nothing_is_a_named_warning(write_trace: Callable[..., Path
         "PodDisruptionBudget shop/nobody: spec.selector matches no pod of the trace or the manifests"
     )
     assert pods.startswith(
-        "Pods of the manifests that run already: 1 (shop/web); Idle does not take them over"
+        "Pods of the manifests that already run: 1 (shop/web); Idle does not take them over"
     )
 
 
@@ -143,7 +143,7 @@ def test_running_pods_count_against_their_quota(
     run = harness.replay(trace, plugin=plugin, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
     assert run.decisions.filter(pl.col("action") == "preempt")["job_id"].to_list() == preempted
     assert run.decisions.filter(pl.col("action") == "bind")["job_id"].to_list()[0] == "shop/web"
-    assert not any("run already" in warning for warning in run.info["cluster"]["warnings"])
+    assert not any("already run" in warning for warning in run.info["cluster"]["warnings"])
 
 
 def test_a_rejected_pod_of_the_manifests_is_no_job_that_could_finish(

@@ -73,7 +73,10 @@ def test_a_trace_may_say_how_long_each_job_starts_up(write_trace: Writes, tmp_pa
     assert values(run, "jobs.unfinished") == [1]
     assert run.info["settings"]["startup_us"] == 7
     assert "startup" not in run.jobs.columns
-    assert run.info["cluster"]["warnings"][-1] == "startup 7us has no effect: the trace has a column startup"
+    assert (
+        run.info["cluster"]["warnings"][-1]
+        == "startup 7us has no effect, because the trace has a column startup"
+    )
 
 
 def test_a_start_up_makes_another_run_and_none_leaves_runs_as_they_were(

@@ -27,7 +27,7 @@ def wrong(name: str, wanted: str, value: object) -> OptionError:
         wanted: the accepted types, in words.
         value: the given value.
     """
-    return OptionError(f"{name} is {wanted}; not {about(value)}")
+    return OptionError(f"{name} must be {wanted}, not {about(value)}")
 
 
 def about(value: object) -> str:

@@ -19,7 +19,8 @@ from harness.policy import Wake
 LATENCY = Option(
     "evictionLatency",
     SECOND,
-    "from the end of a victim's grace period until its resources are free; doubles in loops of evictions",
+    "the time from the end of a victim's grace period until its resources are free; it doubles in loops of "
+    "evictions",
     type=parse_duration,
 )
 

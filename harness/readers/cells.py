@@ -76,7 +76,7 @@ class Field:
 
 def text(name: str) -> Field:
     """Returns a column of texts, without leading and trailing spaces."""
-    return Field(name, lambda cell: cell, "a text")
+    return Field(name, lambda cell: cell, "a string")
 
 
 def choice(name: str, *words: str) -> Field:

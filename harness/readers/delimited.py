@@ -112,7 +112,7 @@ def open_table(
         try:
             names = _cells(head, delimiter)
         except (UnicodeDecodeError, csv.Error) as error:
-            raise TraceError(str(path), [Fault(f"line {place:,}", "is not text with delimiters")]) from error
+            raise TraceError(str(path), [Fault(f"line {place:,}", "is not delimited text")]) from error
         if not header:
             names, lines = [str(number) for number in range(1, len(names) + 1)], chain([(place, head)], lines)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -259,7 +259,7 @@ def _broken_lines(
             found = len(_cells(line, delimiter, quoted=quoted))
             what = "" if found == width else f"has {counted(found, 'column')} instead of {width}"
         except UnicodeDecodeError as error:
-            what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
+            what = f"is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start + 1}"
         except csv.Error as error:
             what = f"does not consist of quoted cells and delimiters: {error}"
         if what:

@@ -42,14 +42,14 @@ def alarms(run: Run) -> Iterator[str]:
     if not found["started"]:
         waiting = found["jobs"] - found["rejected"]
         yield (
-            f"nothing started: of {found['jobs']:,} jobs {found['rejected']:,} were rejected and "
+            f"no job started: of {found['jobs']:,} jobs, {found['rejected']:,} were rejected and "
             f"{waiting:,} were left waiting; {_explained(run, found['first'])}"
         )
     whole = run.info["settings"]["until_us"] is None
     if run.info["cluster"]["nodes"] and found["idle"] and (whole or not found["started"]):
         yield (
             f"{found['idle']:,} of {found['admitted']:,} admitted jobs never ran: some or all of their pods "
-            f"found no node, and the jobs keep their quota; {_explained(run, found['first_idle'])}"
+            f"found no node, but the jobs keep their quota; {_explained(run, found['first_idle'])}"
         )
 
 

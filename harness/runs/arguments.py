@@ -31,16 +31,16 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "label": ((str, NoneType), "a text"),
     "calibration": ((Calibration, NoneType), "a Calibration, such as Calibration.parse(window='10d..17d')"),
     "output": (_PATHS, "the path of a folder"),
-    "twin": ((str, NoneType), "a text such as '3@7', or a Twin"),
+    "twin": ((str, NoneType), "a string such as '3@7', or a Twin"),
     "alone": ((str, NoneType), "the name of a quota"),
     "force": ((bool,), "True or False"),
     "plugins": ((Plugins, NoneType), "what harness.plugins.load() gives"),
     "watch": ((Callable, NoneType), "a function"),
-    "workers": ((Integral, NoneType), "the number of processes, a whole one"),
-    "executor": ((), "an executor with submit, such as dask.distributed.Client().get_executor()"),
+    "workers": ((Integral, NoneType), "a whole number of processes"),
+    "executor": ((), "an executor with a method submit, such as dask.distributed.Client().get_executor()"),
     "spec": ((*_FILES, Mapping), "the path of a specification, or its fields as a mapping"),
-    "baseline": ((str, NoneType), "the label or the folder of a run, a text"),
-    "shake": ((Integral, str, NoneType), "how many twins: a whole number, a text such as '10@7', or a Shake"),
+    "baseline": ((str, NoneType), "the label or folder of a run, as a string"),
+    "shake": ((Integral, str, NoneType), "a whole number of twins, a string such as '10@7', or a Shake"),
     "idle_causes": ((bool,), "True or False"),
     "isolated": ((bool,), "True or False"),
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
@@ -51,7 +51,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
 
 _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     **_TAKES,
-    "cluster": ((*_FILES, Cluster), "the path of what kubectl get prints of a cluster, or a Cluster"),
+    "cluster": ((*_FILES, Cluster), "the path of the output of kubectl get for a cluster, or a Cluster"),
     "plugin": ((str, NoneType), "a plugin's name"),
     "history": ((*_FILES, Trace, NoneType), "the path of a trace, or a Trace"),
     "submit": ((*_FILES, Mapping, NoneType), "the path of a manifest, or the manifest as a mapping"),
@@ -60,7 +60,7 @@ _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "now": ((Integral, NoneType), "a whole number of microseconds since 1970"),
     "reader": ((str, NoneType), "the name of a reader"),
     "others": ((Mapping, NoneType), "a mapping of names to clusters"),
-    "workloads": ((Sequence,), "names of workloads in a list"),
+    "workloads": ((Sequence,), "a list of names of workloads"),
     "calibrate": ((Integral,), "a whole number"),
 }
 
@@ -69,10 +69,10 @@ _SIMULATE: Mapping[str, tuple[tuple[Any, ...], str]] = {
     **_FORECAST,
     "cluster": (
         (*_FILES, Cluster, NoneType),
-        "the path of what kubectl get prints of a cluster, or a Cluster",
+        "the path of the output of kubectl get for a cluster, or a Cluster",
     ),
-    "at": ((str, NoneType), "a time such as '30d12h', a text"),
-    "jobs": ((*_FILES, Mapping, Sequence), "the paths of manifests of jobs, or such manifests as mappings"),
+    "at": ((str, NoneType), "a time such as '30d12h', as a string"),
+    "jobs": ((*_FILES, Mapping, Sequence), "the paths of job manifests, or the manifests as mappings"),
     "each": ((bool,), "True or False"),
     "changes": ((bool, NoneType), "True, False or None"),
 }
@@ -156,9 +156,8 @@ def _check_executor(executor: object, wanted: str) -> None:
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this one, and they would hang: they lack its threads, such as "
-            "those of "
-            "polars",
+            "executor forks its processes from this one, and they would hang, because they lack its threads, "
+            "such as those of polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )
 
@@ -172,7 +171,7 @@ def opened(runs: object) -> list[Run]:
     """
     wanted = "a list of runs or their folders"
     if isinstance(runs, (Run, str, PathLike)):  # otherwise, each letter of a text would count as a folder
-        raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
+        raise RunError(f"{runs} is a single run", hint="give a list of runs, such as [first, second]")
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise wrong("runs", wanted, runs)
     found = list(runs)

@@ -45,20 +45,20 @@ def not_as_it_was(
         for pod in cluster.pods
         if pod.terminating and not (pod.key in cluster.staying and (pod.key in own or pod.key in taken))
     ]
-    yield from _said(going, "are terminating", "they are taken to be gone")
+    yield from _said(going, "are terminating", "harness treats them as gone")
     yield from _missing(held, [each.key for each in working if each.holds_quota])
     yield from _without_node(cluster, bound, own, taken)
     yield from _said(
         [pod.key for pod in bound if pod.workload in taken and pod.key not in own and pod.key not in taken],
         "run while their Workloads hold no quota",
-        "they are taken to be gone",
+        "harness treats them as gone",
     )
     yield from _said(
-        more, "are more than their Workloads ask for", "running ones take room on nodes, but no quota"
+        more, "are more than their Workloads request", "running ones use capacity of nodes, but no quota"
     )
     if by_queues:
         alone = [pod.key for pod in cluster.pods if pod.key in taken and pod.key not in more]
-        yield from _said(alone, "belong to no Workload", "they take room on nodes, but no quota")
+        yield from _said(alone, "belong to no Workload", "they use capacity of nodes, but no quota")
 
 
 def _nobody_takes(
@@ -71,7 +71,7 @@ def _nobody_takes(
 
     untaken = f"{name} does not take them over"
     runs = [pod.key for pod in several[0].pods if left(pod) and pod.node in several[0].nodes]
-    yield from _said(runs, "run already", f"{untaken}, so their nodes are taken to be free")
+    yield from _said(runs, "already run", f"{untaken}, so harness treats their nodes as free")
     waits = [pod.key for each in several for pod in each.pods if left(pod) and not pod.node]
     yield from _said(waits, "wait for a node", untaken)
     yield from workloads_left_out(several, taken, name, by_queues=by_queues)
@@ -89,7 +89,7 @@ def workloads_left_out(
                 continue
             lost = _lost(cluster, each) if by_queues else None
             if lost is None and each.holds_quota:
-                lost = "hold quota", f"{untaken}, so their quota is taken to be free", each.key
+                lost = "hold quota", f"{untaken}, so harness treats their quota as free", each.key
             what, then, told = lost or ("wait for quota", untaken, each.key)
             found.setdefault((what, then), []).append(told)
     for (what, then), names in found.items():
@@ -106,11 +106,11 @@ def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
         if queue in cluster.cluster_queues:
             return None
         what = "hold quota of a ClusterQueue that is not in the manifests"
-        return what, f"their quota is taken to be free; {REMEDY}", f"{each.key} of {queue}"
+        return what, f"harness treats their quota as free; {REMEDY}", f"{each.key} of {queue}"
     if cluster.cluster_queue_of(each.namespace, each.queue) is not None:
         return None
     if not each.queue:
-        return "name no queue", "they are left out, as Kueue does; spec.queueName names one", each.key
+        return "name no queue", "they are left out, as in Kueue; name a queue in spec.queueName", each.key
     of = "whose ClusterQueue" if (each.namespace, each.queue) in cluster.local_queues else "that"
     what = f"wait in a LocalQueue {of} is not in the manifests"
     return what, f"they are left out; {REMEDY}", f"{each.key} in {each.queue}"
@@ -148,7 +148,7 @@ def _without_node(
         and pod.key not in cluster.staying
         and (pod.key in own or pod.key in taken)
     ]
-    yield from _said(crowded, "run on nodes that have no room for them beside the others", _FINDS)
+    yield from _said(crowded, "run on nodes that have too little capacity for them beside the others", _FINDS)
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:

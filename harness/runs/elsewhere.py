@@ -114,8 +114,8 @@ def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
         code, work = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by the one who asks
         if code != _code():
             raise ReplayError(
-                "a worker has another version of harness than the one that began the work",
-                hint="install the same version everywhere, and restart the workers",
+                "a worker has a different version of harness than the process that began the work",
+                hint="install the same version everywhere and restart the workers",
             )
         do = _begun[digest] = work.begun(None)
     return do(task)

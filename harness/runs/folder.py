@@ -188,7 +188,8 @@ def reading(folder: Path) -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise RunError(
-            f"{folder}: a table cannot be read: {_first_line(error)}", hint="its checksum is right: try again"
+            f"{folder}: a table cannot be read: {_first_line(error)}",
+            hint="its checksum is right, so try again",
         ) from error
 
 
@@ -204,7 +205,7 @@ def _where(folder: Path, name: str = "") -> str:
     found = [each for each in _folders_below(folder) if (each / "run.json").is_file()]
     found.sort(key=lambda each: not each.name.startswith(name))
     if not found:
-        return "replay prints the folders of its runs"
+        return "harness replay prints the folders of its runs"
     return f"give the folder of a run, such as {found[0]}"
 
 

@@ -262,7 +262,7 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
         if not any(name.endswith(_SOURCES) for name in files.paths):
-            return Code(_sum([lines, files.top, others]), f"there is no source of {files.top}")
+            return Code(_sum([lines, files.top, others]), f"the source code of {files.top} cannot be found")
         for name, path in sorted(_that_count(files.paths, ours=bool(compiled)).items()):
             try:
                 content = _content_of(path)

@@ -98,7 +98,7 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
             if not isinstance(text, str):
-                raise TypeError(f"{row} has a value that is not a text")
+                raise TypeError(f"{row} has a value that is not a string")
         if not row.metric.strip():
             raise ValueError(f"{row} has no name")
         if row.better not in _DIRECTIONS:
@@ -126,7 +126,7 @@ def _number(metric: str, value: object) -> float:
     Texts and booleans are rejected, although Python would convert them.
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise TypeError(f"{metric} is {value!r}, which is no number")
+        raise TypeError(f"{metric} is {value!r}, which is not a number")
     return float(value)
 
 

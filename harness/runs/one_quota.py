@@ -65,4 +65,7 @@ def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
     if policy.record:
         yield "it repeats recorded events"
     if begun.takes_part:
-        yield "work of the manifests takes part, which belongs to all quotas (--at-start empty leaves it out)"
+        yield (
+            "the replay includes work from the manifests, which belongs to all quotas "
+            "(--at-start empty leaves it out)"
+        )

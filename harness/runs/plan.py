@@ -171,7 +171,7 @@ class Plan(Value):
         """
         begins = self.at_start.begins
         if begins and self.at_start.takes_part and not self._taken:
-            return f"{begins}; the plugin {self.policy.name} takes none of them over"
+            return f"{begins}; the plugin {self.policy.name} takes over none of them"
         return begins
 
     @cached_property
@@ -248,7 +248,7 @@ class Plan(Value):
         if name not in ("auto", scheduler.plugin):
             yield (
                 f"KubeSchedulerConfiguration: preemptionAlgorithm {scheduler.preemption_algorithm} "
-                f"selects the plugin {scheduler.plugin}, and {name} does not follow it"
+                f"selects the plugin {scheduler.plugin}, but {name} ignores this setting"
             )
 
     def _left_out(self) -> Iterator[str]:

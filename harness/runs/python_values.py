@@ -63,7 +63,7 @@ class Memory:
             return self._told(subject)
         name = f"{subject.__module__}.{subject.__qualname__}"
         if not _is_found(subject):
-            self._give_up(f"{name} is not found by that name")
+            self._give_up(f"{name} cannot be found under this name")
         self._file = getattr(sys.modules.get(subject.__module__), "__file__", None) or ""
         if not self._file:
             self._give_up(f"{name} is in no file")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival, Possible
 
-_SENTENCES = "several texts"
-_ARRIVALS = "arrivals: (job, run time, checkpoint interval or None)"
-_REASON = "of a job a Never(where, why) of two texts, or None"
+_SENTENCES = "several strings"
+_ARRIVALS = "arrivals, which are tuples (job, run time, checkpoint interval or None)"
+_REASON = "for each job a Never(where, why) with two strings, or None"
 
 
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
@@ -141,7 +141,9 @@ def _named(policy: PolicySpec, function: str) -> AbstractContextManager[None]:
 
 
 def _wrong(policy: PolicySpec, function: str, answer: object, wanted: str) -> PluginError:
-    return PluginError(f"{_called(policy)}: its function {function} answers {wanted}; not {about(answer)}")
+    return PluginError(
+        f"{_called(policy)}: its function '{function}' must return {wanted}, not {about(answer)}"
+    )
 
 
 def _called(policy: PolicySpec) -> str:

@@ -47,7 +47,8 @@ def to_json(request: Request) -> dict[str, Any]:
     if kept:
         raise OptionError(
             f"request {request.called} cannot be written as JSON: {', '.join(kept)}",
-            hint="give paths, registered plugins, and options as texts; pickle takes values in memory",
+            hint="give paths, registered plugins and options as strings; only pickle can store values in "
+            "memory",
         )
     return {
         "schema": _SCHEMA,
@@ -67,7 +68,7 @@ def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise OptionError(
             f"a request is read from a mapping, but this is {_about(document)}",
-            hint="json.loads makes one from a text",
+            hint="json.loads makes a mapping from a string",
         )
     values = {**document}
     if values.pop("schema", None) != _SCHEMA:

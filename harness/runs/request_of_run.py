@@ -34,8 +34,8 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
-            f"{run.path} has quota {quota!r} alone, and neither twins nor other quotas",
-            hint="give the run of all quotas",
+            f"{run.path} replays only quota {quota!r}, so it has neither twins nor other quotas",
+            hint="give the run that replays all quotas",
         )
     try:
         request = run.request or _told(run, plugins)
@@ -45,7 +45,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
             f"{run.path} {has}cannot be replayed: {error.message}", hint=_replaying(run, option)
         ) from error
     if found != run.info["run"]:
-        why = "the code, the trace, the manifests or the changes to them are different now"
+        why = "the code, the trace, the manifests or the changes to them have changed since"
         raise RunError(f"{run.path} {has}cannot be replayed: {why}", hint=_replaying(run, option))
     return request
 

@@ -96,7 +96,7 @@ class Run:
             OptionError: `path` is not a path.
         """
         if not isinstance(path, (str, PathLike)):
-            raise wrong("path", "the folder of a run, a text or a Path", path)
+            raise wrong("path", "the folder of a run, as a string or a Path", path)
         folder = Path(path)
         info = read_info(folder)
         check_present(folder, info)
@@ -408,8 +408,12 @@ class Run:
 
 def _slept(jobs: Sequence[str]) -> str:
     """Returns a sentence about jobs that could have started but waited because no cycle was due."""
-    wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
+    wait, ask = (
+        ("1 job waits", "it requests") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they request")
+    )
     return (
-        f"at the end {wait} although everything that {ask} for is free: {first_of(jobs, _NAMED)}. No further "
-        f"cycle was due: only a later arrival, an end, or a Wake that the policy asks for leads to one"
+        f"when the replay ends, {wait} although all resources that {ask} are free: "
+        f"{first_of(jobs, _NAMED)}. No further "
+        "cycle was due, because only a later arrival, a completion, or a Wake that the policy requests "
+        "leads to one"
     )

@@ -181,7 +181,10 @@ def _lost(died: ProcessDiedError) -> ReplayError:
     if died.code < 0:
         name = signal.Signals(-died.code).name
         why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""
-        return ReplayError(f"its process was ended by {name}{why}", hint="replay fewer at once: --workers 1")
+        return ReplayError(
+            f"its process was killed by {name}{why}",
+            hint="replay fewer at the same time, for example with --workers 1",
+        )
     if not died.begun:
         return ReplayError("its process ended before it had begun", hint=_why_not_begun())
     return ReplayError(f"its process ended with exit code {died.code}")
@@ -192,7 +195,7 @@ def _why_not_begun() -> str:
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists():
-        return f"the program is not in a file ({file}) that another process could read: give workers=1"
+        return f"the program is not in a file ({file}) that another process can read, so use workers=1"
     return "a script that replays in parallel must do so under: if __name__ == '__main__'"
 
 
@@ -205,7 +208,7 @@ class _Trial(pickle.Pickler):
     def persistent_id(self, obj: Any) -> str | None:
         """Returns a substitute for a large object."""
         if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
-            raise pickle.PicklingError(f"{obj.__qualname__} is in no module that can be imported")
+            raise pickle.PicklingError(f"{obj.__qualname__} is not in a module that can be imported")
         return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None
 
 
@@ -219,5 +222,5 @@ def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
         try:
             _Trial(BytesIO()).dump(value)
         except Exception as error:  # pickling a value of any class may raise any error
-            return f"{what} cannot go to another process: {text_of(error)}"
+            return f"{what} cannot be sent to another process: {text_of(error)}"
     return None

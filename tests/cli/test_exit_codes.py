@@ -289,7 +289,7 @@ def test_a_metric_that_fails_is_named_and_the_run_is_kept(
         ended = harness("replay", trace, "-p", "none", "-p", "none@other")
         assert ended.code == 2, how
         message = (
-            "metric 'odd' of plugin 'broken' failed: TypeError: odd is 'not a number', which is no number"
+            "metric 'odd' of plugin 'broken' failed: TypeError: odd is 'not a number', which is not a number"
         )
         assert f"Error: none: {message}" in ended.err
         assert f"\nother: {message}" in ended.err

@@ -259,7 +259,7 @@ def test_a_loop_at_one_instant_ends_soon_whatever_is_alive(endless: str, jobs: i
     script = Script()
     for number in range(jobs):
         script.job(f"j{number}", cpu=1)
-    with pytest.raises(DecisionError, match="decides forever"):
+    with pytest.raises(DecisionError, match="decisions never end"):
         ended(Endless, script, pool(cpu=jobs))
     going = min(jobs, 2) if endless == "two" else jobs
     assert seen <= 101 + going + 10 * min(going, 1000) + 1
@@ -340,7 +340,7 @@ def wakeful(gap: int, *, idle: bool = False) -> type[Wakeful]:
 def test_a_policy_that_only_wakes_itself_while_a_job_waits_is_refused() -> None:
     """Nothing would end it: its job never fits, and no other is to come."""
     jobs = Script().job("never", cpu=2000)
-    with pytest.raises(DecisionError, match=r"decides forever: 1,000,001 times in a row") as refused:
+    with pytest.raises(DecisionError, match=r"decisions never end: 1,000,001 times in a row") as refused:
         ended(wakeful(MINUTE), jobs)
     assert refused.value.hint is not None
     assert "idle=True" in refused.value.hint
@@ -350,7 +350,7 @@ def test_a_policy_that_only_wakes_itself_while_a_job_waits_is_refused() -> None:
 @pytest.mark.parametrize("idle", [False, True])
 def test_wakes_that_take_for_ever_to_get_to_what_is_due_are_refused(idle: bool) -> None:
     """A microsecond apart, while a job runs for a day."""
-    with pytest.raises(DecisionError, match=r"decides forever: 1,000,001 times in a row") as refused:
+    with pytest.raises(DecisionError, match=r"decisions never end: 1,000,001 times in a row") as refused:
         ended(wakeful(1, idle=idle), Script().job("long", cpu=1, seconds=86400))
     assert refused.value.hint is not None
     assert "less than a millisecond apart" in refused.value.hint

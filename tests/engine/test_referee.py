@@ -220,7 +220,7 @@ def test_deciding_for_ever_at_one_instant_is_refused(endless: str) -> None:
                     yield Admit(self.waiting[0])
                     yield Preempt(self.waiting.pop(0), None, "again")
 
-    with pytest.raises(DecisionError, match="decides forever"):
+    with pytest.raises(DecisionError, match="decisions never end"):
         replayed(Endless, Script().job("a", cpu=1), POOL)
 
 

@@ -206,7 +206,7 @@ def test_a_history_that_is_all_later_says_so(tmp_path: Path) -> None:
     (said,) = [note for note in later.notes if "after now" in note]
     assert said == (
         "history: all of its jobs were submitted after now, the first at 2026-01-14T23:00:00Z, "
-        "so its run times and days are all used as if they were already over"
+        "so the forecast uses all of its run times and days as if they were already over"
     )
     before = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), **asked)
     assert not [note for note in before.notes if "after now" in note]
@@ -452,7 +452,7 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
         ask(cluster(queue("q", 4), running), history=past)
     with pytest.raises(InputError, match="the run time of default/next is unknown"):
         ask(cluster(queue("q", 4), running, waiting))
-    with pytest.raises(OptionError, match="recorded does not take over the jobs that a cluster holds"):
+    with pytest.raises(OptionError, match="recorded does not take over the running jobs of a cluster"):
         ask(cluster(queue("q", 4), running, waiting), history=past, plugin="recorded")
     with pytest.raises(OptionError, match="contain a later event"):
         ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)

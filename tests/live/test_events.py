@@ -294,10 +294,12 @@ def test_the_metrics_of_kueue_become_a_table_of_what_changed(
     assert out.read_text() == TABLE
     told = capsys.readouterr()
     assert "10 events of 4 objects" in told.out
-    assert "note: a change has the time of the first sample that shows it, up to 1m00s late" in told.err
+    assert (
+        "note: a change has the time of the first sample that shows it, which is up to 1m00s late" in told.err
+    )
     assert "note: a lendingLimit of 0 counts as none" in told.err
     assert "borrowingLimit of 0" not in told.err
-    assert "note: Kueue has no metric of weights, stopPolicy" in told.err
+    assert "note: Kueue exports no metrics for weights, stopPolicy" in told.err
 
 
 def test_saved_answers_give_the_same_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -188,13 +188,15 @@ def test_what_was_sent_is_not_shown_where_a_server_repeats_it(header: str, echo:
         with pytest.raises(RefusedError) as told:
             http.get(path, {})
         assert str(told.value) == (
-            "the server answers 403: its text repeats a secret that was sent, and is not shown"
+            "the server answers 403: the message is not shown, because it repeats a secret that harness sent"
         )
     tries = iter([False, False, True])
     signs = [sign for sign in follow(http, "x", "1", lambda _: next(tries)) if isinstance(sign, Trouble)]
-    assert [sign.what for sign in signs] == [
-        "the server answers 500: its text repeats a secret that was sent, and is not shown; trying again"
-    ]
+    (what,) = (sign.what for sign in signs)
+    assert what == (
+        "the server answers 500: the message is not shown, because it repeats a secret that harness sent; "
+        "trying again"
+    )
 
 
 def reader(

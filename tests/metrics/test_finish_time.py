@@ -227,7 +227,7 @@ def test_work_of_the_manifests_is_of_all_quotas(replayed: Replayed) -> None:
     }
     cluster = f"{queues(HALVES, nodes=1)}---\n{yaml.safe_dump(pod)}"
     (run,) = harness.isolated([replayed(*JOBS, cluster=cluster, plugin="kueue-classic")])
-    assert "work of the manifests takes part" in run.remarks[0]
+    assert "the replay includes work from the manifests" in run.remarks[0]
     empty = replayed(*JOBS, cluster=cluster, plugin="kueue-classic", at_start="empty", grace_period=0)
     (run,) = harness.isolated([empty])
     assert values_of(run)["sharing_violations", "all"] == 0
@@ -271,7 +271,7 @@ def test_a_run_whose_cluster_file_has_changed_is_refused(
     run = replayed(*JOBS, cluster=queues(HALVES))
     (tmp_path / "cluster.yaml").write_text(queues({"a": {"cpu": 3}, "b": {"cpu": 5}}))
     for each in (run, run.path):
-        with pytest.raises(RunError, match="the manifests or the changes to them are different now"):
+        with pytest.raises(RunError, match="the manifests or the changes to them have changed since"):
             measure([each])
 
 
@@ -280,7 +280,7 @@ def test_what_is_alone_already_is_not_isolated_nor_shaken(replayed: Replayed) ->
     (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])
     with pytest.raises(RunError, match="has quota 'a' alone") as refused:
         harness.isolated([next(each.parent for each in folders(run) if '"alone": "a"' in each.read_text())])
-    assert refused.value.hint == "give the run of all quotas"
+    assert refused.value.hint == "give the run that replays all quotas"
 
 
 @pytest.mark.parametrize("doors", [False, True])

@@ -51,7 +51,7 @@ def test_a_recorded_answer_becomes_a_table(tmp_path: Path, capsys: pytest.Captur
     ]
     assert "the cluster as a whole (1 event)" in told.err
     assert "outages that ended immediately get a length of one second (1 event)" in told.err
-    assert "begins when Slurm noticed it" in told.err
+    assert "begins when Slurm notices it" in told.err
 
 
 def test_times_are_those_of_a_zone_or_seconds(tmp_path: Path) -> None:

@@ -19,20 +19,20 @@ from harness.base.errors import SpecError
 SPEC = {"experiment": "e", "plugins": ["none"]}
 TAKES = {
     "force": "True or False",
-    "plugins": "what harness.plugins.load() gives",
+    "plugins": "the result of harness.plugins.load()",
     "watch": "a function",
-    "workers": "the number of processes, a whole one",
+    "workers": "a whole number of processes",
     "runs": "a list of runs or their folders",
     "requests": "a list of Requests",
-    "baseline": "the label or the folder of a run, a text",
-    "shake": "how many twins",
+    "baseline": "the label or folder of a run, as a string",
+    "shake": "a whole number of twins",
     "idle_causes": "True or False",
     "isolated": "True or False",
-    "gantt": "a text such as",
+    "gantt": "a string such as",
     "path": "the folder of a run",
     "spec": "the path of a specification, or its fields as a mapping",
-    "executor": "an executor with submit",
-    "cluster": "the path of what kubectl get prints of a cluster, or a Cluster",
+    "executor": "an executor with a method submit",
+    "cluster": "the path of the output of kubectl get for a cluster, or a Cluster",
     "history": "the path of a trace, or a Trace",
     "submit": "the path of a manifest",
     "futures": "a whole number",
@@ -52,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def refused(name: str, call: Callable[[], object]) -> None:
     """An OptionError names the argument, what it takes, and what was given."""
     with pytest.raises(
-        harness.OptionError, match=rf"^{name} is {re.escape(TAKES[name])}.*; not (None|a value of)"
+        harness.OptionError, match=rf"^{name} must be {re.escape(TAKES[name])}.*, not (None|a value of)"
     ):
         call()
 

@@ -290,7 +290,7 @@ def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[...
         (waits,) = [each for each in said if each.startswith("Pods of the manifests that wait for a node")]
         assert f": {count} (" in waits
         assert waits.endswith("; Idle does not take them over")
-        runs = [each for each in said if each.startswith("Pods of the manifests that run already: 1 (")]
+        runs = [each for each in said if each.startswith("Pods of the manifests that already run: 1 (")]
         assert len(runs) == (world == "dump")
 
 

@@ -71,11 +71,12 @@ def test_jobs_that_a_sleeping_policy_leaves_are_named(files: tuple[Path, Path], 
     run = harness.replay(
         trace, plugin=OnlyTheFirst, cluster=cluster, label="sleepy", output=tmp_path / "runs"
     )
-    (told,) = [each for each in run.remarks if each.startswith("at the end")]
+    (told,) = [each for each in run.remarks if each.startswith("when the replay ends")]
     assert told.startswith(
-        "at the end 2 jobs wait although everything that they ask for is free: b, c. No further cycle was"
+        "when the replay ends, 2 jobs wait although all resources that they request are free: b, c. No "
+        "further cycle was"
     )
-    assert "a Wake that the policy asks for" in told
+    assert "a Wake that the policy requests" in told
     assert told in str(Comparison([run]))
     awake = harness.replay(trace, plugin=Wakeful, cluster=cluster, label="awake", output=tmp_path / "runs")
     assert awake.remarks == ()

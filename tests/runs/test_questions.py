@@ -39,30 +39,39 @@ def with_policy(**how: Any) -> Plugins:
     [
         ({"never": raising}, " failed in its function never: ValueError: boom"),
         ({"never": lambda *_: raising}, " failed in its function never: ValueError: boom"),
-        ({"never": lambda *_: None}, ": its function never answers a function of a job; not None"),
-        ({"never": lambda *_: lambda job: "no"}, ": its function never answers of a job a Never.* type str"),
-        ({"never": lambda *_: lambda job: Never("a", 5)}, ": its function never answers of a job a Never"),
+        ({"never": lambda *_: None}, ": its function 'never' must return a function of a job, not None"),
+        (
+            {"never": lambda *_: lambda job: "no"},
+            ": its function 'never' must return for each job a Never.* type str",
+        ),
+        (
+            {"never": lambda *_: lambda job: Never("a", 5)},
+            ": its function 'never' must return for each job a Never",
+        ),
         ({"ignored_fields": raising}, " failed in its function ignored_fields: ValueError: boom"),
         (
             {"ignored_fields": lambda *_: "ab"},
-            ": its function ignored_fields answers several texts.* type str",
+            ": its function 'ignored_fields' must return several strings.* type str",
         ),
         (
             {"ignored_fields": lambda *_: None},
-            ": its function ignored_fields answers several texts; not None",
+            ": its function 'ignored_fields' must return several strings, not None",
         ),
         (
             {"ignored_fields": lambda *_: [5]},
-            ": its function ignored_fields answers several texts.* type int",
+            ": its function 'ignored_fields' must return several strings.* type int",
         ),
         ({"assumes": raising}, " failed in its function assumes: ValueError: boom"),
-        ({"assumes": lambda *_: [5]}, ": its function assumes answers several texts.* type int"),
+        ({"assumes": lambda *_: [5]}, ": its function 'assumes' must return several strings.* type int"),
         ({"running": raising}, " failed in its function running: ValueError: boom"),
         (
             {"running": lambda *_: 5},
             " failed in its function running: TypeError: 'int' object is not iterable",
         ),
-        ({"running": lambda *_: ["a"]}, ": its function running answers arrivals.* a value of type str"),
+        (
+            {"running": lambda *_: ["a"]},
+            ": its function 'running' must return arrivals.* a value of type str",
+        ),
     ],
 )
 def test_a_function_of_a_policy_fails_in_its_name(

@@ -220,7 +220,7 @@ def test_a_request_is_read_from_a_mapping() -> None:
     """A text is told what makes one of it."""
     with pytest.raises(OptionError, match="from a mapping, but this is a str") as caught:
         Request.from_json("{}")  # type: ignore[arg-type]
-    assert caught.value.hint == "json.loads makes one from a text"
+    assert caught.value.hint == "json.loads makes a mapping from a string"
 
 
 def test_every_cluster_can_be_pickled(tmp_path: Path) -> None:
@@ -439,19 +439,25 @@ def test_a_run_that_is_asked_much_answers_the_same_from_memory(world: Callable[.
     [
         (
             {"trace": pl.DataFrame()},
-            "trace is the path of a trace, or a Trace; not a value of type DataFrame",
+            "trace must be the path of a trace, or a Trace, not a value of type DataFrame",
         ),
-        ({"trace": None}, "trace is the path of a trace, or a Trace; not None"),
-        ({"cluster": ["a.yaml", "b.yaml"]}, "cluster is the path of manifests, or a Cluster; not .* list"),
-        ({"plugin": ["none"]}, "plugin is a plugin's name, .* not a value of type list"),
-        ({"options": "order=fifo"}, "options is a mapping of names to values; not a value of type str"),
-        ({"label": 5}, "label is a text; not a value of type int"),
-        ({"on_preemption": None}, "on_preemption is a text such as 'restart' .* not None"),
-        ({"on_preemption": 5}, "on_preemption is a text such as 'restart' .* type int"),
-        ({"calibration": {"window": "1d..2d"}}, r"calibration is a Calibration, such as Calibration.parse\("),
-        ({"output": None}, "output is the path of a folder; not None"),
-        ({"twin": 3}, "twin is a text such as '3@7', or a Twin; not a value of type int"),
-        ({"alone": 3}, "alone is the name of a quota; not a value of type int"),
+        ({"trace": None}, "trace must be the path of a trace, or a Trace, not None"),
+        (
+            {"cluster": ["a.yaml", "b.yaml"]},
+            "cluster must be the path of manifests, or a Cluster, not .* list",
+        ),
+        ({"plugin": ["none"]}, "plugin must be a plugin's name, .* not a value of type list"),
+        ({"options": "order=fifo"}, "options must be a mapping of names to values, not a value of type str"),
+        ({"label": 5}, "label must be a string, not a value of type int"),
+        ({"on_preemption": None}, "on_preemption must be a string such as 'restart' .* not None"),
+        ({"on_preemption": 5}, "on_preemption must be a string such as 'restart' .* type int"),
+        (
+            {"calibration": {"window": "1d..2d"}},
+            r"calibration must be a Calibration, such as Calibration.parse\(",
+        ),
+        ({"output": None}, "output must be the path of a folder, not None"),
+        ({"twin": 3}, "twin must be a string such as '3@7', or a Twin, not a value of type int"),
+        ({"alone": 3}, "alone must be the name of a quota, not a value of type int"),
     ],
 )
 def test_arguments_of_another_type_are_refused_in_words(wrong: dict[str, Any], message: str) -> None:

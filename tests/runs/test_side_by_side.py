@@ -238,10 +238,10 @@ def test_what_cannot_leave_this_process_is_replayed_in_it(world: Callable[..., R
 
     requests = [world(plugin=Local, label="one"), world(label="two")]
     assert [run.label for run in replay_all(requests)] == ["one", "two"]
-    with pytest.raises(OptionError, match=r"request one cannot go to another process: .*Local"):
+    with pytest.raises(OptionError, match=r"request one cannot be sent to another process: .*Local"):
         replay_all(requests, workers=2)
     extra = load(extra={"local": sys})
-    with pytest.raises(OptionError, match="plugins cannot go to another process: "):
+    with pytest.raises(OptionError, match="plugins cannot be sent to another process: "):
         replay_all([world(), world(label="two")], workers=2, plugins=extra)
     with pytest.raises(OptionError, match="workers: 0 is not a number of processes"):
         replay_all(requests, workers=0)
@@ -326,7 +326,7 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
         assert failed.returncode == 1
         assert "its process ended before it had begun" in failed.stderr
     assert "under: if __name__ == '__main__'" in bad.stderr
-    assert "not in a file (<stdin>) that another process could read: give workers=1" in piped.stderr
+    assert "not in a file (<stdin>) that another process can read, so use workers=1" in piped.stderr
 
 
 BEGINS = """

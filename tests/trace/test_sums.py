@@ -138,7 +138,7 @@ def test_lost_time_that_cannot_be_counted_is_refused(
         {"submit_time": years - 1, "request.cpu": 100_000, "pods": 1, "duration": 1, "priority": 1},
     ]
     (tmp_path / "cluster.yaml").write_text(queues({"default": {"cpu": "100"}}))
-    with pytest.raises(InputError, match=r"job j0: the total that its pods lost, .* 64 bits can count"):
+    with pytest.raises(InputError, match=r"job j0: the total time that its pods lost .* 64 bits can count"):
         harness.replay(
             write_trace(*rows),
             plugin="kueue-classic",

@@ -84,11 +84,11 @@ def _gap(row: Row) -> str:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
     except ValueError:
         return (
-            f"{row.kind}: there was no watch for a while, so changes in it have the time when they were seen"
+            f"{row.kind}: the recording has a gap, so changes in it have the time when harness first saw them"
         )
     span = format_duration(row.seen - begin)
     return (
-        f"{row.kind}: there was no watch for {span} from {since}, so changes in it have the time of its end"
+        f"{row.kind}: the recording has a gap of {span} from {since}, so its changes have the time of its end"
     )
 
 

@@ -131,7 +131,7 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
                 + ", ".join(sorted(zero))
             )
     watched.lacks(
-        "Kueue has no metric of weights, stopPolicy, preemption, LocalQueues and cohorts' own quotas"
+        "Kueue exports no metrics for weights, stopPolicy, preemption, LocalQueues and the quotas of cohorts"
     )
 
 

@@ -125,13 +125,13 @@ class Samples(Generic[_K]):
         usual = spans[len(spans) // 2] if spans else 0
         if usual:
             yield (
-                f"a change has the time of the first sample that shows it, up to {format_duration(usual)} "
-                "late"
+                f"a change has the time of the first sample that shows it, which is up to "
+                f"{format_duration(usual)} late"
             )
         for sooner, later in pairwise(scrapes):
             if later - sooner > _OUTAGE * usual:
                 yield (
-                    f"there is no sample between {date_text(sooner)} and {date_text(later)}: "
+                    f"there is no sample between {date_text(sooner)} and {date_text(later)}, so "
                     "changes in that time have the time of its end"
                 )
 

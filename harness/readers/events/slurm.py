@@ -142,4 +142,4 @@ def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> No
         )
     for state, count in sorted(others.items()):
         watched.lacks(f"jobs run on a node of state {state!r}, so it has no row ({counted(count, 'event')})")
-    watched.lacks("an outage begins when Slurm noticed it, but the node's jobs were lost before that")
+    watched.lacks("an outage begins when Slurm notices it, but the node's jobs were lost before that")

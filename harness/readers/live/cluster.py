@@ -186,7 +186,7 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         return server.http.get(path, params)
     except UnreachedError as error:
         raise InputError(
-            f"{server.address}: {error}", hint="is it the right cluster? kubectl cluster-info"
+            f"{server.address}: {error}", hint="is it the right cluster? check with kubectl cluster-info"
         ) from error
     except RefusedError as error:
         message = f"{server.address}: {what} cannot be read: {error}"
@@ -194,7 +194,7 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
             raise _NoneError(message, hint="is it the address of a cluster's API server?") from error
         if error.status == 403:
             raise _ForbiddenError(message, hint=_ACCESS) from error
-        hints = {401: f"the token or certificate is not (or no longer) valid. {_PROXY}"}
+        hints = {401: f"the token or certificate is invalid or has expired. {_PROXY}"}
         raise InputError(message, hint=hints.get(error.status)) from error
     except InputError:
         raise

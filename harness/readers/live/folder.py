@@ -138,7 +138,8 @@ class Folder:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise InputError(
                 f"{self.path} cannot be written: {reason}",
-                hint="its content is not lost; free some disk space and start again soon: for some minutes "
+                hint="nothing recorded so far is lost; free some disk space and start again soon, because "
+                "for some minutes "
                 "the server still has the missing changes",
             ) from error
 
@@ -197,7 +198,9 @@ def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
     if not is_recording(path):
         others = sorted(each.name for each in path.iterdir() if each.name != _LOCK)
         if [name for name in others if not name.startswith(".harness-")]:
-            raise InputError(f"{path} is not a recording: it has {others[0]}", hint="give another folder")
+            raise InputError(
+                f"{path} is not a recording, because it contains {others[0]}", hint="give another folder"
+            )
         folder = Folder(path, dict(about))
         folder.add([], {}, 0)
         return folder

@@ -178,7 +178,9 @@ class HttpReader:
 
     def _refusal(self, answer: httpx2.Response, pieces: Iterator[bytes]) -> RefusedError:
         if answer.is_redirect:
-            return RefusedError(answer.status_code, "it redirects; give the address that it redirects to")
+            return RefusedError(
+                answer.status_code, "it redirects to another address; give that address instead"
+            )
         try:
             said = self._refused(parse_json(b"".join(pieces)))
         except (ValueError, UnreachedError):

@@ -74,8 +74,8 @@ def connect(address: str, header_file: Path | None = None) -> HttpReader:
         )
     if "@" in parts.netloc:
         raise InputError(
-            "an address with a password would be shown by many programs",
-            hint="write it into a file, as 'Authorization: Basic ...', and give --header-file",
+            "many programs would show an address that contains a password",
+            hint="write 'Authorization: Basic ...' into a file and name the file with --header-file",
         )
     headers = {} if header_file is None else _headers(header_file)
     return HttpReader(library.Client(base_url=address, headers=headers), _error)
@@ -222,7 +222,10 @@ def _headers(path: Path) -> dict[str, str]:
         if not line.strip():
             continue
         if not colon or not name.strip().replace("-", "").isalnum() or not line.isascii():
-            raise InputError(f"{path}, line {number} is not a header", hint="as: Authorization: Bearer ...")
+            raise InputError(
+                f"{path}, line {number} is not a header",
+                hint="write a header such as Authorization: Bearer ...",
+            )
         found[name.strip()] = value.strip()
     return found
 

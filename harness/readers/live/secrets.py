@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from urllib.parse import unquote
 
-HIDDEN = "its text repeats a secret that was sent, and is not shown"
+HIDDEN = "the message is not shown, because it repeats a secret that harness sent"
 
 _EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
 _PART = 8

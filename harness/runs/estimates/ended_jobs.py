@@ -42,9 +42,9 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     source = cluster.source or "the cluster"
     objects = [each for each in cluster.manifests if each.get("kind") in _KINDS]
     if not objects:
-        raise TraceError(source, [Fault("", f"holds no {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")])
+        raise TraceError(source, [Fault("", f"contains no {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")])
     if READER not in plugins.readers.names():
-        raise TraceError(source, [Fault("", f"the reader {READER!r}, which knows jobs, is not loaded")])
+        raise TraceError(source, [Fault("", f"the reader {READER!r}, which reads jobs, is not loaded")])
     with TemporaryDirectory(prefix="harness-") as folder:
         file = Path(folder, "objects.json")
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}

@@ -82,7 +82,7 @@ class History:
         if self.dated and now is not None and self._is_later(now):
             yield (
                 f"history: all of its jobs were submitted after now, the first at {date_text(self.first)}, "
-                "so its run times and days are all used as if they were already over"
+                "so the forecast uses all of its run times and days as if they were already over"
             )
         if not coming.whole:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
@@ -193,7 +193,7 @@ def history_of(
     if not jobs:
         raise TraceError(
             str(trace.path),
-            [Fault("", "none of its jobs could ever start on this cluster, so it is useless for a forecast")],
+            [Fault("", "none of its jobs could ever start on this cluster, so a forecast cannot use it")],
             hint="; ".join(notes) or None,
         )
     return History(
@@ -228,7 +228,7 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
     left = count_jobs(frame) - count_jobs(kept) if kept.height else count_jobs(frame)
     names = sorted({str(row[0]) for row in unknown})
     return replace(trace, frame=kept), [
-        f"{counted(left, 'job')} of queues that the cluster does not have ({first_of(names, 3)}): left out"
+        f"{counted(left, 'job')} of queues that the cluster does not have ({first_of(names, 3)}) are left out"
     ]
 
 

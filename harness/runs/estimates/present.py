@@ -99,7 +99,7 @@ def now_of(
     """
     if policy.running is None:
         raise OptionError(
-            f"{policy.name} does not take over the jobs that a cluster holds, so it cannot make a forecast",
+            f"{policy.name} does not take over the running jobs of a cluster, so it cannot make a forecast",
             hint="name another plugin with -p",
         )
     time = latest_of(cluster) if at is None else at

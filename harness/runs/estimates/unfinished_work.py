@@ -155,7 +155,7 @@ class Work:
             except TraceError as error:
                 none += f"; {error.source}: {error.faults[0]}"
             found = run_times_of(traces, self.of.cluster)
-            return found, "no job that has ended took any time" if found.count else none
+            return found, "every job that has ended had a run time of 0" if found.count else none
 
         return _histories.answer(self.of.trace, self.of.cluster, find)
 

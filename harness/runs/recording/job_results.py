@@ -144,7 +144,8 @@ class JobResults:
         except struct.error as error:
             large = next(row[0] for row in recent if max(row) > INT64_MAX)
             raise InputError(
-                f"job {self._frame['job_id'][large]}: the total that its pods lost, or held in vain, "
+                f"job {self._frame['job_id'][large]}: the total time that its pods lost or spent without "
+                "progress "
                 f"has more microseconds than 64 bits can count",
                 hint="are durations and pods given in the right units?",
             ) from error

@@ -366,7 +366,7 @@ def test_policies_that_do_not_take_workloads_over_say_so(
     held = "Workloads of the manifests that hold quota: 1 (default/old); none does not take them over, "
     lost = "Workloads of the manifests that wait in a LocalQueue that is not in the manifests: "
     lost += f"1 (default/lost in nowhere); they are left out; {REMEDY}"
-    left_out = {"none": [f"{held}so their quota is taken to be free", lost], "kueue-classic": [lost]}
+    left_out = {"none": [f"{held}so harness treats their quota as free", lost], "kueue-classic": [lost]}
     for plugin, told in left_out.items():
         run = harness.replay(write_trace({}), plugin=plugin, cluster=path, output=tmp_path / "results")
         assert run.info["cluster"]["warnings"] == told

@@ -314,7 +314,7 @@ def test_a_log_in_another_encoding_is_refused_by_line(tmp_path: Path) -> None:
     path.write_bytes(good)
     assert open_trace(path, PLUGINS).frame.height == 1
     path.write_bytes(good.replace(b"1 10 5", b"1 \xff 5"))
-    with pytest.raises(TraceError, match="line 9: is not UTF-8 text: byte 0xff at its place 3"):
+    with pytest.raises(TraceError, match="line 9: is not UTF-8 text: byte 0xff at position 3"):
         open_trace(path, PLUGINS)
 
 
