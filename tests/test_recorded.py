@@ -79,8 +79,8 @@ def test_jobs_start_and_end_as_recorded_whatever_the_duration_says(tmp_path: Pat
     }
     assert run.info["policy"]["record"] is True
     assert list(notes_of(run.info)) == [
-        "1 job never started, or the record does not say when: they wait until the end",
-        "1 job had not ended when the record was made: they run until the end",
+        "1 job never started, or the record does not say when, so they wait until the end",
+        "1 job had not ended when the record was made, so they run until the end",
     ]
 
 
@@ -151,9 +151,9 @@ def test_what_contradicts_itself_is_played_as_near_as_can_be_and_counted(tmp_pat
     assert found["j1"][:2] == (6, 6)
     assert found["j2"][:3] == (1, 12, "finished")
     assert list(notes_of(run.info)) == [
-        "1 job started before they were submitted: they start when they are submitted",
-        "1 job ended before they started: their run time is 0",
-        "1 job had runs that overlap: the later run starts when the earlier run has ended",
+        "1 job started before they were submitted, so they start when they are submitted",
+        "1 job ended before they started, so their run time is 0",
+        "1 job had runs that overlap, so the later run starts when the earlier run has ended",
     ]
 
 
@@ -180,7 +180,7 @@ def test_more_than_the_cluster_has_is_measured_and_said(tmp_path: Path) -> None:
 
 def test_a_trace_without_a_record_and_scaled_arrivals_are_refused(tmp_path: Path) -> None:
     path = trace(tmp_path / "t.parquet", [{"recorded_start": None, "recorded_end": None}])
-    with pytest.raises(TraceError, match="are needed to replay what happened"):
+    with pytest.raises(TraceError, match="a replay of the recorded runs needs them"):
         harness.replay(path, plugin="recorded", cluster=pool(cpu=1), output=tmp_path)
     rows: list[dict[str, Any]] = [{"recorded_start": 1, "recorded_end": 2}]
     with pytest.raises(OptionError, match="arrivals cannot be scaled"):

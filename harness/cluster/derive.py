@@ -131,7 +131,7 @@ def unit_of(resource: str, amount: int) -> int:
 
 def _about_queues(names: list[str], cohort: str) -> str:
     if not names:
-        return "no queue: the trace has none"
+        return "no queue, because the trace has none"
     if not cohort:
         return f"one ClusterQueue, {names[0]}, without cohort; a job may preempt jobs of lower priority"
     return (
@@ -145,11 +145,11 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
     if demand.capacity is not None:
         why = "the size of the machine that was traced"
         if demand.largest > capacity:
-            why += f"; the largest job asks for {format_amount(resource, demand.largest)} and can never run"
+            why += f"; the largest job requests {format_amount(resource, demand.largest)} and can never run"
     elif demand.recorded == capacity:
-        why = "the most that the recorded runs held at once"
+        why = "the peak usage of the recorded runs"
     elif capacity > _readable(ceil(demand.mean / WANTED_UTILIZATION), unit_of(resource, capacity)):
-        why = f"the largest job asks for {format_amount(resource, demand.largest)}"
+        why = f"the largest job requests {format_amount(resource, demand.largest)}"
     else:
         why = f"the mean demand of {_rough(resource, demand.mean)} at 80 % utilization, rounded up"
     return f"{resource} {size}: {why}" + ("; split equally as nominal quotas" if queues > 1 else "")

@@ -255,7 +255,7 @@ def read_object(
         return None
     if number not in known.versions:
         wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)
-        fields.fault("apiVersion", f"{version} is not understood; {wanted} is")
+        fields.fault("apiVersion", f"{version} is not supported; use {wanted}")
         return None
     before = len(draft.faults)
     known.read(fields, draft)

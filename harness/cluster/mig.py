@@ -159,8 +159,8 @@ class Partition(NamedTuple):
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
         return (
-            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, and the node has {self.gpus} "
-            f"for them (label {GPU_COUNT}, without GPUs that pods have as a whole); correct the amounts "
+            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, but the node has {self.gpus} "
+            f"for them (label {GPU_COUNT}, without the GPUs that pods use as a whole); correct the amounts "
             "or the label"
         )
 
@@ -198,7 +198,7 @@ def partition_of(node: Node) -> Partition | None:
     model = next((model for each, model in _MODELS if each <= words), None)
     if model is None:
         known = ", ".join(model.name for model in MODELS)
-        return Partition(slices, unknown=f"profiles are known of {known}, not of {product}")
+        return Partition(slices, unknown=f"harness knows the profiles of {known}, but not of {product}")
     for name in sorted(slices):
         profile = profile_of(name)
         if profile is None or not model.has(profile):

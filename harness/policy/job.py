@@ -41,7 +41,7 @@ class Job:
         priority_class: "" if the trace names none.
         preempts: False for `preemptionPolicy: Never`.
         gang: whether it makes progress only while all its pods hold their resources.
-        grace_period: how long a preempted pod keeps what it holds, microseconds.
+        grace_period: how long a preempted pod keeps its resources, microseconds.
         uid: the last tie-break of components that compare UIDs.
         pod_sets: at least one; pods are numbered through all of them, in order.
         pods: number of pods over all pod sets.

@@ -54,7 +54,7 @@ def bundled_path(name: str) -> Path:
         InputError: the trace does not exist, or was not installed.
     """
     if name not in BUNDLED:
-        raise InputError(f"no trace {name!r} comes with harness", hint=did_you_mean(name, BUNDLED))
+        raise InputError(f"harness includes no trace {name!r}", hint=did_you_mean(name, BUNDLED))
     for place in _PLACES:
         if (place / f"{name}.parquet").is_file():
             return place / f"{name}.parquet"

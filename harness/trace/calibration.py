@@ -142,5 +142,5 @@ def _scale(text: str) -> Fraction:
     return factor(
         "the cluster cannot be scaled by",
         text,
-        hint="2 gives twice the nodes and quotas, 1/8 an eighth of them",
+        hint="2 doubles the nodes and quotas, and 1/8 reduces them to an eighth",
     )

@@ -46,8 +46,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         return candidates[0]
     known = ", ".join(plugins.readers.names())
     if not candidates:
-        hint = advice(path, plugins) or f"name its format with --reader (one of: {known})"
-        raise TraceError(str(path), [Fault("", "no reader knows this format")], hint=hint)
+        hint = advice(path, plugins) or f"specify its format with --reader (one of: {known})"
+        raise TraceError(str(path), [Fault("", "no reader accepts this format")], hint=hint)
     raise TraceError(
         str(path),
         [Fault("", f"more than one reader accepts it: {', '.join(spec.name for spec in candidates)}")],
@@ -90,7 +90,7 @@ def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: byte
         raise
     except (Exception, SystemExit) as error:
         how = f"failed when harness asked whether it reads {path}: {told(error)}"
-        warn(f"reader {spec.name!r} of {spec.owner!r} {how}; it is left out", stacklevel=2)
+        warn(f"reader {spec.name!r} of {spec.owner!r} {how}; harness ignores this reader", stacklevel=2)
         return None
 
 

@@ -189,7 +189,7 @@ def _shape(text: str) -> float:
     if not 0.1 <= shape <= 10:
         raise OptionError(
             f"--failure-shape {text!r} is not a number from 0.1 to 10",
-            hint="1 is exponential, 0.7 gives early failures",
+            hint="1 is an exponential distribution, and 0.7 gives early failures",
         )
     return shape
 

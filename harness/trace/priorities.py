@@ -121,7 +121,7 @@ class PriorityShare(Value):
             except ValueError:
                 raise OptionError(f"{option}: {share!r} is not a share", hint=_SHARE_FORM) from None
         if any(share <= 0 for share, _ in shares) or sum(share for share, _ in shares) > 1:
-            raise OptionError(f"{option}: shares are above 0, and at most 1 together", hint=_SHARE_FORM)
+            raise OptionError(f"{option}: shares must be above 0, and their sum at most 1", hint=_SHARE_FORM)
         if max(sum(share for share, _ in shares[: 1 + at]).denominator for at in range(len(shares))) > 10**6:
             raise OptionError(f"{option}: shares have at most six decimals", hint=_SHARE_FORM)
         if seed and not (seed.isascii() and seed.isdigit() and len(seed) <= _MOST_DIGITS):

@@ -35,11 +35,11 @@ START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "re
 _PREEMPTED = "preempted"
 """The state, in lower case, that Slurm and Kueue give to a preempted run."""
 
-_UNSTARTED = "never started, or the record does not say when: they wait until the end"
-_UNENDED = "had not ended when the record was made: they run until the end"
-_EARLY = "started before they were submitted: they start when they are submitted"
-_BACKWARDS = "ended before they started: their run time is 0"
-_OVERLAP = "had runs that overlap: the later run starts when the earlier run has ended"
+_UNSTARTED = "never started, or the record does not say when, so they wait until the end"
+_UNENDED = "had not ended when the record was made, so they run until the end"
+_EARLY = "started before they were submitted, so they start when they are submitted"
+_BACKWARDS = "ended before they started, so their run time is 0"
+_OVERLAP = "had runs that overlap, so the later run starts when the earlier run has ended"
 _ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
 
 
@@ -70,8 +70,13 @@ def check_recorded(trace: Trace) -> None:
     if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
         raise TraceError(
             str(trace.path),
-            [Fault(f"columns {START} and {END}", "are needed to replay what happened, but are missing")],
-            hint="readers fill them if the source has them; `harness trace from-run` writes them for a run",
+            [
+                Fault(
+                    f"columns {START} and {END}", "are missing, but a replay of the recorded runs needs them"
+                )
+            ],
+            hint="readers fill these columns if the source has them; `harness trace from-run` writes them "
+            "for a run",
         )
 
 

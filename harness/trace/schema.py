@@ -136,13 +136,13 @@ COLUMNS: tuple[Column, ...] = (
         Kind.DURATION,
         "longest run time that the user stated; nothing ends a job that runs longer",
     ),
-    Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
+    Column("grace_period", Kind.DURATION, "how long a preempted pod keeps its resources", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
     Column(
         STARTUP,
         Kind.DURATION,
-        "time from holding its resources until its pods are ready; the duration counts from then on",
-        "the replay's without the column; a null is never",
+        "time from when a job holds its resources until its pods are ready; the duration starts then",
+        "without the column, the time of the replay; a null means never",
     ),
     Column(
         LIMIT,
@@ -158,14 +158,14 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_required",
         Kind.STRING,
-        "level (node label) with one domain that takes all pods",
+        "level (node label) with one domain that can hold all pods",
         of_pod_set=True,
         recurs=True,
     ),
     Column(
         "topology_preferred",
         Kind.STRING,
-        "level with one domain that should take all pods",
+        "level with one domain that should hold all pods",
         of_pod_set=True,
         recurs=True,
     ),
@@ -175,7 +175,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_slice",
         Kind.STRING,
-        "level with one domain that takes all pods of a slice",
+        "level with one domain that can hold all pods of a slice",
         of_pod_set=True,
         recurs=True,
     ),

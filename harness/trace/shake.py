@@ -171,7 +171,9 @@ class Shake:
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
-            raise OptionError(f"--shake {text}: one twin shows no spread; at least 2 twins do", hint=_FORM)
+            raise OptionError(
+                f"--shake {text}: a single twin shows no spread; use at least 2 twins", hint=_FORM
+            )
         return cls(count, shaking)
 
     def __str__(self) -> str:
@@ -207,7 +209,7 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
         name, equals, value = part.partition("=")
         if name not in _OPTIONS:
             raise OptionError(
-                f"{option} {text!r}: nothing to shake is named {name!r}", hint=did_you_mean(name, _OPTIONS)
+                f"{option} {text!r}: {name!r} cannot be shaken", hint=did_you_mean(name, _OPTIONS)
             )
         if name in given or bool(equals) != (name in ("arrivals", "durations")):
             raise OptionError(f"{option} {text!r}: {part!r} is not understood", hint=_FORM)
@@ -220,7 +222,7 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
         "priorities" in given,
     )
     if not (shaking.arrivals or shaking.ties or shaking.durations or shaking.priorities):
-        raise OptionError(f"{option} {text!r} varies nothing, so that all twins are equal", hint=_FORM)
+        raise OptionError(f"{option} {text!r} varies nothing, so all twins would be equal", hint=_FORM)
     return int(number), shaking
 
 
@@ -246,7 +248,7 @@ def _noise(value: str, option: str, text: str) -> Fraction:
     if not 0 <= noise <= _MOST_NOISE or _PARTS % noise.denominator:
         raise OptionError(
             f"{option} {text!r}: {value!r} is not a fraction of a duration",
-            hint="write per cents from 0% to 50%, with at most four decimals",
+            hint="write a percentage from 0% to 50%, with at most four decimals",
         )
     return noise
 

@@ -157,7 +157,7 @@ def start(
     Args:
         trace: the jobs.
         load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
-            default the capacity is the most that the recorded runs held at once, else the load is 0.8.
+            default the capacity is the peak usage of the recorded runs, else the load is 0.8.
         node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
         weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
             each queue, where other queues have the weight 0.
@@ -200,7 +200,7 @@ def start(
     nodes = "node" if count == 1 else "nodes"
     busy = short_number(100 * float(load or WANTED_UTILIZATION))
     peak = load is None and any(demand.recorded for demand in demands.values())
-    scale = "as large as the peak of the recorded runs" if peak else f"{busy} % are busy on average"
+    scale = "as large as the peak usage of the recorded runs" if peak else f"{busy} % are busy on average"
     why = [
         f"{count} {nodes}: {scale}, or as large as the traced machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",

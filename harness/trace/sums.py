@@ -72,6 +72,6 @@ def _says(name: str, value: int) -> str:
     own = format_duration(value) if name == _DURATION else format_amount(resource, value)
     unit = "microseconds" if name == _DURATION else _UNITS.get(resource, "whole units")
     return (
-        f"{own} and the rows before it are together more than 64 bits can count: is the unit right? the "
+        f"{own} and the rows before it add up to more than 64 bits can count: is the unit right? the "
         f"unit is {unit}"
     )

@@ -23,7 +23,7 @@ from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
 _QUEUE, _NAMESPACE, _LOCAL_QUEUE = "queue", "namespace", "local_queue"
-_HINT = "write CSV with the head queue,namespace,local_queue and a line for each queue of the trace"
+_HINT = "write CSV with the header queue,namespace,local_queue and a line for each queue of the trace"
 
 
 class Place(NamedTuple):
@@ -79,7 +79,7 @@ OTHER = "other"
 UNKNOWN = "unknown"
 """The queue for jobs without a value in the column."""
 
-_FORM = "write column:NAME, top:N, hash:N, names or map:FILE, also several: column:user,top:20"
+_FORM = "write column:NAME, top:N, hash:N, names or map:FILE, or several of them, such as column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
 _NAMED = 5
 
@@ -202,7 +202,7 @@ def _mapped(frame: pl.DataFrame, path: str, places: Mapping[str, Place]) -> pl.D
     if not queues & places.keys():
         known = ", ".join(sorted(queues)[:_NAMED])
         raise OptionError(
-            f"--tenants map:{path}: names no queue of the trace", hint=f"its queues are {known}, ..."
+            f"--tenants map:{path} names no queue of the trace", hint=f"its queues are {known}, ..."
         )
     spaces = {name: place.namespace for name, place in places.items() if place.namespace}
     called = {name: place.local_queue for name, place in places.items() if place.local_queue}

@@ -181,7 +181,7 @@ def _documents(frame: pl.DataFrame) -> list[Fault]:
                 [any(text is None for _, text in entries(value)) for value in frame[name].to_list()],
                 dtype=pl.Boolean,
             )
-            rules.append(Rule(name, pl.lit(wrong_rows), "has a name without a value"))
+            rules.append(Rule(name, pl.lit(wrong_rows), "contains a name without a value"))
     return breaches(frame, rules)
 
 
@@ -208,7 +208,7 @@ def _repeated(frame: pl.DataFrame) -> list[Fault]:
     )
     first = (pl.col(ROW).min() + 1).over("job_id", "pod_set").alias(_FIRST)
     again = pl.col(ROW) + 1 > pl.col(_FIRST)
-    rules = [Rule("job_id", again, "(pod set {}) has a row already", "pod_set")]
+    rules = [Rule("job_id", again, "(pod set {}) already has a row", "pod_set")]
     same = [
         name
         for name, dtype in frame.schema.items()
@@ -273,7 +273,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), priority_class",
-            f"{shown(name)} is no priority class of the cluster ({_rows(count)})",
+            f"{shown(name)} is not a priority class of the cluster ({_rows(count)})",
         )
         for name, row, job, count in named.iter_rows()
         if name and cluster.priority_of(name) is None

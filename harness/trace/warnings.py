@@ -27,7 +27,7 @@ _NO_SIZE = (
     f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0. "
     "A gang of the trace is placed as a whole, and other pods one by one"
 )
-_TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; that of the first pod counts"
+_TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; harness uses the label of the first pod"
 _IN_PART = (
     "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until "
     "then, bound pods hold their nodes without progress"
@@ -37,7 +37,7 @@ _TOO_SMALL = (
     "unless a plugin places pods one by one"
 )
 
-_WAIT_FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"
+_WAIT_FOR_EVER = "they wait forever if kube-scheduler's own gangs are on"
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _templates(trace: Trace) -> Iterator[str]:
 
 def _said_of(finding: Finding) -> str:
     if finding.wanted:
-        return f"{finding.path} must be {finding.wanted}; it does not count"
+        return f"{finding.path} must be {finding.wanted}; harness ignores it"
     return unmodelled(finding)
 
 
@@ -100,10 +100,10 @@ def _taints(trace: Trace, cluster: Cluster) -> Iterator[str]:
     for taint, count in of_nodes.items():
         if _keeps_out(taint, [*own, *given]):
             of = f"{count:,} of {len(cluster.nodes):,} nodes" if len(cluster.nodes) > 1 else "the only node"
-            yield f"taint {taint_text(taint)} of {of}: no job tolerates it, so none runs there"
+            yield f"taint {taint_text(taint)} of {of}: no job tolerates it, so no job runs there"
     for name, taint in of_flavors:
         if _keeps_out(taint, [*own, *cluster.flavors[name].tolerations]):
-            yield f"ResourceFlavor {name}: no job tolerates its taint {taint_text(taint)}, so none gets it"
+            yield f"ResourceFlavor {name}: no job tolerates its taint {taint_text(taint)}, so no job gets it"
 
 
 def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:

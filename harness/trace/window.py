@@ -84,7 +84,7 @@ class Window(Value):
         if self.end is not None:
             inside &= since < self.end
         frame = trace.frame.filter(inside)
-        return frame, "only jobs submitted then; simulated time begins at the first of them"
+        return frame, "only jobs that were submitted then; simulated time begins with the first of them"
 
 
 def _before(one: Window, other: Window) -> bool:

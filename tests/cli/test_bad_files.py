@@ -43,7 +43,7 @@ def test_a_trace_that_cannot_be_read(harness: Callable, folder: Path, trace: str
         "absent.parquet": "there is no such file",
         ".": "is a directory, not a trace file",
         "empty.parquet": "is empty",
-        "notes.txt": "no reader knows this format",
+        "notes.txt": "no reader accepts this format",
         "cut.parquet": "is not a whole Parquet file",
     }.items():
         for call in (["replay", name], ["trace", "info", name], ["trace", "check", name]):

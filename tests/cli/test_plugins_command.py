@@ -134,7 +134,10 @@ def test_what_a_release_of_kueue_decides_differently_is_told_with_links(harness:
     told = harness("plugins", "--kueue-version", "v0.15")
     assert told.code == 0
     assert told.out.startswith("Kueue v0.15.8 decides differently from ff69552")
-    assert "- The two values of flavorFungibility.preference are swapped: each means the other." in told.out
+    assert (
+        "- The two values of flavorFungibility.preference are swapped, so each has the meaning of the other."
+        in told.out
+    )
     assert "  https://github.com/kubernetes-sigs/kueue/pull/9464" in told.out
     assert "To replay it: --set kueueVersion=v0.15.8" in told.out
     assert max(map(len, told.out.split("\n"))) <= 100

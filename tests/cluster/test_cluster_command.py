@@ -85,7 +85,7 @@ def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
             "harness treats every admission check as ready at once; the option "
             "admissionCheckDelay makes checks ready later"
         ),
-        "warning: ClusterQueue team-a: there is no ResourceFlavor spot: Kueue leaves the queue inactive",
+        "warning: ClusterQueue team-a: there is no ResourceFlavor spot, so Kueue keeps the queue inactive",
     ]
 
 

@@ -106,15 +106,15 @@ def test_what_was_assumed_is_said_with_figures() -> None:
             "takes back its own from any borrower, and lets a job preempt jobs of lower priority"
         ),
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up; split equally as nominal quotas",
-        "memory 71Gi: the largest job asks for 71Gi; split equally as nominal quotas",
+        "memory 71Gi: the largest job requests 71Gi; split equally as nominal quotas",
         (
             "nvidia.com/gpu 9: the size of the machine that was traced; "
-            "the largest job asks for 10 and can never run; split equally as nominal quotas"
+            "the largest job requests 10 and can never run; split equally as nominal quotas"
         ),
     )
     recorded = {"cpu": Demand(1000, 191_234, recorded=77_000)}
     (_, of_record) = derive_cluster(["a"], recorded, source="t").assumed
-    assert of_record == "cpu 77: the most that the recorded runs held at once"
+    assert of_record == "cpu 77: the peak usage of the recorded runs"
     assert derive_cluster(["a"], {"cpu": CORES}, source="t").assumed == (
         "one ClusterQueue, a, without cohort; a job may preempt jobs of lower priority",
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up",
@@ -125,7 +125,7 @@ def test_trace_without_jobs_has_an_empty_cluster() -> None:
     """No queue, no quota, no error."""
     cluster = derive_cluster([], {}, source="t")
     assert cluster.cluster_queues == {}
-    assert cluster.assumed == ("no queue: the trace has none",)
+    assert cluster.assumed == ("no queue, because the trace has none",)
 
 
 @given(

@@ -57,7 +57,10 @@ def test_a_budget_counts_labelled_pods_of_its_namespace() -> None:
     everything = cluster_from([budget(selector={})], "test")
     assert not everything.disruption_budgets[0].matches("default", {"app": "web"})
     assert everything.warnings == (
-        "PodDisruptionBudget default/b: has no selector, or an empty one: no preemption counts it",
+        (
+            "PodDisruptionBudget default/b: has no selector or an empty one, so no preemption takes it into "
+            "account"
+        ),
     )
 
 

@@ -173,10 +173,10 @@ def test_alias_bomb_is_refused() -> None:
     """What aliases would expand to is bounded, and it is found out without expanding it."""
     rows = ["a0: &a0 [1,1,1,1,1,1,1,1,1,1]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
-    assert "aliases make more than 1,000,000 values" in read("\n".join(rows))[1][0]
+    assert "aliases expand to more than 1,000,000 values" in read("\n".join(rows))[1][0]
     rows = ["a0: &a0 {x: 1}"]
     rows += [f"a{n}: &a{n} {{b: *a{n - 1}, c: *a{n - 1}, <<: *a{n - 1}}}" for n in range(1, 40)]
-    assert "aliases make more than 1,000,000 values" in read("\n".join(rows))[1][0]
+    assert "aliases expand to more than 1,000,000 values" in read("\n".join(rows))[1][0]
 
 
 def test_anchor_that_is_given_again_stands_for_the_later_value() -> None:

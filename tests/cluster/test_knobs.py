@@ -224,7 +224,7 @@ def test_none_takes_a_value_away() -> None:
         ),
         (
             {"ClusterQueue/team-b.weight[cpu]": 2},
-            "weight is one value for all resources",
+            "weight has one value for all resources",
             "write ClusterQueue/team-b.weight",
         ),
         ({"*.quota[nvidia.com/gpus]": 2}, "* has no quota of 'nvidia.com/gpus'", "nvidia.com/gpu"),

@@ -230,14 +230,16 @@ TWO_FLAVORS = [{"coveredResources": ["cpu"], "flavors": [group({"cpu": {}})["fla
         (
             {"resourceGroups": [group({"cpu": {}}) | {"coveredResources": ["cpu", "memory"]}]},
             (
-                "spec.resourceGroups[0].flavors[0].resources: must be the covered resources in their order: "
+                "spec.resourceGroups[0].flavors[0].resources: must list the covered resources in their "
+                "order: "
                 "cpu, memory; not cpu"
             ),
         ),
         (
             {"resourceGroups": [group({"memory": {}, "cpu": {}}) | {"coveredResources": ["cpu", "memory"]}]},
             (
-                "spec.resourceGroups[0].flavors[0].resources: must be the covered resources in their order: "
+                "spec.resourceGroups[0].flavors[0].resources: must list the covered resources in their "
+                "order: "
                 "cpu, memory; not memory, cpu"
             ),
         ),
@@ -357,7 +359,7 @@ def test_queue_of_an_unknown_flavor_is_a_warning() -> None:
     """Kueue takes the queue and leaves it inactive."""
     cluster = cluster_from([queue()], "test")
     assert cluster.warnings == (
-        "ClusterQueue q: there is no ResourceFlavor default: Kueue leaves the queue inactive",
+        "ClusterQueue q: there is no ResourceFlavor default, so Kueue keeps the queue inactive",
     )
     assert cluster.missing_flavors(cluster.cluster_queues["q"]) == ("default",)
 
@@ -400,7 +402,7 @@ def test_local_queue_needs_its_cluster_queue() -> None:
     assert faults(manifest("LocalQueue", "b")) == ["spec.clusterQueue: is missing"]
     cluster = cluster_from([local_queue("a", "team", "x")], "test")
     assert cluster.warnings == (
-        "LocalQueue team/a: there is no ClusterQueue x: Kueue admits nothing that names the queue",
+        "LocalQueue team/a: there is no ClusterQueue x, so Kueue admits no workload of this queue",
     )
     assert cluster.cluster_queue_of("team", "a") is None
 
@@ -494,8 +496,9 @@ def test_admission_fair_sharing_is_read_with_kueues_defaults() -> None:
     assert bare.kueue.admission == AdmissionFairSharing(0, 5 * MINUTE)
     assert bare.warnings == (
         (
-            "Configuration of Kueue: admissionFairSharing.usageHalfLifeTime is 0, as where it is left out: "
-            "all usage counts as 0, and orders no jobs"
+            "Configuration of Kueue: admissionFairSharing.usageHalfLifeTime is 0, which is also the "
+            "default, so "
+            "all usage counts as 0 and does not influence the order of jobs"
         ),
     )
 
@@ -622,8 +625,8 @@ def test_all_faults_of_wait_for_pods_ready_come_at_once() -> None:
         str(fault).split(": ", 1)[1].removeprefix("waitForPodsReady.") for fault in caught.value.faults
     ] == [
         "requeuingStrategy.timestamp: 'Later' is not one of Eviction, Creation",
-        "timeout: must be 1s or more: Kueue knows times in whole seconds",
-        "recoveryTimeout: must be 0s or at least 1s: Kueue knows times in whole seconds",
+        "timeout: must be at least 1s, because Kueue uses whole seconds",
+        "recoveryTimeout: must be 0s or at least 1s, because Kueue uses whole seconds",
         "requeuingStrategy.backoffLimitCount: -1 is out of range (0 to 2147483647)",
         "requeuingStrategy.backoffBaseSeconds: 10000000000 is out of range (0 to 1000000000)",
     ]
@@ -725,7 +728,7 @@ def test_a_feature_gate_that_kueue_does_not_have_is_refused() -> None:
         read(PartialAdmision=True)
     (fault,) = told.value.faults
     assert (
-        "featureGates.PartialAdmision: is not a feature gate of Kueue, and Kueue does not start with it"
+        "featureGates.PartialAdmision: is not a feature gate of Kueue, so Kueue does not start with it"
         in str(fault)
     )
     assert "did you mean 'PartialAdmission'?" in str(fault)

@@ -174,8 +174,8 @@ def test_unknown_version_of_a_known_kind_is_a_fault() -> None:
     with pytest.raises(ClusterError) as caught:
         cluster_from([queue], "test")
     assert str(caught.value) == (
-        "test: document 1, ClusterQueue q: apiVersion: kueue.x-k8s.io/v9 is not understood; "
-        "kueue.x-k8s.io/v1beta1 or kueue.x-k8s.io/v1beta2 is"
+        "test: document 1, ClusterQueue q: apiVersion: kueue.x-k8s.io/v9 is not supported; "
+        "use kueue.x-k8s.io/v1beta1 or kueue.x-k8s.io/v1beta2"
     )
 
 
@@ -209,7 +209,7 @@ def test_number_that_python_cannot_write_is_a_fault() -> None:
             "kind: List\napiVersion: v1\nitems: [3]",
             "document 1 (line 1), item 1: must be a Kubernetes object, not 3",
         ),
-        (b"a:\n \xff", "is not text in UTF-8: byte 4 (line 2) is 0xff"),
+        (b"a:\n \xff", "is not UTF-8 text: byte 4 (line 2) is 0xff"),
     ],
 )
 def test_what_is_no_manifest_is_a_fault(tmp_path: Path, text: str | bytes, fault: str) -> None:
@@ -358,7 +358,7 @@ def test_a_fault_in_a_folder_names_the_file(tmp_path: Path) -> None:
         ("README.md", "is a folder without .json, .yaml, .yml files", None),
         (
             "deep/kustomization.yaml",
-            "deep/kustomization.yaml: says what kustomize makes",
+            "deep/kustomization.yaml: is an input of kustomize",
             "kubectl kustomize",
         ),
         ("empty.yaml", "holds no manifest", "kubectl get"),
@@ -422,7 +422,9 @@ def test_workloads_without_any_cluster_queue_are_told(tmp_path: Path) -> None:
             "status": ended,
         },
     ]
-    sentence = "Workload team/a: takes no part: the manifests have no ClusterQueue; add what kubectl get"
+    sentence = (
+        "Workload team/a: is left out, because the manifests have no ClusterQueue; add what kubectl get"
+    )
     assert [each for each in cluster_from(documents, "x").warnings if each.startswith(sentence)]
     documents.append({"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {}})
     assert "no ClusterQueue" not in "".join(cluster_from(documents, "x").warnings)

@@ -78,7 +78,7 @@ def test_a_patch_of_a_pool_and_of_one_of_its_nodes_is_an_error_that_says_so(orde
         over("Node", "gpu-1", "1h", **{"$patch": "delete"}),
         over("NodePool", "gpu", "2h", spec={"count": 2}),
     )
-    with pytest.raises(HarnessError, match="change its nodes, or the pool, not both"):
+    with pytest.raises(HarnessError, match="change either the nodes or the pool, but not both"):
         changes(*both[::order])
 
 
@@ -134,7 +134,7 @@ def test_nodes_that_become_too_large_to_be_counted_together_are_a_fault() -> Non
         for name in ("a", "b")
     ]
     nodes[1]["metadata"] = {"name": "b", "annotations": {"harness/from": "1h"}}
-    with pytest.raises(HarnessError, match=r"Node b: memory of .* exceeds 64 bits"):
+    with pytest.raises(HarnessError, match=r"Node b: memory of .* exceeds a 64-bit integer"):
         unrolled(cluster_from(nodes, "the test"), None)
 
 

@@ -336,7 +336,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ),
         (queue("{resourceGroups: []}"), "an empty list changes nothing; [{$patch: delete}] deletes the list"),
         (queue("{$patch: remove}"), "spec: $patch must be delete, merge, replace, not 'remove'"),
-        (queue("{$retainKeys: [x]}"), "spec: $retainKeys is not understood; $patch is"),
+        (queue("{$retainKeys: [x]}"), "spec: $retainKeys is not supported; use $patch"),
         (
             tree("{children: [{name: c, max: {cpu: 1}}]}"),
             "children[0]: there is no quota 'c' here; a new one must have min and max",
@@ -358,7 +358,7 @@ def test_what_cannot_be_meant_is_a_fault_with_its_place_and_what_was_meant(patch
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        ([], "holds no document: give kind, metadata.name and the fields that change"),
+        ([], "contains no document; write kind, metadata.name and the fields that change"),
         (3, "document 1: must be a Kubernetes object, not 3"),
         ({"kind": "Node", "spec": {1: 2}}, "document 1: the names of fields must be text"),
         ({"kind": {"x"}}, "document 1: {'x'} is a set; write text, numbers, lists and mappings"),

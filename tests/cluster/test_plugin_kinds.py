@@ -110,7 +110,7 @@ def test_faults_are_those_of_its_fields_and_of_the_rules_between_objects() -> No
 
 def test_another_version_is_a_fault() -> None:
     """As of our own kinds."""
-    with pytest.raises(ClusterError, match=r"example\.org/v2 is not understood; example\.org/v1 is"):
+    with pytest.raises(ClusterError, match=r"example\.org/v2 is not supported; use example\.org/v1"):
         read({**team("a"), "apiVersion": "example.org/v2"})
 
 

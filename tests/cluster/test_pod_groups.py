@@ -59,7 +59,7 @@ def test_fields_without_effect_are_warned_of() -> None:
     assert found.warnings == (
         (
             "PodGroup team/g: spec.minResources is not modelled: "
-            "kube-scheduler tries the group even if the whole cluster has less than these resources left"
+            "kube-scheduler tries the group even if less than these resources are free in the whole cluster"
         ),
         (
             "PodGroup team/g: spec.scheduleTimeoutSeconds is not modelled: "

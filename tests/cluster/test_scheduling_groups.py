@@ -23,9 +23,9 @@ from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.warnings import unreached
 
-FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"
+FOR_EVER = "they wait forever if kube-scheduler's own gangs are on"
 NOT_THERE = (
-    "which does not exist: its pods wait for ever if kube-scheduler's own gangs are on, and are placed "
+    "which does not exist: its pods wait forever if kube-scheduler's own gangs are on, and are placed "
     "one by one if they are off"
 )
 
@@ -187,7 +187,10 @@ def test_references_that_say_no_group_are_faults() -> None:
         "Pod team/q: spec.schedulingGroup.podGroupName: must be text, not 7 (put it in quotes)",
         "Pod team/r: spec.schedulingGroup: must be a mapping of names to values, not []",
         "Pod team/r: spec.schedulingGroup.podGroupName: is missing",
-        "Pod team/s: spec.schedulingGroup: cannot be combined with workloadRef: a pod belongs to one group",
+        (
+            "Pod team/s: spec.schedulingGroup: cannot be combined with workloadRef, because a pod belongs to "
+            "one group"
+        ),
     ]
 
 

@@ -99,7 +99,7 @@ def test_files_that_are_no_text_are_named(here: Path) -> None:
     write(here, bomb_gz=gzip.compress(b"\n" * (1 << 20), mtime=0) * 100, zeros=bytes(99))
     assert "is not a whole gzip file" in fault_of(Path("ok.yaml,cut.gz"))
     assert "unpacks to more than 64 MiB" in fault_of(here / "bomb.gz")
-    assert fault_of(here / "binary").endswith("is not text in UTF-8: byte 128 (line 2) is 0x80")
+    assert fault_of(here / "binary").endswith("is not UTF-8 text: byte 128 (line 2) is 0x80")
     assert "document 1 (line 1), line 1: not valid YAML" in fault_of(here / "zeros")
     assert fault_of(Path("ok.yaml,absent.yaml")) == "absent.yaml: cannot be read: No such file or directory"
 
@@ -117,7 +117,7 @@ def test_json_objects_one_after_the_other_are_documents(here: Path) -> None:
     assert "document 2 (line 2), line" in fault_of(here / "a")
     write(here, a=f"{second}{first}kind: Node\n")
     assert fault_of(here / "a").endswith(
-        f"document 3 (line {lines}): 'kind:' follows a JSON object: write a line --- between documents"
+        f"document 3 (line {lines}): 'kind:' follows a JSON object; put a line --- between documents"
     )
 
 

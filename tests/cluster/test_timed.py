@@ -175,7 +175,7 @@ def test_a_queue_that_moves_brings_a_cohort_that_is_only_named() -> None:
         (at("2h", "1h"), "harness/until must be later than harness/from"),
         (
             {**at("1h"), "metadata": {"name": "a", "annotations": {"harness/form": "1h"}}},
-            "no annotation is called 'harness/form'; did you mean 'harness/from'",
+            "there is no annotation 'harness/form'; did you mean 'harness/from'",
         ),
         (at("2h", name="b"), "there is no ClusterQueue 'b'"),
         (at("2h", wieght=2), "ClusterQueue has no field wieght"),

@@ -104,7 +104,7 @@ PARENT = {"is-parent": "true"}
         (
             "that the node's GPUs cannot be cut into",
             [SLICED],
-            "such slices need 2 A30 GPUs, and the node has 1 for them",
+            "such slices need 2 A30 GPUs, but the node has 1 for them",
         ),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
@@ -139,7 +139,7 @@ PARENT = {"is-parent": "true"}
         (
             "a flavor whose resources are not the covered resources, in the same order",
             [FLAVOR, queue(offer("nominalQuota: 1", resources="[cpu, memory]"))],
-            "must be the covered resources in their order: cpu, memory; not cpu",
+            "must list the covered resources in their order: cpu, memory; not cpu",
         ),
         (
             "a limit of a queue without a cohort",
@@ -484,13 +484,13 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
                 {**node(), "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}},
                 of("ResourceFlavor", "nodeTaints: [{key: y, effect: NoSchedule}]", "f"),
             ],
-            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so none gets it",
+            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so no job gets the flavor",
         ),
         (
             "a taint of nodes",
             [{}],
             [{**node(), "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}],
-            "taint x:NoSchedule of the only node: no job tolerates it, so none runs there",
+            "taint x:NoSchedule of the only node: no job tolerates it, so no job runs there",
         ),
     ],
 )

@@ -244,7 +244,7 @@ def test_a_map_that_is_none_is_refused(
         ("priority_from", "duration=1:2", "only values of texts and numbers can be named"),
         ("priority_share", "0.2", "'' is not a whole number"),
         ("priority_share", "some:1", "'some' is not a share"),
-        ("priority_share", "0.6:1,0.6:2", "at most 1 together"),
+        ("priority_share", "0.6:1,0.6:2", "their sum at most 1"),
         ("priority_share", "0:1", "above 0"),
         ("priority_share", "0.1234567:1", "six decimals"),
         ("priority_share", "0.2:3000000000", "32 bits"),

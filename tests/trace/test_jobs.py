@@ -304,7 +304,7 @@ def test_whether_a_job_preempts_is_its_own_word_else_its_classs() -> None:
 
 def test_an_unknown_class_is_refused() -> None:
     """No priority is guessed."""
-    with pytest.raises(TraceError, match="'gold' is no priority class of the cluster"):
+    with pytest.raises(TraceError, match="'gold' is not a priority class of the cluster"):
         Jobs(JobColumns(trace_of({"priority_class": "gold"}), classes()))
 
 

@@ -163,7 +163,7 @@ def test_equal_longest_durations_are_a_limit(findings: Callable[..., dict[str, s
 
 def test_queues_that_are_no_tenants_are_named(findings: Callable[..., dict[str, str]]) -> None:
     """A single one, and some with a single job."""
-    assert "no other queues for fair sharing" in findings({"user": "a"}, {"user": "b"})["one-tenant"]
+    assert "fair sharing has no other queues" in findings({"user": "a"}, {"user": "b"})["one-tenant"]
     rows = [*spread(20), {"queue": "c", "submit_time": 3}]
     assert findings(*rows)["tenant-of-one-job"].startswith("1 of 3 queues")
 

@@ -118,10 +118,10 @@ def test_a_format_that_no_reader_knows_is_refused(tmp_path: Path, plugins: Plugi
     """The hint names the readers there are."""
     path = tmp_path / "a.bin"
     path.write_bytes(b"what is this")
-    with pytest.raises(TraceError, match="no reader knows this format") as caught:
+    with pytest.raises(TraceError, match="no reader accepts this format") as caught:
         open_trace(path, plugins)
     names = ", ".join(plugins.readers.names())
-    assert caught.value.hint == f"name its format with --reader (one of: {names})"
+    assert caught.value.hint == f"specify its format with --reader (one of: {names})"
 
 
 def test_an_unknown_reader_is_refused(tmp_path: Path, plugins: Plugins) -> None:

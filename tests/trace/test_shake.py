@@ -161,7 +161,7 @@ def test_a_twins_text_says_all_of_it(number: int, shaking: Shaking) -> None:
         ("10@", "not understood"),
         ("10@x", "not understood"),
         ("99999", "99999 is not a number from 1 to 10,000"),
-        ("10,jitter=3s", "nothing to shake is named 'jitter'"),
+        ("10,jitter=3s", "'jitter' cannot be shaken"),
         ("10,arrivals", "not understood"),
         ("10,arrivals=soon", "not a duration"),
         ("10,ties=1", "not understood"),
@@ -169,7 +169,7 @@ def test_a_twins_text_says_all_of_it(number: int, shaking: Shaking) -> None:
         ("10,durations=1", "not a fraction of a duration"),
         ("10,durations=60%", "not a fraction of a duration"),
         ("10,durations=0.00001%", "not a fraction of a duration"),
-        ("10,arrivals=0s", "all twins are equal"),
+        ("10,arrivals=0s", "all twins would be equal"),
     ],
 )
 def test_a_text_that_is_none_is_refused(text: str, said: str) -> None:

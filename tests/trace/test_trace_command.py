@@ -79,7 +79,7 @@ def test_check_holds_a_trace_against_a_cluster(
     code, _, err = harness("trace", "check", faulty, "--cluster", cluster)
     assert code == 2
     assert len(err.splitlines()) == 2
-    assert "'gold' is no priority class of the cluster" in err
+    assert "'gold' is not a priority class of the cluster" in err
 
 
 def test_check_tells_what_was_left_out(harness: Harness, tmp_path: Path) -> None:

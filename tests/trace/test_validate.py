@@ -248,7 +248,7 @@ def test_a_label_without_a_value_is_a_fault() -> None:
     given = [[{"key": "a", "value": None}], [{"key": "a", "value": "b"}]]
     (fault,) = faults(rows({}, {}).with_columns(pl.Series("labels", given, dtype=pl.List(entry))))
     assert fault.startswith("row 1 (job 'j0'), labels: ")
-    assert fault.endswith("has a name without a value")
+    assert fault.endswith("contains a name without a value")
 
 
 def test_nulls_take_the_default() -> None:
@@ -301,8 +301,8 @@ def test_a_job_id_twice_is_a_fault() -> None:
     """Every further row of a job without a pod set of its own is named."""
     found = faults(rows({"job_id": "a"}, {"job_id": "b"}, {"job_id": "a"}, {"job_id": "a"}))
     assert found == [
-        "row 3 (job 'a'), job_id: 'a' (pod set 'main') has a row already",
-        "row 4 (job 'a'), job_id: 'a' (pod set 'main') has a row already",
+        "row 3 (job 'a'), job_id: 'a' (pod set 'main') already has a row",
+        "row 4 (job 'a'), job_id: 'a' (pod set 'main') already has a row",
     ]
 
 
@@ -310,8 +310,8 @@ def test_a_pod_set_twice_is_a_fault() -> None:
     """Pod sets of one job have different names; a null is called main."""
     given = [{"job_id": "a", "pod_set": name} for name in (None, "main", "workers", "workers")]
     assert faults(rows(*given)) == [
-        "row 2 (job 'a'), job_id: 'a' (pod set 'main') has a row already",
-        "row 4 (job 'a'), job_id: 'a' (pod set 'workers') has a row already",
+        "row 2 (job 'a'), job_id: 'a' (pod set 'main') already has a row",
+        "row 4 (job 'a'), job_id: 'a' (pod set 'workers') already has a row",
     ]
 
 
@@ -362,9 +362,7 @@ def test_durations_that_overflow_together_are_a_fault() -> None:
     """Sums of times must fit 64 bits of microseconds."""
     frame = rows(*[{"duration": timedelta(days=36_000)}] * 3000)
     (fault,) = faults(frame)
-    assert fault.startswith(
-        "row 2,965 (job 'j2964'), duration: 36000d00h and the rows before it are together"
-    )
+    assert fault.startswith("row 2,965 (job 'j2964'), duration: 36000d00h and the rows before it add up to")
 
 
 def test_timestamps_must_be_near_each_other() -> None:
@@ -448,7 +446,7 @@ def test_an_unknown_priority_class_is_a_fault() -> None:
     cluster = cluster_from([*quota(10_000), high], "c")
     found = cluster_faults(trace_of({"priority_class": "high"}, {"priority_class": "low"}), cluster)
     assert [str(fault) for fault in found] == [
-        "row 2 (job 'j1'), priority_class: 'low' is no priority class of the cluster (1 row)"
+        "row 2 (job 'j1'), priority_class: 'low' is not a priority class of the cluster (1 row)"
     ]
 
 

@@ -48,7 +48,7 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
             return None
         if moment is not None and moment.dated != dated:
             forms = ("counts from the trace's origin", "is a date")
-            what = f"{forms[moment.dated]}, but the first row {forms[dated]}"
+            what = f"{forms[moment.dated]}, but the time of the first row {forms[dated]}"
             faults.append(Fault(row.where(name), f"{what}; write all times of a table in the same form"))
     if ends is not None and ends.dated == starts.dated and ends <= starts:
         faults.append(Fault(row.where("until"), "must be later than the row's time"))
@@ -94,7 +94,9 @@ def ends_of(
             nexts.setdefault(last[False], set()).add(None)
     for number, other in sorted(clashes.items()):
         what = f"row {other:,} sets the same field at this time"
-        faults.append(Fault(rows[number].where("time"), f"{what}; let one end before the other begins"))
+        faults.append(
+            Fault(rows[number].where("time"), f"{what}; one period must end before the other begins")
+        )
     found = {}
     for number in said:
         following = nexts.get(number, set())

@@ -106,7 +106,7 @@ def _whole(rows: list[Row], faults: list[Fault]) -> list[Row]:
 
 def _check_columns(source: str, head: Sequence[str], where: str = "header") -> None:
     faults = [
-        Fault(where, f"no column is called {shown(name)}; {did_you_mean(name, COLUMNS)}")
+        Fault(where, f"there is no column {shown(name)}; {did_you_mean(name, COLUMNS)}")
         for name in head
         if name not in COLUMNS
     ]

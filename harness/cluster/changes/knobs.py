@@ -264,14 +264,14 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     found = [each for each in settings if like(owner, each.owner)]
     if not found:
         owners = dict.fromkeys(each.owner for each in settings)
-        raise InputError(f"{path}: no {owner} with knobs", hint=did_you_mean(owner, owners))
+        raise InputError(f"{path}: there is no {owner} with knobs", hint=did_you_mean(owner, owners))
     of_name = [each for each in found if each.knob.name == name]
     if not of_name:
         names = dict.fromkeys(each.knob.name for each in found)
         raise InputError(f"{path}: {owner} has no knob {name!r}", hint=did_you_mean(name, names))
     if not of_name[0].knob.by:
         if key is not None:
-            raise InputError(f"{path}: {name} is one value for all resources", hint=f"write {owner}.{name}")
+            raise InputError(f"{path}: {name} has one value for all resources", hint=f"write {owner}.{name}")
         return of_name
     keys = dict.fromkeys(each.key for each in of_name)
     if not key:

@@ -56,7 +56,7 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     documents = _documents(cluster, patch, faults)
     patches = [item for document in documents for item in unpacked(document, faults)]
     if not patches and not faults:
-        faults.append(Fault("", "holds no document: give kind, metadata.name and the fields that change"))
+        faults.append(Fault("", "contains no document; write kind, metadata.name and the fields that change"))
     names = {_target(each.content).name for each in patches if _target(each.content).kind == "Node"}
     world = _World(list(unpooled(cluster.manifests, names)), faults, cluster.manifests)
     for document in patches:
@@ -239,7 +239,7 @@ class _World:
         pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
         if wanted.kind == "NodePool" and wanted.name in pools:
             what = "another document names a node of this pool, so the pool's nodes are separate Nodes here"
-            self._faults.append(Fault(where, f"{what}; change its nodes, or the pool, not both"))
+            self._faults.append(Fault(where, f"{what}; change either the nodes or the pool, but not both"))
             return None
         of_pools = chain.from_iterable(pools.values()) if wanted.kind == "Node" else ()
         if not there and not pools:
@@ -274,7 +274,7 @@ class _World:
             named = {at: each for at, each in named.items() if each.version == wanted.version}
             if not named:
                 what = f"the object has the apiVersion {', '.join(sorted(versions))}, not {wanted.version}"
-                self._faults.append(Fault(where, f"{what}; use that one, or leave it out"))
+                self._faults.append(Fault(where, f"{what}; use that version, or omit the field"))
                 return None
         if len(named) > 1:
             several = ", ".join(sorted(f"{each.version} {each}" for each in named.values()))

@@ -125,7 +125,7 @@ class Merge:
     def _directive(self, patch: Mapping[str, Any], said: str) -> str:
         for name in patch:
             if name.startswith("$") and name != DIRECTIVE:
-                self._fault(said, f"{name} is not understood; {DIRECTIVE} is")
+                self._fault(said, f"{name} is not supported; use {DIRECTIVE}")
         value = patch.get(DIRECTIVE, "merge")
         if value not in _DIRECTIVES:
             self._fault(said, f"{DIRECTIVE} must be {', '.join(_DIRECTIVES)}, not {shown(value)}")

@@ -117,14 +117,12 @@ def check_names(document: Document, faults: list[Fault]) -> None:
     for name in annotations:
         where = ", ".join(filter(None, (document.where, _called(content))))
         if str(name).startswith(_OURS) and name not in _KNOWN:
-            what = f"no annotation is called {shown(name)}; {did_you_mean(str(name), _KNOWN)}"
+            what = f"there is no annotation {shown(name)}; {did_you_mean(str(name), _KNOWN)}"
             faults.append(Fault(where, what))
         elif name == DRAIN and not (content["kind"] == "Node" and FROM in annotations):
-            faults.append(Fault(where, f"{DRAIN} is for a Node from a time on; give {FROM} as well"))
+            faults.append(Fault(where, f"{DRAIN} drains a Node from a given time on; add {FROM}"))
         elif name == ANNOUNCED and not has_times(content):
-            faults.append(
-                Fault(where, f"{ANNOUNCED} says that a change is known in advance; give {FROM} as well")
-            )
+            faults.append(Fault(where, f"{ANNOUNCED} says that a change is known in advance; add {FROM}"))
 
 
 def timed(document: Document, faults: list[Fault]) -> Timed:

@@ -68,8 +68,8 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
     (source,) = (family for family in FAMILIES if family != to)
     if has[to]:
         raise InputError(
-            f"{cluster.source} has {called[to]} already",
-            hint=f"take them out of the file to convert its {called[source]}",
+            f"{cluster.source} already has {called[to]}",
+            hint=f"remove them from the file to convert its {called[source]}",
         )
     if not has[source]:
         raise InputError(

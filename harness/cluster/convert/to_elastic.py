@@ -168,12 +168,14 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
         if queue.by_usage:
             notes.add("ClusterQueue", queue.name, "admissionScope: pods are not ordered by past usage")
         if queue.stop_policy != "None":
-            notes.add("ClusterQueue", queue.name, f"stopPolicy {queue.stop_policy}: the quota admits pods")
+            notes.add(
+                "ClusterQueue", queue.name, f"stopPolicy {queue.stop_policy}: the quota still admits pods"
+            )
         if queue.namespace_selector != LabelSelector():
             what = "namespaceSelector: any namespace may use the quota"
             notes.add("ClusterQueue", queue.name, what)
         if cluster.missing_flavors(queue):
-            what = "a flavor has no ResourceFlavor: Kueue admits nothing, the quota admits pods"
+            what = "a flavor has no ResourceFlavor: Kueue admits nothing, but the quota admits pods"
             notes.add("ClusterQueue", queue.name, what)
     owners: list[tuple[str, ClusterQueue | Cohort]] = [
         *(("ClusterQueue", queue) for queue in cluster.cluster_queues.values()),
@@ -182,9 +184,9 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
     for kind, owner in owners:
         quotas = [quotas for group in owner.resource_groups for quotas in group.flavors]
         if owner.weight != 1:
-            notes.add(kind, owner.name, "fairSharing.weight: elastic quotas know no shares")
+            notes.add(kind, owner.name, "fairSharing.weight: elastic quotas have no shares")
         if any(quota.lending_limit is not None for each in quotas for quota in each.resources.values()):
-            notes.add(kind, owner.name, "lendingLimit: others may borrow all that is idle")
+            notes.add(kind, owner.name, "lendingLimit: other quotas may borrow everything that is idle")
         if len({each.flavor for each in quotas}) > 1:
             notes.add(kind, owner.name, "several flavors: their quotas are added up")
 
@@ -192,13 +194,17 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
 def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
     chosen, name = queue.preemption, queue.name
     if queue.cohort and chosen.reclaim_within_cohort != "Any":
-        what = f"reclaimWithinCohort {chosen.reclaim_within_cohort}: a guarantee is taken back from anybody"
+        what = (
+            f"reclaimWithinCohort {chosen.reclaim_within_cohort}: a guarantee is reclaimed from any borrower"
+        )
         notes.add("ClusterQueue", name, what)
     if chosen.within_cluster_queue != "LowerPriority":
-        what = f"withinClusterQueue {chosen.within_cluster_queue}: lower priority is preempted within a quota"
+        what = (
+            f"withinClusterQueue {chosen.within_cluster_queue}: a quota's pods preempt its lower priorities"
+        )
         notes.add("ClusterQueue", name, what)
     if chosen.borrow_within_cohort != "Never":
-        what = "borrowWithinCohort: a borrower preempts nobody outside its quota"
+        what = "borrowWithinCohort: a borrower does not preempt pods outside its quota"
         notes.add("ClusterQueue", name, what)
 
 

@@ -109,7 +109,7 @@ def _tell(cluster: Cluster, below: Mapping[str, list[ElasticQuota]], notes: Warn
         named = dict.fromkeys((*(quota.min or ()), *(quota.max or ())))
         alone = not quota.parent and not _shared_cohort(quota, below)
         if alone and any(quota.min_of(each) != quota.max_of(each) for each in named):
-            what = "its max is above its min: a quota without a parent cannot borrow"
+            what = "its max is above its min, but a quota without a parent cannot borrow"
             notes.add("elastic quota", quota.name, what)
         if quota.weight is not None:
             what = "shared-weight: idle quota goes to the first job that requests it"

@@ -52,7 +52,7 @@ def metadata(
             if labels
             else harmless("nothing selects objects of this kind by them", "metadata.labels")
         ),
-        *harmless("nothing looks at those of this kind", "metadata.annotations"),
+        *harmless("nothing reads those of this kind", "metadata.annotations"),
         *(
             assumed(
                 "the object stays in the cluster, although its deletion has begun",

@@ -8,9 +8,9 @@ from harness.cluster.kinds.kueue_configuration import GATES
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
 """Fields that the configuration of every controller manager has, in addition to Kueue's own fields."""
 
-_JOBS = "the trace says what jobs there are, and their queues"
+_JOBS = "the trace contains the jobs and their queues"
 _HERE = "Kueue sends no job to another cluster, so all jobs run in this cluster"
-_RUNS = "it says how Kueue runs, not what it decides"
+_RUNS = "it influences how Kueue runs, but not its decisions"
 _FIRST: list[Row] = [
     *modelled("fairSharing.enable", "waitForPodsReady.enable"),
     *harmless(_JOBS, "integrations.podOptions"),

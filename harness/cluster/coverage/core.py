@@ -31,7 +31,7 @@ _STATUS: list[Row] = [
     *modelled("status.allocatable{}", "status.capacity{}"),
     *assumed(_ONE_SUM, f"status.allocatable{_GPU_MEMORY}"),
     *modelled("status.conditions[].type", "status.conditions[].status"),
-    *harmless("the time and the wording of a condition do not count", *_OF_CONDITIONS),
+    *harmless("the time and the wording of a condition have no effect", *_OF_CONDITIONS),
     *harmless("the images of jobs are unknown, so no node is preferred for them", "status.images"),
     *harmless(
         "the kubelet records it; pods that use it have a warning of their own",
@@ -54,7 +54,7 @@ NODE = Coverage(
     taints("spec.taints"),
     modelled("metadata.annotations{harness/drain}", "spec.unschedulable"),
     harmless(
-        "it says how to reach a node, not what runs on it",
+        "it contains addresses of a node, and does not influence what runs on it",
         "spec.configSource",
         "spec.externalID",
         "spec.podCIDR",
@@ -82,13 +82,15 @@ NODE_POOL = Coverage(
 )
 
 NAMESPACE = Coverage(
-    metadata(labels=True), STATUS, harmless("it counts when the namespace is deleted", "spec.finalizers")
+    metadata(labels=True),
+    STATUS,
+    harmless("it matters only when the namespace is deleted", "spec.finalizers"),
 )
 
 PRIORITY_CLASS = Coverage(
     metadata(),
     modelled("value", "globalDefault", "preemptionPolicy"),
-    harmless("it is for people", "description"),
+    harmless("it is meant for people", "description"),
     assumed(
         "any pod of a higher priority may preempt pods of this class at any time",
         *(
@@ -135,5 +137,5 @@ CLAIM_TEMPLATE = Coverage(
     _device_request(f"{_REQUEST}.exactly"),
     only(["v1beta1"], _device_request(_REQUEST)),
     modelled(*_PRESENT),
-    harmless("only its presence counts, not its content", *(f"{each}[]" for each in _PRESENT)),
+    harmless("only its presence matters, not its content", *(f"{each}[]" for each in _PRESENT)),
 )

@@ -69,4 +69,6 @@ LOCAL_QUEUE = Coverage(
     ),
 )
 
-WORKLOAD_PRIORITY_CLASS = Coverage(metadata(), modelled("value"), harmless("it is for people", "description"))
+WORKLOAD_PRIORITY_CLASS = Coverage(
+    metadata(), modelled("value"), harmless("it is meant for people", "description")
+)

@@ -11,8 +11,10 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 _NO_DEVICES = "harness allocates no devices to resource claims"
 _NO_VOLUMES = "the volume does not bind its pod to a node, and a node can attach any number of volumes"
-_DEADLINE = "the deadline stops no pod; harness uses it only as a limit of the run times of unfinished work"
-_INSIDE = "it says what happens inside a pod, not where it runs"
+_DEADLINE = (
+    "the deadline does not stop any pod; harness uses it only to limit the run times of unfinished work"
+)
+_INSIDE = "it influences what happens inside a pod, but not where the pod runs"
 
 
 def _node_term(path: str) -> list[Row]:
@@ -132,7 +134,7 @@ _OF_ALL: list[Row] = [
     *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
     *assumed(_NO_DEVICES, "resourceClaims"),
     *assumed(_DEADLINE, "activeDeadlineSeconds"),
-    *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
+    *harmless("a debugger adds them to running pods, and they request no resources", "ephemeralContainers"),
     *harmless("a pod is ready once it runs", "readinessGates"),
     *harmless(
         _INSIDE,
@@ -251,5 +253,5 @@ POD = Coverage(
         *(f"status.conditions[].{name}" for name in ("type", "status", "reason")),
     ),
     harmless("the kubelet records it for a running pod", "status"),
-    harmless("the time and the wording of a condition do not count", "status.conditions[]"),
+    harmless("the time and the wording of a condition have no effect", "status.conditions[]"),
 )

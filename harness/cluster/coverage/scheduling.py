@@ -16,7 +16,7 @@ POD_GROUP = Coverage(
     KOORDINATORS_GANG,
     modelled("spec.minMember"),
     assumed(
-        "kube-scheduler tries the group even if the whole cluster has less than these resources left",
+        "kube-scheduler tries the group even if less than these resources are free in the whole cluster",
         "spec.minResources",
     ),
     assumed(
@@ -136,7 +136,7 @@ SCHEDULER_CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind", "metadata"),
     modelled("percentageOfNodesToScore", "disablePreemption", "preemptionAlgorithm"),
     _PROFILE,
-    assumed("kube-scheduler decides without asking an extender", "extenders"),
+    assumed("kube-scheduler does not call an extender", "extenders"),
     assumed(
         "after its first failed attempt, a pod waits 1 s before kube-scheduler tries it again",
         "podInitialBackoffSeconds", usual=(1,),
@@ -146,7 +146,7 @@ SCHEDULER_CONFIGURATION = Coverage(
         "podMaxBackoffSeconds", usual=(10,),
     ),
     harmless(
-        "it says how the scheduler runs, not what it decides",
+        "it influences how the scheduler runs, but not its decisions",
         "algorithmSource", "bindTimeoutSeconds", "clientConnection", "delayCacheUntilActive",
         "enableContentionProfiling", "enableProfiling", "hardPodAffinitySymmetricWeight",
         "healthzBindAddress", "leaderElection", "metricsBindAddress", "parallelism", "schedulerName",

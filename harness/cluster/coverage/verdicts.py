@@ -23,7 +23,7 @@ class Verdict(Enum):
     MODELLED = "modelled"
     HARMLESS = "cannot change a decision here"
     ASSUMED = "not modelled"
-    SAME = "the same as another place"
+    SAME = "the same as another field"
 
 
 class Row(NamedTuple):
@@ -260,10 +260,10 @@ def _settle(place: Place, known: set[int]) -> None:
 def _put(root: Place, row: Row) -> None:
     if row.verdict is Verdict.SAME:
         above, _, last = row.path.rpartition("[]")
-        assert not last, "lists of the same mapping are all there is"
+        assert not last, "only lists of the same mapping are possible"
         root.at(above).item = root.at(row.why)
         return
     place = root.at(row.path)
     if place.row is not None:
-        raise ValueError(f"two rows say something of {row.path}")
+        raise ValueError(f"two rows are about {row.path}")
     place.row = row

@@ -37,7 +37,7 @@ WORKLOAD = Coverage(
     modelled("spec.queueName", "spec.active", "spec.priority"),
     modelled("spec.priorityClassName", "spec.priorityClassRef.name"),
     harmless(
-        "the number in spec.priority counts",
+        "the number in spec.priority is used instead",
         "spec.priorityClassSource",
         "spec.priorityClassRef.group",
         "spec.priorityClassRef.kind",
@@ -62,7 +62,7 @@ WORKLOAD = Coverage(
         )
     ),
     harmless(
-        "it numbers the pods; it does not say where they run",
+        "it numbers the pods, but does not influence where they run",
         *(f"{_TOPOLOGY}.{name}" for name in ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")),
     ),
     modelled("spec.maximumExecutionTimeSeconds"),
@@ -90,7 +90,9 @@ WORKLOAD = Coverage(
         f"{_ASSIGNMENT}.delayedTopologyRequest",
     ),
     modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
-    harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
+    harmless(
+        "it is meant for people", "status.conditions[].message", "status.conditions[].observedGeneration"
+    ),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
     assumed(
         "harness treats the admission checks of a workload that holds quota as ready",

@@ -108,13 +108,11 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
     if "devices" in template:
         devices = template.amounts("devices")
         for other in devices.keys() - {GPU}:
-            template.fault(f"devices.{other}", f"has no shares: {GPU} alone can be shared")
+            template.fault(f"devices.{other}", f"cannot be shared; pods can share only {GPU}")
         allocatable = frozen({**allocatable, **shared_amounts(devices.get(GPU, 0))})
         labels = frozen({**labels, GPU_COUNT: str(devices.get(GPU, 0))})
     if len(draft.nodes) + count > MOST_NODES:
-        spec.fault(
-            "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
-        )
+        spec.fault("count", f"{count:,} more nodes would exceed the limit of {MOST_NODES:,} nodes")
         return
     _check_slices(Node(pool, allocatable, labels), fields)
     for name in pool_names(pool, count):
@@ -238,12 +236,12 @@ def check_core(draft: Draft) -> None:
     """Check the rules that relate Kubernetes' own objects to each other."""
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
-        draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")
+        draft.priority_classes.fields(name).refuse("globalDefault", f"is already true for {defaults[0]}")
     total: dict[str, int] = {}
     for name, node in draft.nodes.items():
         for resource, amount in node.allocatable.items():
             before = total.get(resource, 0)
             total[resource] = before + amount
             if before <= INT64_MAX < total[resource]:
-                what = f"{resource} of this node and all nodes before it exceeds 64 bits"
+                what = f"{resource} of this node and all nodes before it exceeds a 64-bit integer"
                 draft.nodes.fields(name).fault("", what)

@@ -245,7 +245,7 @@ def _flavor_resources(
     if tuple(names) != covered:
         entry.refuse(
             "resources",
-            f"must be the covered resources in their order: {', '.join(covered)}; not {', '.join(names)}",
+            f"must list the covered resources in their order: {', '.join(covered)}; not {', '.join(names)}",
         )
     return frozen(found)
 
@@ -257,7 +257,7 @@ def check_kueue(draft: Draft) -> None:
             draft.warnings.add(
                 "LocalQueue",
                 "/".join(key),
-                f"there is no ClusterQueue {local.cluster_queue}: Kueue admits nothing that names the queue",
+                f"there is no ClusterQueue {local.cluster_queue}, so Kueue admits no workload of this queue",
             )
     for queue in draft.cluster_queues.values():
         for group in queue.resource_groups:
@@ -266,7 +266,7 @@ def check_kueue(draft: Draft) -> None:
                     draft.warnings.add(
                         "ClusterQueue",
                         queue.name,
-                        f"there is no ResourceFlavor {quotas.flavor}: Kueue leaves the queue inactive",
+                        f"there is no ResourceFlavor {quotas.flavor}, so Kueue keeps the queue inactive",
                     )
         if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
             draft.warnings.add(

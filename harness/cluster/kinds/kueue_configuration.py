@@ -119,7 +119,9 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     if "fairSharing" in fields and sharing.boolean("enable", not older):
         strategies = sharing.texts("preemptionStrategies") or STRATEGIES
         if strategies not in PERMITTED_STRATEGIES:
-            sharing.fault("preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both so")
+            sharing.fault(
+                "preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both in this order"
+            )
             strategies = STRATEGIES
     admission = None
     if "admissionFairSharing" in fields:
@@ -128,8 +130,8 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             draft.warnings.add(
                 "Configuration",
                 "of Kueue",
-                "admissionFairSharing.usageHalfLifeTime is 0, as where it is left out: "
-                "all usage counts as 0, and orders no jobs",
+                "admissionFairSharing.usageHalfLifeTime is 0, which is also the default, so "
+                "all usage counts as 0 and does not influence the order of jobs",
             )
     table = fields.child("featureGates")
     gates: dict[str, bool] = {}
@@ -140,7 +142,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             (gates if name in GATES else others)[name] = on
         else:
             hint = did_you_mean(name, GATES_BY_RELEASE)
-            table.fault(name, f"is not a feature gate of Kueue, and Kueue does not start with it; {hint}")
+            table.fault(name, f"is not a feature gate of Kueue, so Kueue does not start with it; {hint}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
     draft.kueue_configurations.append(
         KueueConfiguration(
@@ -155,7 +157,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
         )
     )
     if len(draft.kueue_configurations) > 1:
-        fields.fault("", "is a second Configuration of Kueue; give one")
+        fields.fault("", "is a second Configuration of Kueue; give only one")
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:

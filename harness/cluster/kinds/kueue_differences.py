@@ -29,40 +29,43 @@ class Difference(NamedTuple):
 
 _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
     {
-        "AdmissionFairSharing": (0, "Past usage of LocalQueues orders no queue."),
-        "AdmissionGatedBy": (0, "The annotation admission-gated-by holds no workload back."),
+        "AdmissionFairSharing": (0, "The past usage of LocalQueues does not influence the order of jobs."),
+        "AdmissionGatedBy": (0, "The annotation admission-gated-by does not hold back any workload."),
         "FairSharingPreemptWithinNominal": (
             9494,
-            "With fair sharing, a queue compares shares also for quota that is its own.",
+            "With fair sharing, a queue also compares shares when it uses its own quota.",
         ),
         "FairSharingPrioritizeNonBorrowing": (
             9484,
-            "With fair sharing, the share alone decides the order, whichever queue would borrow.",
+            "With fair sharing, only the share decides the order, even if some of the queues would borrow.",
         ),
         "FlavorFungibilityPreserveScanProgress": (
             13956,
             "A head forgets which flavors it tried when its queue changes or when it is skipped.",
         ),
-        "KueueDRAIntegration": (0, "Devices that pods claim need no quota."),
+        "KueueDRAIntegration": (0, "Devices that pods claim do not count against quotas."),
         "KueueDRARejectWorkloadsWhenDRADisabled": (
             0,
             "Workloads that claim devices are queued although devices are not counted.",
         ),
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,
-            "A head is skipped when an earlier one preempts one of its targets: it looks for no others.",
+            (
+                "A head is skipped when an earlier head preempts one of its targets, instead of looking for "
+                "other targets."
+            ),
         ),
         "SchedulingEquivalenceHashing": (
             9698,
-            "A BestEffortFIFO queue puts aside its head alone, not all workloads that are equal to it.",
+            "A BestEffortFIFO queue sets aside only its head, and not all workloads that are equal to it.",
         ),
         "TASFailedNodeReplacement": (
             0,
-            "A node that fails marks no workload until pods leave it.",
+            "A failed node does not affect a workload until its pods leave the node.",
         ),
         "TASFailedNodeReplacementFailFast": (
             0,
-            "A workload that lost a node and finds no other place waits for one: it is not evicted.",
+            "A workload that lost a node and finds no replacement is not evicted, but waits for one.",
         ),
         "TASHandleOverlappingFlavors": (0, "Flavors with the same nodes do not see each other's pods."),
         "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
@@ -72,14 +75,14 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "TASReplaceNodeDueToNotReadyOverFixedTime": (
             0,
-            "A node that is not ready for 30 seconds has failed, whatever pods are there.",
+            "A node that is not ready for 30 seconds counts as failed, whatever pods it has.",
         ),
-        "TASReplaceNodeOnNodeTaints": (0, "Taints of a node move no pods to another node."),
+        "TASReplaceNodeOnNodeTaints": (0, "The taints of a node do not cause pods to move to another node."),
         "TASReplaceNodeOnPodTermination": (
             0,
-            "A node that is tainted, or not ready for 30 seconds, has failed before its pods are gone.",
+            "A node that is tainted, or not ready for 30 seconds, counts as failed before its pods are gone.",
         ),
-        "TopologyAwareScheduling": (0, "Topologies do not count."),
+        "TopologyAwareScheduling": (0, "Topologies have no effect."),
     }
 )
 """Maps a gate to the pull request that added it (0 for none), and to what releases without the gate do."""
@@ -88,7 +91,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
         "checks_device_claims": (
             7226,
-            "A claim of devices that cannot be counted counts as zero and blocks no workload.",
+            "A claim of devices that cannot be counted counts as zero and does not block its workload.",
         ),
         "cohorts_end_searches": (
             10891,
@@ -104,7 +107,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "keeps_transformed_inputs": (
             13986,
-            "A retained resource with multiplyBy counts with its multiplied amount.",
+            "A retained resource with multiplyBy counts with its multiplied quantity.",
         ),
         "no_candidates_last": (
             13616,
@@ -116,30 +119,36 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "parks_classes_for_quota_alone": (
             9698,
-            "With SchedulingEquivalenceHashing, equal workloads are put aside together for any reason.",
+            "With SchedulingEquivalenceHashing, equal workloads are set aside together, whatever the reason.",
         ),
         "preference_is_named": (
             9464,
-            "The two values of flavorFungibility.preference are swapped: each means the other.",
+            (
+                "The two values of flavorFungibility.preference are swapped, so each has the meaning of the "
+                "other."
+            ),
         ),
-        "preference_is_read": (7316, "There is no flavorFungibility.preference: to fit is always best."),
-        "skips_admin_access": (13642, "A claim of devices with adminAccess keeps its workload out."),
+        "preference_is_read": (
+            7316,
+            "There is no flavorFungibility.preference, so a flavor that fits is always preferred.",
+        ),
+        "skips_admin_access": (13642, "A workload that claims devices with adminAccess is not admitted."),
         "sticky_preemptors": (
             7157,
             "A job of higher priority overtakes a head that waits for its preemptions.",
         ),
         "takes_device_constraints": (
             12451,
-            "A claim of devices with constraints or config keeps its workload out.",
+            "A workload that claims devices with constraints or config is not admitted.",
         ),
-        "takes_device_selectors": (9742, "A claim that selects devices keeps its workload out."),
+        "takes_device_selectors": (9742, "A workload whose claim selects devices is not admitted."),
         "waits_for_pods": (
             0,
             "Pods have no time limit to become ready, unless the Configuration has waitForPodsReady.",
         ),
         "zero_needs_no_quota": (
             8241,
-            "A request of 0 of a resource that the queue does not cover keeps a workload out.",
+            "A workload that requests 0 of a resource that the queue does not cover is not admitted.",
         ),
     }
 )

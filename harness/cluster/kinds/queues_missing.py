@@ -18,5 +18,5 @@ def without_queues(workloads: Iterable[Workload], cluster_queues: Collection[str
 def check_queues(draft: Draft) -> None:
     """Warn about Workloads if the manifests have no ClusterQueue."""
     for each in without_queues(draft.workloads.values(), draft.cluster_queues):
-        what = f"takes no part: the manifests have no ClusterQueue; {REMEDY}"
+        what = f"is left out, because the manifests have no ClusterQueue; {REMEDY}"
         draft.warnings.add("Workload", f"{each.namespace}/{each.name}", what)

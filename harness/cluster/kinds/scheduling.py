@@ -43,12 +43,12 @@ def check_scheduling(draft: Draft) -> None:
             and pod.priority_class not in draft.priority_classes
             and pod.priority_class not in SYSTEM_PRIORITY_CLASSES
         ):
-            what = f"there is no PriorityClass {pod.priority_class!r}; give it, or spec.priority"
+            what = f"there is no PriorityClass {pod.priority_class!r}; add its manifest, or set spec.priority"
             draft.pods.fields(key).fault("spec.priorityClassName", what)
         if pod.node and pod.node not in draft.nodes:
             what = f"runs on node {pod.node}, which no manifest describes"
             draft.warnings.add("Pod", f"{pod.namespace}/{pod.name}", what)
     for budget in draft.disruption_budgets.values():
         if not budget.selector:
-            what = "has no selector, or an empty one: no preemption counts it"
+            what = "has no selector or an empty one, so no preemption takes it into account"
             draft.warnings.add("PodDisruptionBudget", f"{budget.namespace}/{budget.name}", what)

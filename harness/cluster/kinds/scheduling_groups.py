@@ -71,7 +71,9 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
     """Read which group a pod's `spec` names; None if the field is absent or faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
-            spec.fault("schedulingGroup", "cannot be combined with workloadRef: a pod belongs to one group")
+            spec.fault(
+                "schedulingGroup", "cannot be combined with workloadRef, because a pod belongs to one group"
+            )
         found = spec.child("workloadRef")
         name, workload = found.string("podGroup", required=True), found.string("name", required=True)
         return (
@@ -141,6 +143,6 @@ def missing(group: GroupReference, namespace: str) -> str:
     page on scheduling groups says the same about a missing PodGroup.
     """
     return (
-        f"{group.text(namespace)}, which does not exist: its pods wait for ever if kube-scheduler's own "
+        f"{group.text(namespace)}, which does not exist: its pods wait forever if kube-scheduler's own "
         f"gangs are on, and are placed one by one if they are off"
     )

@@ -52,7 +52,7 @@ def check_topologies(draft: Draft) -> None:
         if topology is not None:
             _check_nodes(draft, flavor, topology)
         elif flavor.topology:
-            what = f"there is no Topology {flavor.topology}: give its manifest, or leave the name out"
+            what = f"there is no Topology {flavor.topology}; add its manifest, or omit the name"
             draft.flavors.fields(name).fault("spec.topologyName", what)
 
 
@@ -63,7 +63,9 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
     for node in own:
         missing = [level for level in topology.levels if level not in node.labels]
         if missing:
-            what = f"has no label {missing[0]}, a level of Topology {topology.name}: no job is placed there"
+            what = (
+                f"has no label {missing[0]}, a level of Topology {topology.name}, so no job is placed there"
+            )
             draft.warnings.add("Node", node.name, what)
     grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
     if not grouped:

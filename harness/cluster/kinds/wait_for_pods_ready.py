@@ -58,10 +58,10 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
     if timeout is None or (timeout == 0 and not older):
         timeout = _OLDER_TIMEOUT if older else _TIMEOUT
     elif timeout < SECOND:
-        fields.fault("timeout", "must be 1s or more: Kueue knows times in whole seconds")
+        fields.fault("timeout", "must be at least 1s, because Kueue uses whole seconds")
     recovery = read_duration(fields, "recoveryTimeout")
     if recovery is not None and 0 < recovery < SECOND:
-        fields.fault("recoveryTimeout", "must be 0s or at least 1s: Kueue knows times in whole seconds")
+        fields.fault("recoveryTimeout", "must be 0s or at least 1s, because Kueue uses whole seconds")
     found = WaitForPodsReady(
         timeout,
         timeout if recovery is None else recovery or None,

@@ -69,7 +69,7 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
     clusters = sorted({row.text("Cluster") for row in rows})
     if len(clusters) > 1:
-        faults.append(Fault("", f"has several clusters: {', '.join(clusters)[:200]}; ask for one"))
+        faults.append(Fault("", f"has several clusters: {', '.join(clusters)[:200]}; request a single one"))
     top = Account("root", 1, {})
     open_at: list[tuple[int, Account]] = [(-1, top)]
     known: dict[str, Account] = {"root": top}
@@ -81,7 +81,7 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
         if name == "root":
             continue
         if not name or name in known:
-            faults.append(Fault(row.place, f"account {name!r} {'is there twice' if name else 'has no name'}"))
+            faults.append(Fault(row.place, f"account {name!r} {'occurs twice' if name else 'has no name'}"))
             continue
         text = row.cells.get("Account", "")
         depth = len(text) - len(text.lstrip())
@@ -103,7 +103,7 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
 def _add_user(row: Row, account: Account | None, faults: list[Fault], notes: Warnings) -> None:
     name = f"{row.text('User')} of {row.text('Account')}"
     if account is None:
-        faults.append(Fault(row.place, f"user {name}: no account above it has that name"))
+        faults.append(Fault(row.place, f"user {name}: no row above defines the user's account"))
         return
     account.users += _share(row, name, faults, notes)
     if row.text("GrpTRES"):
@@ -113,7 +113,7 @@ def _add_user(row: Row, account: Account | None, faults: list[Fault], notes: War
 
 def _share(row: Row, name: str, faults: list[Fault], notes: Warnings) -> int:
     if row.text("Share") == "parent":
-        notes.add("Association", name, "Share parent, taken as 1")
+        notes.add("Association", name, "Share parent, which counts as 1")
         return 1
     return row.count("Share", faults, default=1)
 

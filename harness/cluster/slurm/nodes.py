@@ -70,7 +70,9 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
         manifest["metadata"]["labels"][MODEL] = models[0]
     elif models:
         notes.add(
-            "Node", name, f"several types of GPUs ({', '.join(models)}): no label says which a pod gets"
+            "Node",
+            name,
+            f"several types of GPUs ({', '.join(models)}), but no label says which type a pod gets",
         )
     _say(row, name, notes)
     if _unusable(row.text("State")):
@@ -94,9 +96,9 @@ def _unusable(state: str) -> bool:
 def _say(row: Row, name: str, notes: Warnings) -> None:
     """Add notes about settings of a node that matter in Slurm but are missing from the manifest."""
     said: Mapping[str, str] = {
-        "features, which jobs may ask for": row.text("AvailableFeatures"),
+        "features, which jobs may request": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),
-        "Owner or MCS_label, which keep others away": "".join(
+        "Owner or MCS_label, which reserve the node": "".join(
             text for text in (row.text("Owner"), row.text("MCS_label")) if text != "N/A"
         ),
     }
@@ -106,7 +108,9 @@ def _say(row: Row, name: str, notes: Warnings) -> None:
     threads = row.text("ThreadsPerCore")
     if threads not in ("", "1"):
         notes.add(
-            "Node", name, f"{threads} threads a core: Slurm grants whole cores, Kubernetes single threads"
+            "Node",
+            name,
+            f"{threads} threads per core: Slurm allocates whole cores, and Kubernetes single threads",
         )
     other = [part for part in row.text("Gres").split(",") if part and not part.startswith(("gpu", "(null)"))]
     if other:

@@ -81,11 +81,11 @@ def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, A
         name = kubernetes_name(qos.name)
         if name in classes:
             notes.add(
-                "QOS", qos.name, f"has the name {name} in Kubernetes, which is another one's, and no class"
+                "QOS", qos.name, f"has the name {name} in Kubernetes like another QOS, so it gets no class"
             )
             continue
         if qos.priority > _HIGHEST:
-            notes.add("QOS", qos.name, f"priority is above {_HIGHEST:,}, and cut to it")
+            notes.add("QOS", qos.name, f"priority is above {_HIGHEST:,}, so it is reduced to this value")
         classes[name] = {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
@@ -103,12 +103,20 @@ def _say(qos: Qos, listed: Sequence[Qos], notes: Warnings) -> None:
         more = sorted(lower - set(qos.preempts))
         less = sorted(set(qos.preempts) - lower)
         if more:
-            notes.add("QOS", qos.name, f"preempts {', '.join(more)} too in Kubernetes, by priority")
+            notes.add(
+                "QOS",
+                qos.name,
+                f"also preempts {', '.join(more)} in Kubernetes, because its priority is higher",
+            )
         if less:
-            notes.add("QOS", qos.name, f"cannot preempt {', '.join(less)} in Kubernetes, which is not lower")
+            notes.add(
+                "QOS",
+                qos.name,
+                f"cannot preempt {', '.join(less)} in Kubernetes, because their priority is not lower",
+            )
     if qos.mode not in ("cluster", "requeue"):
         notes.add(
-            "QOS", qos.name, f"PreemptMode {qos.mode}: in Kubernetes a preempted job returns to its queue"
+            "QOS", qos.name, f"PreemptMode {qos.mode}: in Kubernetes, a preempted job returns to its queue"
         )
     for name, text in qos.limits.items():
         notes.add("QOS", qos.name, f"{name} {text}")

@@ -71,14 +71,16 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise faulty(Fault("", f"is not text in UTF-8: byte {error.start} is no character")) from error
+        raise faulty(
+            Fault("", f"is not UTF-8 text: byte {error.start} does not belong to a character")
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise faulty(Fault("", f"cannot be read: {reason}")) from error
     faults: list[Fault] = []
     documents, complete = read_documents(text, faults)
     if complete and len(documents) != 1:
-        faults.append(Fault("", f"holds {len(documents)} documents; {what} is one"))
+        faults.append(Fault("", f"contains {len(documents)} documents, but {what} must be a single document"))
     if faults:
         raise faulty(*faults)
     return documents[0].content, data
@@ -103,7 +105,7 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
         where = f"document {number} (line {line})"
         if found and not rest.startswith("{"):
             word = rest.split(maxsplit=1)[0][:_LONGEST_WORD]
-            what = f"{word!r} follows a JSON object: write a line --- between documents"
+            what = f"{word!r} follows a JSON object; put a line --- between documents"
             faults.append(Fault(where, what))
             complete = False
             continue
@@ -320,7 +322,7 @@ class _Builder:
             if tag != _TYPES[type(value)] and not (tag == "float" and type(value) is int):
                 self._fault(f"{event.value!r} has the tag {event.tag}, which harness does not support")
         if not event.value.isascii() and _SURROGATE.search(event.value):
-            self._fault("holds half of a surrogate pair, which is no character")
+            self._fault("contains half of a surrogate pair, which is not a character")
             value = ""
         if event.anchor:
             self._anchors[event.anchor] = _Anchored(value, 1)
@@ -343,7 +345,7 @@ class _Builder:
         self._made += anchored.size - 1
         self.expanded += anchored.size
         if self.expanded > _LARGEST_EXPANSION:
-            raise _FatalError(f"aliases make more than {_LARGEST_EXPANSION:,} values of the file")
+            raise _FatalError(f"its aliases expand to more than {_LARGEST_EXPANSION:,} values")
         return anchored.value
 
 

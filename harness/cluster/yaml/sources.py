@@ -69,8 +69,8 @@ def _in_folder(path: Path) -> list[tuple[str, Path]]:
             if name in _KUSTOMIZATIONS:
                 raise ClusterError(
                     str(path),
-                    [Fault(file.relative_to(path).as_posix(), "says what kustomize makes of other files")],
-                    hint=f"kubectl kustomize {shlex.quote(str(file.parent))} > FILE, and give that file",
+                    [Fault(file.relative_to(path).as_posix(), "is an input of kustomize, not a manifest")],
+                    hint=f"run kubectl kustomize {shlex.quote(str(file.parent))} > FILE and give that file",
                 )
             if name.removesuffix(_PACKED).endswith(_ENDINGS) and not name.startswith("."):
                 found.append((file.relative_to(path).as_posix(), file))
@@ -92,7 +92,7 @@ def text_of(path: Path) -> str:
     except UnicodeDecodeError as error:
         data = error.object
         line = data.count(b"\n", 0, error.start) + 1
-        what = f"is not text in UTF-8: byte {error.start} (line {line:,}) is {data[error.start]:#04x}"
+        what = f"is not UTF-8 text: byte {error.start} (line {line:,}) is {data[error.start]:#04x}"
         raise ClusterError(str(path), [Fault("", what)]) from error
     except PackedError as error:
         raise ClusterError(str(path), [Fault("", str(error))], hint=error.hint) from error

@@ -91,7 +91,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise OptionError(f"the policy {path} cannot be read: {reason}") from error
 
 

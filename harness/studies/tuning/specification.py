@@ -119,7 +119,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         fields.fault("held-out", "and search need each other: give both or neither")
     _check_held_out(fields, tuning)
     _check_parts(fields, tuning)
-    faults += [Fault(key, "is not known here; is it misspelt?") for key in fields.unread()]
+    faults += [Fault(key, "is not a known field; is it misspelled?") for key in fields.unread()]
     if faults:
         raise SpecError(source, faults, hint=_HINT)
     return tuning

@@ -79,7 +79,10 @@ class Bootstrap:
         """Sentences about the draws, for the trace's notes."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
-        left = f"the last {format_duration(rest)} of the record, less than a block, is not drawn from"
+        left = (
+            f"the last {format_duration(rest)} of the record are not used, because they are shorter than "
+            "a block"
+        )
         return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
 
     @property
@@ -102,7 +105,8 @@ class Bootstrap:
         count = -(-span // self.block)
         if count > _MOST_BLOCKS:
             what = (
-                f"{format_duration(span)} are {count:,} blocks of {format_duration(self.block)}; at most "
+                f"{format_duration(span)} consist of {count:,} blocks of {format_duration(self.block)}; at "
+                "most "
                 f"{_MOST_BLOCKS:,} are drawn"
             )
             least = -(-span // (_MOST_BLOCKS * SECOND))

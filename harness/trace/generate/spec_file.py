@@ -45,7 +45,7 @@ def load_spec(path: Path) -> Spec:
     fields = Fields(content, "", faults)
     source = f"generated from {path.name} (sha256 {sha256(data).hexdigest()[:12]})"
     spec = (read_kueue if is_kueue(fields) else _read)(fields, source)
-    faults += [Fault(name, "is not known here; is it misspelt?") for name in fields.unread()]
+    faults += [Fault(name, "is not a known field; is it misspelled?") for name in fields.unread()]
     if faults:
         raise SpecError(str(path), faults, hint="docs/generate.md describes every field")
     return spec

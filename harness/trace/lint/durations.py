@@ -33,7 +33,7 @@ def check_work(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "no-work",
                 f"{counted(count, jobs.height)} {what}",
-                "no other job waits for them: check whether a column was lost in the conversion",
+                "no other job waits for them; check whether a column was lost in the conversion",
             )
 
 
@@ -48,7 +48,8 @@ def check_censored(material: Material) -> Iterator[Finding]:
                     "censored",
                     f"{counted(open_ended.height, jobs.height)} were still running when they were last seen "
                     f"({name})",
-                    "their durations are lower bounds: compare schedulers on them, but do not forecast load",
+                    "their durations are lower bounds, so use them to compare schedulers, but not to "
+                    "forecast load",
                 )
     end = (jobs[SUBMIT] + jobs["duration"]).alias("end")
     if "recorded_end" in jobs.columns:
@@ -94,7 +95,7 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
         yield Finding(
             "cut-at-limit",
             f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
-            "a limit, or a default for an unknown duration: check where it comes from",
+            "this is a limit, or a default for an unknown duration; check where it comes from",
         )
 
 

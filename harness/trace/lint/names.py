@@ -25,16 +25,17 @@ def check_tenants(material: Material) -> Iterator[Finding]:
         users = jobs["user"].n_unique()
         yield Finding(
             "one-tenant",
-            f"all jobs are in one queue, {sizes['queue'][0]!r}: there are no other queues for fair sharing",
-            f"--tenants column:user makes {users:,} queues of the users"
+            f"all jobs are in one queue, {sizes['queue'][0]!r}, so fair sharing has no other queues",
+            f"--tenants column:user makes a queue for each of the {users:,} users"
             if users > 1
-            else "--tenants column:NAME takes another column, column:job_id,hash:8 makes up eight tenants",
+            else "--tenants column:NAME takes another column, column:job_id,hash:8 creates eight tenants",
         )
     elif single:
         yield Finding(
             "tenant-of-one-job",
-            f"{single:,} of {sizes.height:,} queues have a single job: figures about them are one sample",
-            f"--tenants top:{max(1, min(20, sizes.height - single))} puts all but the largest into one",
+            f"{single:,} of {sizes.height:,} queues have a single job: figures about them are based on a "
+            "single sample",
+            f"--tenants top:{max(1, min(20, sizes.height - single))} merges all queues but the largest",
         )
 
 
@@ -83,7 +84,7 @@ def check_ids(material: Material) -> Iterator[Finding]:
         yield Finding(
             "id-reused",
             f"{counted(alike, jobs.height)} have an id that differs from another only in case or spaces",
-            "probably one job that was recorded several times, such as its attempts",
+            "these are probably attempts of one job that was recorded several times",
         )
     several = jobs.filter(pl.col("pods") > 1)["job_id"]
     if len(several):
@@ -97,5 +98,5 @@ def check_ids(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "id-like-a-pod",
                 f"{counted(clash, jobs.height)} have the name of another job's pod (NAME-0, NAME-1, ...)",
-                "rename them: a join by pod name would mix them up",
+                "rename them, because a join by pod name would mix them up",
             )

@@ -94,7 +94,8 @@ def check_clock(material: Material) -> Iterator[Finding]:
                 yield Finding(
                     "clock-backwards",
                     f"{counted(wrong, jobs.height)} have a {later} before their {earlier}",
-                    "clocks of several machines, or a changed clock: recorded waits cannot be trusted",
+                    "the times come from clocks of several machines or from a changed clock, so recorded "
+                    "waits cannot be trusted",
                 )
 
 

@@ -22,7 +22,7 @@ _CHANGES = (3, 4, 9, 10, 11)
 """The months in which clocks change, on a Sunday morning."""
 
 _SUNDAY, _MORNING = 6, 12
-_DO = "their times are in a zone with summer time: name it (zone: of a mapping, --set timezone= of slurm)"
+_DO = "their times are in a zone with summer time; specify it (zone: of a mapping, --set timezone= of slurm)"
 
 
 def check(material: Material) -> Iterator[Finding]:

@@ -321,7 +321,7 @@ def test_a_log_in_another_encoding_is_refused_by_line(tmp_path: Path) -> None:
 def test_the_same_job_twice_is_refused(tmp_path: Path) -> None:
     """Job numbers are ids."""
     assert faults(tmp_path, log({"job": 4}, {"job": 4})) == [
-        "row 2 (job '4'), job_id: '4' (pod set 'main') has a row already"
+        "row 2 (job '4'), job_id: '4' (pod set 'main') already has a row"
     ]
 
 

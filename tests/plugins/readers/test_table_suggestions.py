@@ -66,7 +66,7 @@ def test_another_table_is_answered_with_suggest(tmp_path: Path, capsys: pytest.C
         assert f"harness trace convert {tmp_path / name} --map suggest" in capsys.readouterr().err
     (tmp_path / "t.bin").write_bytes(bytes(range(256)))
     assert called(["trace", "info", str(tmp_path / "t.bin")]) == 2
-    assert "name its format with --reader" in capsys.readouterr().err
+    assert "specify its format with --reader" in capsys.readouterr().err
 
 
 def test_suggest_prints_a_mapping_that_can_be_given_as_it_is(
