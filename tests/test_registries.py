@@ -87,12 +87,12 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ),
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
         ("readers", ("r", None), {"help": "h"}, "read must be a function, but is None"),
-        ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several texts"),
+        ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several strings"),
         (
             "readers",
             ("r", open),
             {"help": "h", "suffixes": [""]},
-            "suffixes must be non-empty texts",
+            "suffixes must be non-empty strings",
         ),
         ("readers", ("r", open), {"help": "h", "sniff": True}, "sniff must be a function"),
         ("readers", ("r", open), {"help": "h", "options": 5}, "but is of type int"),
@@ -101,7 +101,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a string"),
         ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "place must be a whole number"),
         ("conformance", ("a/../b", len), {"help": "h"}, "several names separated by /"),
-        ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several texts"),
+        ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several strings"),
         (
             "kinds",
             ("g", 5),

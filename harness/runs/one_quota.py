@@ -66,6 +66,6 @@ def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
         yield "it repeats recorded events"
     if begun.takes_part:
         yield (
-            "the replay includes work from the manifests, which belongs to all quotas "
-            "(--at-start empty leaves it out)"
+            "the replay includes work from the manifests, which belongs to all quotas (--at-start empty "
+            "leaves it out)"
         )

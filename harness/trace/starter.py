@@ -235,7 +235,7 @@ def _check_size(
     if count > MOST_NODES:
         wanted, has = (format_amount(scarce, each) for each in (capacity[scarce], node[scarce]))
         what = (
-            f"{wanted} are wanted in total, which takes {count:,} nodes of {has} each; there can be at most "
+            f"a total of {wanted} needs {count:,} nodes of {has} each, but there can be at most "
             f"{MOST_NODES:,}"
         )
         faults = [Fault(f"node {scarce}", what)]

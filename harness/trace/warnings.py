@@ -29,11 +29,11 @@ _NO_SIZE = (
 )
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; harness uses the label of the first pod"
 _IN_PART = (
-    "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until "
+    "may be placed in part, but a gang of the trace runs only when all of its pods are bound: until "
     "then, bound pods hold their nodes without progress"
 )
 _TOO_SMALL = (
-    "has fewer pods in the trace and the manifests than have to be placed together: they wait for ever, "
+    "has fewer pods in the trace and the manifests than have to be placed together, so they wait forever, "
     "unless a plugin places pods one by one"
 )
 

@@ -151,4 +151,4 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
         "pod group team/small-g",
     ]
     assert "until then, bound pods hold their nodes without progress" in said[3]
-    assert "they wait for ever" in said[4]
+    assert "they wait forever" in said[4]

@@ -130,8 +130,8 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             draft.warnings.add(
                 "Configuration",
                 "of Kueue",
-                "admissionFairSharing.usageHalfLifeTime is 0, which is also the default, so "
-                "all usage counts as 0 and does not influence the order of jobs",
+                "admissionFairSharing.usageHalfLifeTime is 0, which is also the default, so all usage "
+                "counts as 0 and does not influence the order of jobs",
             )
     table = fields.child("featureGates")
     gates: dict[str, bool] = {}

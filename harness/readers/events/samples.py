@@ -131,8 +131,8 @@ class Samples(Generic[_K]):
         for sooner, later in pairwise(scrapes):
             if later - sooner > _OUTAGE * usual:
                 yield (
-                    f"there is no sample between {date_text(sooner)} and {date_text(later)}, so "
-                    "changes in that time have the time of its end"
+                    f"there is no sample between {date_text(sooner)} and {date_text(later)}, so changes in "
+                    "that time have the time of its end"
                 )
 
 

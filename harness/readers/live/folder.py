@@ -139,8 +139,7 @@ class Folder:
             raise InputError(
                 f"{self.path} cannot be written: {reason}",
                 hint="nothing recorded so far is lost; free some disk space and start again soon, because "
-                "for some minutes "
-                "the server still has the missing changes",
+                "for some minutes the server still has the missing changes",
             ) from error
 
     def _tell(self) -> None:

@@ -145,8 +145,7 @@ class JobResults:
             large = next(row[0] for row in recent if max(row) > INT64_MAX)
             raise InputError(
                 f"job {self._frame['job_id'][large]}: the total time that its pods lost or spent without "
-                "progress "
-                f"has more microseconds than 64 bits can count",
+                "progress has more microseconds than 64 bits can count",
                 hint="are durations and pods given in the right units?",
             ) from error
         numbers, rows = np.divmod(index, self._rows)

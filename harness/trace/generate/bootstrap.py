@@ -106,8 +106,7 @@ class Bootstrap:
         if count > _MOST_BLOCKS:
             what = (
                 f"{format_duration(span)} consist of {count:,} blocks of {format_duration(self.block)}; at "
-                "most "
-                f"{_MOST_BLOCKS:,} are drawn"
+                f"most {_MOST_BLOCKS:,} are drawn"
             )
             least = -(-span // (_MOST_BLOCKS * SECOND))
             raise SpecError(str(self.trace.path), [Fault("", what)], hint=f"give a longer --block: {least}s")

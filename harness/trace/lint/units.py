@@ -63,6 +63,6 @@ def _finding(says: str, unit: str, factor: str) -> Finding:
     return Finding(
         "unit",
         says,
-        f"were they {unit}? multiply by {factor} before converting: the schema has millicores, bytes, whole "
-        "devices and microseconds",
+        f"are they {unit}? multiply by {factor} before the conversion, because the schema has millicores, "
+        "bytes, whole devices and microseconds",
     )
