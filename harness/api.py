@@ -1,4 +1,4 @@
-"""`replay()`, `compare()` and so on: the functions that notebooks and the command line call."""
+"""The functions that notebooks and the command line call, such as `replay()` and `compare()`."""
 
 from __future__ import annotations
 
@@ -76,11 +76,13 @@ def replay(
     """Replay a trace through a scheduling policy.
 
     Args:
-        trace: a trace file, in the canonical Parquet schema or in any format that a reader knows.
-        plugin: a registered policy's name, or a policy class of your own; by default the policy that the
-            manifests select, see `default_plugin`.
-        cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else a cluster derived from
-            the trace (`run.info["cluster"]["assumed"]` lists the assumptions).
+        trace: a trace file, either in the canonical Parquet schema or in a format that one of the readers
+            supports.
+        plugin: the name of a registered policy, or your own policy class. The default is the policy that the
+            manifests select; see `default_plugin`.
+        cluster: the manifests of the cluster. The default is `<trace>.cluster.yaml` beside the trace. If that
+            file doesn't exist, harness derives a cluster from the trace and lists its assumptions in
+            `run.info["cluster"]["assumed"]`.
         options: the policy's options.
         label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
@@ -97,7 +99,7 @@ def replay(
             `harness.runs.settings.Given`.
 
     Raises:
-        InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
+        InputError: the trace, the manifests or an option can't be used. The message lists all faults.
         DecisionError: the policy made an impossible decision.
         PolicyError: the policy raised an error of its own.
     """
@@ -126,25 +128,27 @@ def replay_all(
     plugins: Plugins | None = None,
     watch: Callable[[int, int, int], None] | None = None,
 ) -> list[Run]:
-    """Carry out several requests, in parallel processes.
+    """Carry out several requests in parallel processes.
 
-    An error in one request does not stop the other requests. The function starts processes, so call it under
-    `if __name__ == "__main__"` in a script.
+    If a request fails, the other requests still run. The function starts processes, so a script must call it
+    under `if __name__ == "__main__"`.
 
     Args:
         requests: the requests.
-        workers: how many requests to carry out in parallel; 1 uses this process. The default is as many as
-            cores and memory allow, and 1 if a request cannot be pickled or the traces are short.
+        workers: how many requests to carry out in parallel. With 1, they run in this process. The default
+            depends on the number of cores and on the memory. It is 1 if a request can't be pickled or if the
+            traces are short.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: called now and then with the number of a request, its simulated time and its number of arrived
-            jobs.
+        watch: a function that harness calls from time to time with the number of a request, its simulated
+            time, and the number of its jobs that have arrived.
 
     Returns:
-        The runs, in the order of the requests; the number of processes does not change them.
+        The runs in the order of the requests. They don't depend on the number of processes.
 
     Raises:
-        ReplayError: some requests failed; names them, and has the runs of the successful ones.
-        HarnessError: the only request failed, with this error.
+        ReplayError: some of the requests failed. The error names these requests and contains the runs of the
+            others.
+        HarnessError: there is only one request, and it failed with this error.
         OptionError: an argument has a wrong type.
     """
     from harness.runs.side_by_side import carry_out, runs_of
@@ -165,29 +169,30 @@ def sweep(
     plugins: Plugins | None = None,
     watch: Callable[[State, Made | None], None] | None = None,
 ) -> Experiment:
-    """Carry out an experiment: replay all its settings, and collect the results in one table.
+    """Carry out an experiment, which replays all its settings and collects the results in one table.
 
-    It skips existing items. A failed item is recorded with its error (`experiment.items`) and does not stop
-    other items. The function starts processes, so call it under `if __name__ == "__main__"` in a script.
+    Items that already exist are skipped. If an item fails, `experiment.items` contains the error, and the
+    other items still run. The function starts processes, so a script must call it under
+    `if __name__ == "__main__"`.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-        output: the experiment is stored in the folder `<output>/<name>`.
-        workers: how many processes replay items; 1 uses this process. The default is as many as cores and
-            memory allow.
-        executor: replays items instead: any object whose `submit` returns Python's futures, such as
-            `dask.distributed.Client().get_executor()`. An executor that forks its processes is refused,
-            because forked processes would hang. `ProcessPoolExecutor(2,
-            mp_context=multiprocessing.get_context("spawn"))` does not fork.
+        output: the folder for results. The experiment is stored in `<output>/<name>`.
+        workers: how many processes replay items. With 1, this process replays them. The default depends on
+            the number of cores and on the memory.
+        executor: an executor that replays the items instead of processes on this machine. Its `submit` must
+            return futures of Python, as for example `dask.distributed.Client().get_executor()` does. harness
+            rejects an executor that forks its processes, because forked processes would hang.
+            `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))` doesn't fork.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: receives the progress of the experiment, at the beginning and after each item.
+        watch: a function that receives the progress of the experiment at the beginning and after each item.
 
     Raises:
         SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
-        OptionError: both workers and an executor are given, an argument has a wrong type, or the executor
+        OptionError: you give both `workers` and `executor`, an argument has a wrong type, or the executor
             forks.
         ReplayError: the executor has shut down.
-        RunError: a result cannot be written.
+        RunError: a result can't be written.
     """
     from harness.studies.experiments.parsing import load_spec, spec_of
     from harness.studies.experiments.preparation import prepared
@@ -219,24 +224,25 @@ def tune(
     """Search for values of knobs, settings and options that are better than today's (extra `tune`).
 
     The search uses some weeks of the trace. It then compares its result with today's configuration on other
-    weeks. A repeated call continues a stopped search. `print(tuned)` shows the result, and `tuned.patch` is
-    the winner's patch of the manifests. The function starts processes, so call it under `if __name__ ==
-    "__main__"` in a script.
+    weeks. If a search was stopped, another call continues it. `print(tuned)` shows the result, and
+    `tuned.patch` contains the best configuration as a patch of the manifests. The function starts processes,
+    so a script must call it under `if __name__ == "__main__"`.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-        output: all trials are stored as the experiment `<output>/<name>`.
-        workers: how many processes replay; 1 uses this process. By default as many as the search can use.
-        executor: replays instead; an executor that forks its processes is refused, see `sweep`.
+        output: the folder for results. All trials are stored as the experiment `<output>/<name>`.
+        workers: how many processes replay trials. With 1, this process replays them. The default is the
+            largest number that the search can use.
+        executor: an executor that replays the trials instead, with the same restrictions as in `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
         SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
         InputError: Optuna is not installed.
-        OptionError: an objective was not measured, both workers and an executor are given, an argument has a
+        OptionError: an objective was not measured, you give both `workers` and `executor`, an argument has a
             wrong type, or the executor forks.
-        ReplayError: the present configuration cannot be replayed, or the executor has shut down.
-        RunError: something cannot be written.
+        ReplayError: today's configuration can't be replayed, or the executor has shut down.
+        RunError: a file can't be written.
     """
     from harness.studies.tuning.specification import load_tuning, tuning_of
     from harness.studies.tuning.tuner import Tuner
@@ -271,39 +277,45 @@ def forecast(
 ) -> Forecast:
     """Forecast when waiting jobs of a live cluster start, and which jobs are likely to be preempted.
 
-    With `submit`, it also forecasts the effect of one more job. The same seed gives the same forecast, with
-    any number of processes. The function starts processes, so call it under `if __name__ == "__main__"` in a
-    script.
+    With `submit`, it also forecasts the effect of one more job. The same seed always gives the same forecast,
+    whatever the number of processes. The function starts processes, so a script must call it under
+    `if __name__ == "__main__"`.
 
     Args:
-        cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster.
-        history: a trace of past jobs, in any format that a reader knows; by default the ended jobs of the
-            manifests. Run times and future arrivals are drawn from these jobs.
-        submit: the manifest of a Job, Pod or Workload that may be submitted now.
-        plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
+        cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`.
+        history: a trace of past jobs in a format that one of the readers supports. The default is the ended
+            jobs in the manifests. harness draws run times and future arrivals from these jobs.
+        submit: the manifest of a Job, Pod or Workload that you consider submitting now.
+        plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
+            otherwise.
         options: the plugin's options.
-        on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
+        on_preemption: what a preempted job loses, given as `restart`, `resume` or
+            `checkpoint=<interval>[,restore=<cost>]`.
         futures: how many futures to simulate.
         seed: the seed of all draws.
-        horizon: the longest simulated time of a future; a duration such as `7d`, or microseconds.
-        now: the current time, microseconds since 1970; by default the latest time in the cluster's work.
-        reader: the format of the history.
-        others: name -> a variant of the cluster, such as `cluster.patched("more.yaml")`. The forecast's
-            `shifts` holds the effect of each variant on each workload.
-        workloads: the names of the workloads to forecast, by default all waiting ones; a future ends when
-            these workloads have started.
-        calibrate: the number of moments of the history at which forecasts are compared with the recorded
-            starts. Their errors set the width of intervals. 0 turns this off.
-        workers: how many processes simulate futures; 1 uses this process. By default as many as cores and
-            memory allow.
-        executor: simulates futures instead; an executor that forks its processes is refused, see `sweep`.
+        horizon: the longest simulated time of a future, given as a duration such as `7d` or as a number of
+            microseconds.
+        now: the current time in microseconds since 1970. The default is the latest time in the cluster's
+            work.
+        reader: the name of the reader for the history.
+        others: maps names to variants of the cluster, such as `cluster.patched("more.yaml")`. The forecast's
+            `shifts` contains the effect of each variant on each workload.
+        workloads: the names of the workloads to forecast. The default is all waiting workloads. A future ends
+            when these workloads have started.
+        calibrate: the number of times in the history for which harness compares a forecast with the recorded
+            starts. The errors of these forecasts determine the width of intervals. With 0, harness skips this
+            step.
+        workers: how many processes simulate futures. With 1, this process simulates them. The default depends
+            on the number of cores and on the memory.
+        executor: an executor that simulates the futures instead, with the same restrictions as in `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: receives the number of finished futures, first 0, and the number of all futures.
+        watch: a function that receives the number of finished futures, beginning with 0, and the total number
+            of futures.
 
     Raises:
-        InputError: an input cannot be read, no workload waits, or the job to submit can never start.
+        InputError: an input can't be read, no workload waits, or the job to submit can never start.
         OptionError: an argument has a wrong type, or the executor forks.
-        ReplayError: a future could not be simulated, or the executor has shut down.
+        ReplayError: a future couldn't be simulated, or the executor has shut down.
     """
     from harness.studies.forecasting.from_files import Asked
 
@@ -368,30 +380,33 @@ def simulate(
     at: str | None = None,
     plugins: Plugins | None = None,
 ) -> Simulation:
-    """Find whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
+    """Find out whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
-    The scheduler simulates the instant at which the jobs are submitted to the cluster with its present work.
-    The given cluster does not change.
+    harness simulates what the scheduler does when you submit the jobs to the cluster with its current work.
+    The given cluster doesn't change.
 
     Args:
-        cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster. With a
-            trace, it is the cluster of the replay; None for the cluster beside the trace.
-        jobs: the jobs to submit, in this order: files with manifests, or manifests. Without jobs, the answer
-            covers each waiting workload.
-        plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
+        cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`. With
+            a trace, this is the cluster of the replay, and None means the cluster beside the trace.
+        jobs: the jobs to submit in this order, given as manifests or as files with manifests. Without jobs,
+            the answer covers each waiting workload.
+        plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
+            otherwise.
         options: the plugin's options.
-        on_preemption: what a preempted job loses: `restart`, `resume` or
+        on_preemption: what a preempted job loses, given as `restart`, `resume` or
             `checkpoint=<interval>[,restore=<cost>]`.
-        workloads: the names of waiting workloads to answer for, instead of jobs; by default all that wait.
-        each: simulate each job alone, instead of adding one after the other.
-        changes: search for the smallest changes that let jobs start; by default for jobs that are submitted
-            to a dump or named. With a trace, each tried change takes a whole replay.
-        trace: simulate an instant in the replay of this trace, instead of a dump.
-        at: the instant: a time as in the trace, or a duration since its beginning.
+        workloads: the names of the waiting workloads that the answer covers if you don't submit jobs. The
+            default is all waiting workloads.
+        each: whether to simulate each job alone instead of adding one job after the other.
+        changes: whether to search for the smallest changes that let jobs start. By default, harness searches
+            if you name workloads or submit jobs to a dump. With a trace, each change that harness tries takes a
+            whole replay.
+        trace: the trace to replay. harness then simulates a point in time of this replay instead of a dump.
+        at: this point in time, given as a time in the trace or as a duration since its beginning.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-        InputError: an input cannot be read, or the scheduler does not schedule a job.
+        InputError: an input can't be read, or the scheduler doesn't schedule a job.
         OptionError: an argument has a wrong type.
         PolicyError: the scheduler's plugin failed.
     """
@@ -426,25 +441,28 @@ def compare(
     workers: int | None = None,
     plugins: Plugins | None = None,
 ) -> Comparison:
-    """Compare runs of the same jobs; clusters, plugins and settings may differ.
+    """Compare runs of the same jobs, which may differ in their clusters, plugins and settings.
 
     Args:
-        runs: runs or their folders.
-        baseline: label or folder of the run to compare the other runs with; the first by default.
-        shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`.
-            Every difference then has an interval. Missing twins are replayed and stored.
-        isolated: first replay each quota of the runs and twins alone, as `isolated` does. This takes as long
-            as the replays of the twins.
-        idle_causes: first find why jobs of the runs and twins wait, as `idle_causes` does. This too takes as
-            long as the replays of the twins.
-        workers: how many twins to replay in parallel, see `replay_all`.
-        plugins: the result of `harness.plugins.load()`; loaded if absent and needed for a replay.
+        runs: the runs, or their folders.
+        baseline: the label or folder of the run with which the other runs are compared. The default is the
+            first run.
+        shake: the number of twins of each run to compare, such as `10` or `10@SEED`; see
+            `harness.trace.shake`. Every difference then has an interval. harness replays and stores missing
+            twins.
+        isolated: whether to replay each quota of the runs and twins alone first, as the function `isolated`
+            does. This takes as long as the replays of the twins.
+        idle_causes: whether to find out first why jobs of the runs and twins wait, as the function
+            `idle_causes` does. This also takes as long as the replays of the twins.
+        workers: how many twins to replay in parallel; see `replay_all`.
+        plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins if it needs
+            them for a replay.
 
     Raises:
-        RunError: a folder is not a run, or the runs cannot be compared; says what differs. Or twins are
-            missing for a run whose record does not suffice for a replay.
+        RunError: a folder is not a run, or the runs can't be compared. The message says what differs. The
+            error also occurs if twins are missing and the record of a run isn't sufficient for replaying it.
         OptionError: an argument has a wrong type.
-        ReplayError: some twins failed; successful twins are stored.
+        ReplayError: the replays of some twins failed. The other twins are stored.
     """
     from harness.analysis.comparison import Comparison
 
@@ -489,19 +507,19 @@ def isolated(
 ) -> list[Run]:
     """Returns the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
 
-    To measure them, harness replays the jobs of each quota alone (`Request.alone`), with only its nominal
-    quota. It stores these runs and reuses them. If a replay is impossible, the metrics are null and
+    To measure these metrics, harness replays the jobs of each quota alone (`Request.alone`) with only the
+    nominal quota. It stores these runs and reuses them. If a replay is impossible, the metrics are null and
     `run.remarks` says why.
 
     Args:
-        runs: runs or their folders, with all their tables.
-        workers: how many replays to run in parallel, see `replay_all`.
-        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        runs: the runs, or their folders, with all their tables.
+        workers: how many replays to run in parallel; see `replay_all`.
+        plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
 
     Raises:
-        RunError: a folder is not a run, or a run's record does not suffice for a replay.
+        RunError: a folder is not a run, or the record of a run isn't sufficient for replaying it.
         OptionError: an argument has a wrong type.
-        ReplayError: some replays failed; successful replays are stored.
+        ReplayError: some of the replays failed. The others are stored.
     """
     from harness.studies.isolated import Isolated
 
@@ -512,11 +530,11 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Returns the runs with `idle.*` among their metrics: idle resources by the reason why jobs waited.
+    """Returns the runs with `idle.*` among their metrics, which group idle resources by why jobs waited.
 
-    To measure them, harness replays each run once more, and finds the reasons minute by minute. It stores the
-    reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why.
-    Arguments and errors are those of `isolated`.
+    To measure these metrics, harness replays each run again and finds the reasons minute by minute. It stores
+    the reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why. The
+    arguments and errors are the same as for `isolated`.
     """
     check_arguments({"workers": workers, "plugins": plugins})
     return _judged(opened(runs), plugins or load(), workers)
@@ -536,20 +554,22 @@ def make_report(
     command: str | None = None,
     gantt: str | None = None,
 ) -> Report:
-    """Returns a report of runs of the same jobs: `.html()` and `.markdown()` write it.
+    """Returns a report about runs of the same jobs, which `.html()` and `.markdown()` render.
 
     Args:
-        runs: runs or their folders, or a comparison of them.
-        baseline: label or folder of the run to compare the other runs with; the first by default.
-        plugins: the plugins that register sections; loaded if absent.
-        command: the command line that makes the report, to show in it.
-        gantt: the span in which to draw each job, such as `1d..1d6h`: times in the form of the run, or
-            durations; either end may be left out. By default all jobs, for runs of at most 60 jobs.
+        runs: the runs, or their folders, or a comparison of runs.
+        baseline: the label or folder of the run with which the other runs are compared. The default is the
+            first run.
+        plugins: the plugins that register sections. By default, harness loads them.
+        command: the command line that generates the report. The report shows it.
+        gantt: the time span in which the report draws each job, such as `1d..1d6h`. Each end is a time as in
+            the run or a duration, and you can omit it. By default, the report draws all jobs if the runs have
+            at most 60 jobs.
 
     Raises:
-        InputError, OptionError: `gantt` is invalid, or no job of the runs is within it; or an argument has a
-            wrong type.
-        RunError: a folder is not a run, or the runs cannot be compared; says what differs.
+        InputError, OptionError: `gantt` is invalid, no job of the runs is within this time span, or an
+            argument has a wrong type.
+        RunError: a folder is not a run, or the runs can't be compared. The message says what differs.
         PluginError: a section failed.
     """
     from harness.analysis.comparison import Comparison
@@ -561,7 +581,7 @@ def make_report(
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns (name, label) for each `NAME` or `NAME@LABEL`, each label once.
+    """Returns a pair of name and label for each `NAME` or `NAME@LABEL`; labels are unique.
 
     Raises:
         OptionError: two runs would have the same label.

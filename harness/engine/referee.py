@@ -353,7 +353,7 @@ class Referee:
         self._count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
-            self.refuse(job, "it is admitted or none of its pods waits, so nothing can be refused")
+            self.refuse(job, "it is admitted or none of its pods is waiting, so nothing can be refused")
         reason = refuse.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)

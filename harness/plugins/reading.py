@@ -42,9 +42,9 @@ def fault_of(reading: Reading) -> str | None:
     told: Mapping[str, tuple[object, bool, str]] = {
         "frame": (reading.frame, isinstance(reading.frame, pl.DataFrame), "a polars DataFrame"),
         "rows_read": (reading.rows_read, _is_count(reading.rows_read), "a whole number"),
-        "left_out": (reading.left_out, _maps(reading.left_out, _is_count), "a mapping of texts to numbers"),
-        "notes": (reading.notes, _are_texts(reading.notes), "a tuple of texts"),
-        "metadata": (reading.metadata, _maps(reading.metadata, _is_text), "a mapping of texts to texts"),
+        "left_out": (reading.left_out, _maps(reading.left_out, _is_count), "a mapping of strings to numbers"),
+        "notes": (reading.notes, _are_texts(reading.notes), "a tuple of strings"),
+        "metadata": (reading.metadata, _maps(reading.metadata, _is_text), "a mapping of strings to strings"),
         "place": (reading.place, reading.place is None or callable(reading.place), "a function of a row"),
     }
     for name, (value, right, wanted) in told.items():

@@ -103,7 +103,7 @@ def test_quotas_are_the_accounts_shares_of_what_can_be_used(real: FromSlurm) -> 
     "note",
     [
         "Node node1, node2, node3: features, which jobs may request",
-        "Node node4, node5: 2 threads a core",
+        "Node node4, node5: 2 threads per core",
         "Node node4: is down or drained now",
         "QOS cheap: PreemptMode cancel: in Kubernetes, a preempted job returns to its queue",
         "QOS high: also preempts normal in Kubernetes, because its priority is higher",
@@ -195,7 +195,7 @@ def test_accounts_below_accounts_are_queues_in_cohorts(tmp_path: Path) -> None:
         ({"qos": QOS + "a|x|||\n"}, "Priority: 'x' is not a whole number"),
         ({"qos": QOS + "a|1|||\na|1|||\n"}, "QOS 'a' is given twice"),
         ({"assoc": TREE + " a|ann|1|\n"}, "no row above defines the user's account"),
-        ({"assoc": TREE + " a||1|\n a||1|\n"}, "account 'a' is there twice"),
+        ({"assoc": TREE + " a||1|\n a||1|\n"}, "account 'a' occurs twice"),
         ({"assoc": TREE + " a||1|cpu\n"}, "GrpTRES: 'cpu' is not a resource with its amount"),
     ],
 )

@@ -90,7 +90,7 @@ def test_nodes_may_be_given(opened: Callable[..., Trace]) -> None:
 def test_more_nodes_than_there_can_be_are_refused(opened: Callable[..., Trace]) -> None:
     """A node of a thousandth of what was meant is a mistaken unit."""
     trace = opened({"pods": 2**28, "request.cpu": 1000, "duration": 30, "gang": False})
-    with pytest.raises(TraceError, match="nodes of 1 each; there can be at most 100,000") as error:
+    with pytest.raises(TraceError, match="nodes of 1 each, but there can be at most 100,000") as error:
         start(trace, node={"cpu": 1000})
     assert "check the unit" in str(error.value.hint)
 

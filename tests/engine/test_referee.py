@@ -130,8 +130,8 @@ def told(decide: Any) -> type[Greedy]:
             lambda j: [Admit(j["small"]), Preempt(j["small"], "gang", "why")],  # type: ignore[arg-type]
             "it names 'gang' as its preemptor, which is not a job",
         ),
-        (POOL, lambda j: [QueueShare("other", 0.5, 1)], "the share of 'other', which is not a ClusterQueue"),
-        (POOL, lambda j: [QueueShare([], 0.5, 1)], "the share of [], which is no"),  # type: ignore[arg-type]
+        (POOL, lambda j: [QueueShare("other", 0.5, 1)], "a share of 'other', which is not a ClusterQueue"),
+        (POOL, lambda j: [QueueShare([], 0.5, 1)], "a share of [], which is no"),  # type: ignore[arg-type]
         (POOL, lambda j: [QueueShare("default", math.nan, 1)], "a finite number and an integer, not nan, 1"),
         (
             POOL,

@@ -278,7 +278,7 @@ def test_a_run_whose_cluster_file_has_changed_is_refused(
 def test_what_is_alone_already_is_not_isolated_nor_shaken(replayed: Replayed) -> None:
     """It is part of what is said of another run."""
     (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])
-    with pytest.raises(RunError, match="has quota 'a' alone") as refused:
+    with pytest.raises(RunError, match="replays only quota 'a'") as refused:
         harness.isolated([next(each.parent for each in folders(run) if '"alone": "a"' in each.read_text())])
     assert refused.value.hint == "give the run that replays all quotas"
 

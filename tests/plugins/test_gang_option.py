@@ -97,5 +97,5 @@ def test_without_nodes_the_option_means_nothing() -> None:
     """Whole jobs start there anyhow."""
     where = derive_cluster(["a"], {"cpu": Demand(largest=1, mean=1)}, source="jobs")
     options = resolve(NONE_OPTIONS, {"gang": "all-or-nothing"}, owner="none")
-    with pytest.raises(OptionError, match="gang means nothing here"):
+    with pytest.raises(OptionError, match="gang has no effect here"):
         replayed(without_preemption, Script().job("a", cpu=1), where, options=options)

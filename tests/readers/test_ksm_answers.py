@@ -118,7 +118,7 @@ def test_taints_and_conditions_of_nodes_become_events(
     pressure = (*FULL, "gpu-2", "taint", f"{PRESSURE}:NoSchedule")
     cordon = (*CORDON, "gpu-0", "cordon", "")
     assert found == ([dedicated, cordon, *lost, pressure] if with_taints else [cordon, *lost])
-    assert "a change has the time of the first sample that shows it, up to 1m00s late" in told.err
+    assert "a change has the time of the first sample that shows it, which is up to 1m00s late" in told.err
 
     table = tmp_path / "found.csv"
     table.write_text(told.out)

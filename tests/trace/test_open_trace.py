@@ -295,7 +295,7 @@ def test_a_reader_that_fails_to_look_at_a_folder_is_left_out(tmp_path: Path) -> 
         ({"frame": {"job_id": ["a"]}}, "frame must be a polars DataFrame"),
         ({"rows_read": "1"}, "rows_read must be a whole number"),
         ({"left_out": {"short": "1"}}, "left_out must be a mapping of texts to numbers"),
-        ({"notes": "each line is a job"}, "notes must be a tuple of texts"),
+        ({"notes": "each line is a job"}, "notes must be a tuple of strings"),
         ({"metadata": {"a": 5}}, "metadata must be a mapping of texts to texts"),
         ({"metadata": None}, "metadata must be a mapping of texts to texts, but is None"),
     ],
