@@ -399,8 +399,8 @@ def simulate(
             default is all waiting workloads.
         each: whether to simulate each job alone instead of adding one job after the other.
         changes: whether to search for the smallest changes that let jobs start. By default, harness searches
-            if you name workloads or submit jobs to a dump. With a trace, each change that harness tries takes a
-            whole replay.
+            if you name workloads or submit jobs to a dump. With a trace, each change that harness tries takes
+            a whole replay.
         trace: the trace to replay. harness then simulates a point in time of this replay instead of a dump.
         at: this point in time, given as a time in the trace or as a duration since its beginning.
         plugins: the result of `harness.plugins.load()`; loaded if absent.

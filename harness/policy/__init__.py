@@ -1,8 +1,9 @@
-"""The interface of scheduling policies: the calls they receive, the decisions they yield, the state they see.
+"""The interface of scheduling policies: what the engine calls, what policies decide, and what they can see.
 
-A policy is a plain Python object. The engine tells it which pods wait (`submit`) and which resources became
-free (`release`), then requests decisions (`cycle`). The engine applies each decision before it resumes the
-generator. So a policy always sees the current state, and a wrong decision fails at its own `yield`.
+A policy is a plain Python object. The engine notifies the policy of waiting pods (`submit`) and of resources
+that became free (`release`), and then requests decisions (`cycle`). The engine applies each decision before
+it resumes the generator. Therefore, a policy always sees the current state, and the traceback of a wrong
+decision ends at the `yield` that made it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The decisions of a policy.
+"""The decisions that a policy can yield.
 
-Decisions are compared by identity and must not be changed. Nothing enforces this, because a replay makes
-hundreds of thousands of decisions, and freezing them would triple their cost.
+Decisions are compared by identity, and must not be changed. Nothing enforces this rule, because a replay
+makes hundreds of thousands of decisions, and frozen objects would triple their cost.
 """
 
 from __future__ import annotations
@@ -14,31 +14,37 @@ from harness.base.frozen import Frozen
 from harness.policy.job import Job
 
 CONTROLLER_CRASH = "ControllerCrash"
-"""The reason of a `Refuse` if the real component would have crashed; a replay reports it at the end."""
+"""The reason of a `Refuse` where the real component would have crashed. harness reports the crash after the
+replay.
+"""
 
 _NOTHING: Mapping[str, Any] = Frozen({})
 
 
 LOST_WITH_NODE = "DeletionByPodGC"
-"""The reason for the eviction of a pod whose node is gone; Kubernetes uses it in the pod's condition."""
+"""The reason for evicting a pod whose node is gone. Kubernetes writes the same reason into the pod's
+condition.
+"""
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Admit:
-    """Reserve quota for a waiting job; in a cluster without nodes the job also starts, as a whole.
+    """Reserve quota for a waiting job. In a cluster without nodes, the whole job also starts.
 
-    The job starts as soon as its resources are free; evicted jobs may still hold them until they are gone.
-    Admitted jobs without free resources start in the order of their admission.
+    The job starts as soon as its resources are free, because evicted jobs can hold these resources until they
+    are gone. Admitted jobs that wait for free resources start in the order of their admission.
 
     Attributes:
-        job: the job, waiting as a whole.
-        flavors: pod set -> resource -> flavor; empty if there are no flavors. Equal choices should be the
-            same object, because it is converted to text once.
-        counts: pod set -> pods, for pod sets that get fewer pods than requested (partial admission).
-        detail: the figures behind the decision, stored in the record.
-        delay: the least time from admission to start, microseconds; the job holds quota meanwhile. With
-            nodes, none of its pods may be bound earlier.
+        job: the job, all of whose pods wait.
+        flavors: maps each pod set to a mapping from resources to flavors. It is empty if there are no
+            flavors. Equal choices should be the same object, because harness converts each object to text
+            only once.
+        counts: maps a pod set to its number of pods, for pod sets that get fewer pods than requested (partial
+            admission).
+        detail: the numbers behind the decision, which harness stores with the run.
+        delay: the minimum time from admission to start in microseconds, during which the job already holds
+            quota. With nodes, none of its pods can be bound earlier.
     """
 
     job: Job
@@ -51,13 +57,13 @@ class Admit:
 @final
 @dataclass(slots=True, eq=False)
 class Bind:
-    """Bind waiting pods of a job to a node; from now on they hold its resources.
+    """Bind waiting pods of a job to a node, so that the pods hold resources of the node from now on.
 
     Attributes:
         job: the job.
-        pods: numbers of pods within the job, all waiting.
+        pods: the numbers of the pods within the job. All of these pods must wait.
         node: the node's name.
-        detail: the figures behind the decision.
+        detail: the numbers behind the decision.
     """
 
     job: Job
@@ -69,21 +75,22 @@ class Bind:
 @final
 @dataclass(slots=True, eq=False)
 class Preempt:
-    """Evict running pods; after their grace period they release their resources and wait again.
+    """Evict running pods, which release their resources after their grace period and then wait again.
 
-    If an eviction began before the replay, the replay repeats it with the remaining grace period.
+    If an eviction began before the replay, the policy repeats this eviction with the remaining grace period.
 
     Attributes:
         job: the victim.
-        by: the preemptor; None if no job takes the victim's place (a drained queue), recorded as an eviction.
-        reason: the component's own word for the rule, such as `InCohortReclamation`.
-        pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes, an
-            eviction without a preemptor may name only some pods of a job that was admitted as a whole. The
-            job keeps its quota, and these pods wait to be bound again.
-        detail: the figures that justify it.
-        unnamed: whether an unknown job takes the victim's place, recorded as a preemption.
-        grace: how long the victim keeps its resources, microseconds, recorded as `grace_us` of `detail`; None
-            for the job's own grace period.
+        by: the preemptor. None means that no job takes the victim's place, for example in a drained queue.
+            harness then records an eviction instead of a preemption.
+        reason: the rule, in the words of the real component, such as `InCohortReclamation`.
+        pods: the numbers of the evicted pods. None means all pods that hold resources and are not terminating
+            yet. On nodes, an eviction without a preemptor can name only some of the pods of a job that was
+            admitted as a whole. The job then keeps its quota, and these pods wait to be bound again.
+        detail: the numbers behind the decision.
+        unnamed: whether an unknown job takes the victim's place. harness then records a preemption.
+        grace: how long the victim keeps its resources, in microseconds. harness records this time as
+            `grace_us` in `detail`. None means the job's own grace period.
     """
 
     job: Job
@@ -96,19 +103,19 @@ class Preempt:
 
 
 MARK, UNMARK, REPLACE = "mark", "unmark", "replace"
-"""The kinds of a `Note`: a node of a job failed, this failure is revoked, or pods of the job moved."""
+"""The kinds of a `Note`: a node of a job failed, the failure was revoked, or pods of the job moved."""
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Note:
-    """Record a change of an admitted job's places; it has no other effect.
+    """Record a change of the nodes of an admitted job, without any other effect.
 
     Attributes:
         job: the job.
         what: `MARK`, `UNMARK` or `REPLACE`.
-        node: the node, which may be gone.
-        detail: the figures behind it.
+        node: the node, which can be gone already.
+        detail: the numbers behind the change.
     """
 
     job: Job
@@ -120,7 +127,7 @@ class Note:
 @final
 @dataclass(slots=True, eq=False)
 class Nominate:
-    """Record that a waiting pod is expected on a node; it does not hold resources there yet."""
+    """Record that a waiting pod is nominated for a node, where the pod holds no resources yet."""
 
     job: Job
     pod: int
@@ -140,7 +147,7 @@ class Unnominate:
 @final
 @dataclass(slots=True, eq=False)
 class Reject:
-    """Give up a waiting job for good, because it can never run here."""
+    """Reject a waiting job permanently, because it can never run on this cluster."""
 
     job: Job
     reason: str
@@ -150,12 +157,12 @@ class Reject:
 @final
 @dataclass(slots=True, eq=False)
 class Refuse:
-    """Record why a waiting job does not get resources now; it keeps waiting, and nothing changes.
+    """Record why a waiting job gets no resources now. The job keeps waiting, and nothing else changes.
 
     Attributes:
-        job: the job, with waiting pods.
-        reason: the rule, in the component's words.
-        detail: which pod, which nodes, which figures.
+        job: the job, some of whose pods wait.
+        reason: the rule, in the words of the real component.
+        detail: the pod, the nodes and the numbers behind the refusal.
     """
 
     job: Job
@@ -166,12 +173,13 @@ class Refuse:
 @final
 @dataclass(slots=True, eq=False)
 class Wake:
-    """Ask the engine for an instant, with a cycle, at a later time.
+    """Request a cycle at a later time.
 
     Attributes:
-        at: microseconds since the origin, after now.
-        idle: True if the wake alone does not keep a replay alive, as for a periodic flush. A wake that can
-            start work keeps it alive. If no job is alive or will arrive, all wakes count as idle.
+        at: the time of the cycle in microseconds since the origin, which must be later than now.
+        idle: True for a wake that doesn't keep the replay alive, such as a periodic flush. A wake that can
+            start work must keep the replay alive. If no job is alive and no job will arrive, all wakes count
+            as idle.
     """
 
     at: int
@@ -181,12 +189,12 @@ class Wake:
 @final
 @dataclass(slots=True, eq=False)
 class QueueShare:
-    """Record the new share of a queue, as the policy computes it; it has no other effect.
+    """Record the new share of a queue that the policy has computed, without any other effect.
 
     Attributes:
         queue: a ClusterQueue.
         share: its dominant resource share.
-        weighted: its weighted share as the component publishes it.
+        weighted: its weighted share in the form in which the real component publishes it.
     """
 
     queue: str

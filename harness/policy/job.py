@@ -1,4 +1,4 @@
-"""A job as policies see it: its requests, never its run time."""
+"""A job from the point of view of policies, which can see its requests but not its run time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.base.pod_set import PodSet
 
 
 class RecordedRun(NamedTuple):
-    """One run of a job according to a trace, microseconds since the trace's origin.
+    """A recorded run of a job, with times in microseconds since the trace's origin.
 
     Attributes:
-        start: start of the run; never before the job's arrival or the end of its previous run.
-        end: end of the run; `ENDLESS` if it had not ended when the record was made.
-        why: how the run ended, in the record's own word; "" if unknown.
+        start: the start of the run, which is never before the job's arrival or the end of its previous run.
+        end: the end of the run, or `ENDLESS` if the run had not ended when the record was made.
+        why: how the run ended, in the words of the record, or "" if unknown.
         preempted: whether the run ended because another job took its place.
     """
 
@@ -28,26 +28,30 @@ class RecordedRun(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A job of the trace; compared by identity and immutable.
+    """A job of the trace, which is immutable and compared by identity.
 
-    Creating one immutable object costs a call for each field; `made` creates many jobs faster.
+    Creating an immutable object takes one call for each field, so `made` is faster for many jobs.
 
     Attributes:
-        index: its place in the order of arrival, from 0: a dense key for a policy's own tables.
-        id: its name in the trace.
-        submit: its arrival, microseconds since the trace's origin.
-        queue, namespace, user: its owner (`user` is "" if the trace does not give it).
-        priority: larger is more important.
-        priority_class: "" if the trace names none.
+        index: the job's position in the order of arrival, beginning with 0. Policies can use it as an index
+            into their own lists.
+        id: the name of the job in the trace.
+        submit: the time of arrival in microseconds since the trace's origin.
+        queue, namespace, user: the owner of the job. `user` is "" if the trace doesn't contain it.
+        priority: the priority, where a larger number is more important.
+        priority_class: the name of the priority class, or "" if the trace contains none.
         preempts: False for `preemptionPolicy: Never`.
         gang: whether it makes progress only while all its pods hold their resources.
         grace_period: how long a preempted pod keeps its resources, microseconds.
-        uid: the last tie-break of components that compare UIDs.
-        pod_sets: at least one; pods are numbered through all of them, in order.
-        pods: number of pods over all pod sets.
-        duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
-        requested: the longest run time that its user requested, microseconds; None without such a request.
-        recorded: its runs according to the trace, in order; empty unless the policy repeats recorded runs.
+        uid: the last tie-break in components that compare UIDs.
+        pod_sets: the pod sets of the job, at least one. Pods are numbered consecutively across all pod sets.
+        pods: the total number of pods.
+        duration: how long the job runs without interruptions, in microseconds. None unless the policy is
+            clairvoyant.
+        requested: the longest run time that the user requested, in microseconds. None if there is no such
+            request.
+        recorded: the job's runs according to the trace, in order. Empty unless the policy repeats recorded
+            runs.
     """
 
     index: int
@@ -81,17 +85,19 @@ class Job:
         raise IndexError(f"job {self.id} has {self.pods} pods")
 
     def pod_name(self, pod: int, successor: int = 0) -> str:
-        """Returns the name of a pod: the job's own name if it has one pod, else with the pod's number.
+        """Returns the name of a pod, which is the job's name and, if there are several pods, the pod's
+        number.
 
         Args:
             pod: the pod's number within the job.
-            successor: how often it was recreated after an eviction; the k-th successor of `p` is `p-r<k>`.
+            successor: how often the pod was recreated after an eviction. The k-th successor of `p` has the
+                name `p-r<k>`.
         """
         name = self.id if self.pods == 1 else f"{self.id}-{pod}"
         return f"{name}-r{successor}" if successor else name
 
     def requests_of(self, pods: range) -> dict[str, int]:
-        """Returns resource -> the total request of these pods."""
+        """Returns the total request of these pods for each resource."""
         total: dict[str, int] = {}
         first = 0
         for pod_set in self.pod_sets:
@@ -115,9 +121,9 @@ _Open: Any = make_dataclass("_Open", [each.name for each in fields(Job)], eq=Fal
 
 
 def made(*columns: Iterable[Any]) -> list[Job]:
-    """Make jobs from one column per field; the shortest column determines their number.
+    """Create jobs from one column for each field. The shortest column determines the number of jobs.
 
-    This takes a quarter of the time that calls of `Job` take.
+    This takes a quarter of the time of separate calls of `Job`.
     """
     jobs = list(map(_Open, *columns))
     for job in jobs:
@@ -130,18 +136,18 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup"]
     | tuple[Job, int, int | None, "Startup | None", int]
 )
-"""A job, its run time without interruptions, and its own checkpoint interval or None, in microseconds.
-Two optional times follow: how long its pods take to become ready, and its progress when it arrived. Evictions
-cost progress made before the arrival in the same way as later progress.
+"""A job, its run time without interruptions, and its own checkpoint interval or None. Two more elements are
+optional: how long its pods take to become ready, and its progress on arrival. All times are in microseconds.
+An eviction affects progress from before the arrival in the same way as later progress.
 """
 
 Startup: TypeAlias = tuple[int, ...]
-"""How long pods that progress together take to become ready after all of them hold their resources. The
-numbers are for the first start, the second, and so on; the last holds for all later starts. `ENDLESS` means
-that the pods never become ready.
+"""How long pods that make progress together take to become ready after all of them hold their resources.
+There is a number for the first start, one for the second start, and so on. The last number applies to all
+later starts. `ENDLESS` means that the pods never become ready.
 """
 
 ENDLESS = 2**62
-"""The run time of work that never ends by itself, and the start-up time of pods that never become ready.
-Neither keeps a replay alive.
+"""The run time of work that never ends on its own, and the start-up time of pods that never become ready.
+Such work and such pods don't keep a replay alive.
 """

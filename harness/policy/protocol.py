@@ -1,4 +1,4 @@
-"""The calls that a policy receives, and the other functions that it registers."""
+"""The methods that the engine calls on a policy, and the types of the functions that a policy registers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Why(Enum):
 
 
 class Standing(NamedTuple):
-    """The state of a policy; if nothing happens, it alone determines the policy's next actions.
+    """The state of a policy, which alone determines what the policy does next if nothing else happens.
 
     Attributes:
-        state: everything that determines the next cycles, compared with `==`. Times are relative to now.
-        counts: numbers that only grow and do not influence any decision.
+        state: everything that influences the next cycles. The engine compares states with `==`, so times in a
+            state are relative to now.
+        counts: numbers that never decrease and don't influence any decision.
     """
 
     state: tuple[object, ...]
@@ -35,64 +36,71 @@ class Standing(NamedTuple):
 
 
 class Policy(Protocol):
-    """The calls that the engine makes. `pods` are numbers of pods within the job.
+    """The methods that the engine calls. The argument `pods` contains numbers of pods within the job.
 
-    A policy may have a further method `ready(job, pods, now)`. The engine calls it when pods become ready:
-    they hold their resources and have started up, so that they can make progress. For pods without a start-up
-    time, the call comes at the instant of their start, after the policy's cycle. Another cycle then follows.
+    A policy can also have a method `ready(job, pods, now)`. The engine calls this method when pods become
+    ready, that is, when they hold their resources, have started up and can make progress. If pods have no
+    start-up time, the engine calls the method at the time of their start, after the policy's cycle. Another
+    cycle then follows.
 
-    A policy may have a further method `doze(at, before)`, which plays idle wakes by itself while nothing else
-    happens. This saves the engine the work of an instant. The engine calls `doze` if the only idle wake is
-    due at `at` and no other event before `before`. `doze` plays the cycles before `before` that result only
-    in another wake. It returns their number, and when the policy wants to be woken next. `cycle` would have
-    decided the same in these cycles. The engine calls `cycle` for every cycle that `doze` has not counted.
+    A policy can have a method `doze(at, before)`, which simulates idle wakes while nothing else happens. This
+    is faster than a separate call of `cycle` for each wake. The engine calls `doze` if an idle wake is due at
+    `at` and no other event is due before `before`. The method simulates the cycles before `before` whose only
+    result is another wake. It returns the number of these cycles and the time of the next wake. In each of
+    these cycles, `cycle` must decide the same. The engine calls `cycle` for all other cycles.
 
-    A policy may have two further methods `standing(now)` and `skip(span, counts)`. They let the engine skip
-    idle wakes for hours or years. `standing` returns the state of the policy after its cycle at `now` (see
-    `Standing`), or None if the policy cannot give it. If the policy returns to an earlier state after idle
-    wakes only, it would return to that state again and again. The engine counts these rounds. It then tells
-    `skip` how much time has passed, in microseconds, and how much each of the counts has grown.
+    A policy can have the methods `standing(now)` and `skip(span, counts)`, which allow the engine to skip
+    hours or years of idle wakes. `standing` returns the state of the policy after its cycle at `now` (see
+    `Standing`), or None if the policy can't provide its state. If idle wakes alone lead the policy back to an
+    earlier state, the policy would repeat this loop forever. The engine then skips the repetitions and calls
+    `skip` with the time that has passed, in microseconds, and with the increase of each count.
 
-    A policy may have a further method `changed(change, now)`. The engine calls it for changes of the cluster,
-    one object after the other, before the arrivals of that instant. The method updates everything derived
-    from the cluster to `change.cluster`. It may return decisions, such as evictions from a drained queue.
-    The engine applies each decision before it requests the next, and all of them before the next change.
-    Replaying a cluster that changes requires such a policy or `--ignore-events`.
+    A policy can have a method `changed(change, now)`. When the cluster changes, the engine calls this method
+    for each changed object, before it processes arrivals at the same time. The method updates everything that
+    the policy has derived from the cluster, so that it matches `change.cluster`. It can return decisions,
+    such as evictions from a drained queue. The engine applies each decision before it requests the next one,
+    and all decisions before the next change. To replay a cluster that changes, a policy needs this method,
+    unless you pass `--ignore-events`.
 
-    A policy with quotas may have a further method `within_quota(job, pods)`. It returns whether its quotas
-    would admit these waiting pods of a job now, all together and without preemption. It changes nothing. The
-    engine calls it between instants, and only if `idle.quota` is measured (`--idle-causes`).
+    A policy with quotas can have a method `within_quota(job, pods)`. The method returns whether the quotas
+    would now admit all of these waiting pods together, without preemption. It must not change anything. The
+    engine calls this method only to measure `idle.quota` (`--idle-causes`), after all events at a given time.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Notes that these pods wait: the job arrived, or its preempted pods returned to the queue."""
+        """Notes that these pods wait, because the job arrived or its preempted pods returned to the queue."""
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Notes that the resources of these pods are free: they ended, or they were evicted and are gone."""
+        """Notes that the resources of these pods are free, because the pods ended or were evicted."""
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Yields decisions after all events of `now`; the engine applies each before it requests the next."""
+        """Yields decisions after all events at `now`. The engine applies each one before it requests the
+        next.
+        """
 
 
 PolicyFactory: TypeAlias = Callable[["Cluster", View, Mapping[str, Any]], Policy]
-"""Makes a policy for one replay from the cluster, the engine's view and all of the policy's options, with
-defaults filled in. A class with `__init__(self, cluster, view, options)` is a factory.
+"""A function that creates a policy for one replay. Its arguments are the cluster, the engine's view, and all
+options of the policy including defaults. A class with `__init__(self, cluster, view, options)` is also a
+factory.
 """
 
 RunningJobs: TypeAlias = Callable[["Cluster", int], Sequence[Arrival]]
-"""Returns the jobs that already run according to the manifests, numbered from 0 and arriving at the given
-time. The policy gets them like any other job, and starts them in place in its first cycle. An arrival may
-omit the progress of its job. If the job's id is the namespace and name of a Workload or Pod, its progress is
-then its run time so far according to the manifests.
+"""A function that returns the jobs that already run according to the manifests. The jobs are numbered from 0
+and arrive at the given time. The engine submits these jobs to the policy like all other jobs, and the policy
+starts them where they run in its first cycle. An arrival can omit the progress of its job. If the id of such
+a job is the namespace and name of a Workload or Pod, its progress is its run time so far according to the
+manifests.
 """
 
 
 class Never(NamedTuple):
-    """The reason why a job can never start, whatever else runs.
+    """The reason why a job can never start, no matter what else runs.
 
     Attributes:
-        where: the object that rules the job out, such as `ClusterQueue a` or `nodes`; jobs are counted by it.
-        why: the rule that the job breaks, with its figures.
+        where: the object that rules out the job, such as `ClusterQueue a` or `nodes`. Reports count jobs by
+            this object.
+        why: the rule that the job violates, with numbers.
     """
 
     where: str
@@ -100,26 +108,29 @@ class Never(NamedTuple):
 
 
 Possible: TypeAlias = Callable[[Job], Never | None]
-"""Returns why a job can never start; None if the job may start."""
+"""A function that returns why a job can never start, or None if the job might start."""
 
 Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
-"""Returns a function that finds, before a replay, the jobs that can never start on a cluster with these
-options. It must agree with the policy, which rejects those jobs when they are submitted. It raises
-`InputError` if the policy cannot be created.
+"""A function that returns a `Possible`, with which harness finds jobs that can never start before a replay
+begins. The arguments are a cluster and options. The result must agree with the policy, which must reject the
+same jobs when they are submitted. The function raises `InputError` if the policy can't be created.
 """
 
 ByQueues: TypeAlias = Callable[["Cluster"], bool]
-"""Returns True if a policy admits the jobs of a cluster through its ClusterQueues, so that the queue of every
-job must lead to a ClusterQueue.
+"""A function that returns whether a policy admits jobs through the ClusterQueues of a cluster. If so, the
+queue of every job must lead to a ClusterQueue.
 """
 
 ByElasticQuotas: TypeAlias = Callable[["Cluster"], bool]
-"""Returns True if a policy uses the elastic quotas of a cluster, even if it also has ClusterQueues."""
+"""A function that returns whether a policy uses the elastic quotas of a cluster that also has ClusterQueues.
+"""
 
 IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
-"""Returns sentences with kind, name and field about the parts of a cluster's manifests that a policy with
-these options ignores.
+"""A function that returns sentences about the parts of a cluster's manifests that a policy with the given
+options ignores. Each sentence contains the kind, the name and the field.
 """
 
 Assumptions: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
-"""Returns sentences about what a policy with these options assumes if a cluster's manifests do not say."""
+"""A function that returns sentences about what a policy with the given options assumes. Assumptions fill gaps
+in the manifests of a cluster.
+"""

@@ -9,22 +9,22 @@ from harness.policy.job import Job
 
 
 class View(Protocol):
-    """The engine's read-only record, for policies that do not keep their own."""
+    """A read-only view of the engine's state, for policies that don't keep their own records."""
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount of the whole cluster; unlimited resources are absent."""
+        """Maps each resource to its total capacity in the cluster; resources without a limit are absent."""
 
     @property
     def allocated(self) -> Mapping[str, int]:
-        """Resource -> amount that pods hold now, including terminating pods but not promised amounts."""
+        """Maps each resource to what pods hold now, including terminating pods but not promised resources."""
 
     def free_on(self, node: str) -> Mapping[str, int]:
-        """Returns resource -> free amount on a node."""
+        """Returns the free capacity of a node for each resource."""
 
     def fits(self, job: Job) -> bool:
-        """Returns True if the job's whole request is free in the cluster now (summed over nodes).
+        """Returns True if the whole cluster now has enough free capacity for all pods of the job.
 
-        Resources promised to admitted jobs that have not started count as taken. So a job that fits starts
-        immediately.
+        Free capacity is summed over nodes. Resources that are promised to admitted jobs count as used, so a
+        job that fits starts immediately.
         """
