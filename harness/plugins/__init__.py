@@ -1,4 +1,4 @@
-"""The plugin interface: hook specifications, registrations, and the loading of plugins."""
+"""The plugin interface, which specifies hooks, stores registrations and loads plugins."""
 
 from __future__ import annotations
 

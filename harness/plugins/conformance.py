@@ -1,7 +1,8 @@
-"""Checks a plugin's answers against recorded decisions of real components.
+"""Compares the answers of plugins with recorded decisions of real components.
 
-A corpus is JSON Lines, plain or gzipped, with one case per line. `expect` of a case is the answer of the
-component's own code. A plugin registers a function that answers the same question with its model.
+A corpus is a file of JSON Lines, which can be gzipped. Each line is a case, and the field `expect` of a case
+contains the answer of the real component. A plugin registers a function that answers the same question with a
+model of the component.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Case: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = Mapping[str, Any]
-"""A component's answer: the same fields as the case's `expect`."""
+"""The answer of a component, with the same fields as `expect` in the case."""
 
 _ABSENT = "(absent)"
 _CHUNK = 32  # cases per task of a process
@@ -33,15 +34,15 @@ _CHUNK = 32  # cases per task of a process
 
 @fixed()
 class ConformanceSpec(Value):
-    """A registered component.
+    """A component that a plugin models and has registered.
 
     Attributes:
         name: the component's name in cases.
-        answer: answers one case; if it raises an error, the case differs.
-        informative: names of fields, at any depth, that are reported but not judged.
-        fields: the known paths of a case's input, such as `given.pods[].pod`, with all paths below; None if
-            the component itself reports unknown fields.
-        explain: explains an answer in words.
+        answer: a function that answers a case. If it raises an error, the case counts as different.
+        informative: the names of fields, at any depth, that are reported but not judged.
+        fields: the paths in the input of a case that the component knows, such as `given.pods[].pod`. All
+            paths below a known path are also known. None if the component itself reports unknown fields.
+        explain: a function that explains an answer in words.
     """
 
     name: str
@@ -55,7 +56,7 @@ class ConformanceSpec(Value):
 
 
 class RegisterConformance(Registrar[ConformanceSpec]):
-    """The argument of `harness_register_conformance`."""
+    """Registers a component; passed to `harness_register_conformance`."""
 
     def __call__(
         self,
@@ -69,8 +70,9 @@ class RegisterConformance(Registrar[ConformanceSpec]):
     ) -> None:
         """Register the function that answers cases of a component.
 
-        A case with input beyond `fields`, such as `given.pods[].pod`, is refused, because an answer that
-        ignores input proves nothing. Without `fields`, the component checks this itself.
+        If the input of a case has paths that are not in `fields`, harness rejects the case, because an answer
+        that ignores some of the input proves nothing. An example of a path is `given.pods[].pod`. Without
+        `fields`, the component must check its input itself.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
@@ -98,11 +100,11 @@ class Difference(NamedTuple):
 
 @fixed()
 class Verdict(Value):
-    """The result of one case.
+    """The result of comparing the answer to one case.
 
     Attributes:
-        differences: the judged differences; empty if the case agrees.
-        informative: differences in fields that are only reported.
+        differences: the judged differences, empty if the answers agree.
+        informative: the differences in fields that are only reported.
         error: why the plugin gave no answer, or "".
     """
 
@@ -121,7 +123,7 @@ class Verdict(Value):
 
 @dataclass(slots=True)
 class Tally:
-    """The number of judged cases of a kind, and the number of agreeing cases."""
+    """The number of judged cases of a kind, and how many of them agree."""
 
     cases: int = 0
     agree: int = 0
@@ -134,13 +136,14 @@ class Tally:
 
 @dataclass(slots=True)
 class Report:
-    """Agreement over many cases.
+    """A summary of how many cases agree.
 
     Attributes:
         total: the tally of all cases.
-        components: component -> its tally.
-        features: (component, feature tag) -> its tally.
-        informative: (component, field) -> the number of cases that differ in a field that is only reported.
+        components: maps each component to its tally.
+        features: maps pairs of a component and a feature tag to their tally.
+        informative: maps pairs of a component and a field that is only reported to the number of cases that
+            differ in the field.
         differing: the cases that differ, in the order of the corpora.
     """
 
@@ -173,7 +176,7 @@ def read_cases(
     features: Iterable[str] = (),
     case: str | None = None,
 ) -> Iterator[Case]:
-    """Yields the cases of corpus files, in order.
+    """Yields the cases in corpus files, in order.
 
     Args:
         paths: files of JSON Lines, gzipped or not.
@@ -182,7 +185,8 @@ def read_cases(
         case: only the case with this id.
 
     Raises:
-        InputError: a file cannot be read (missing files are found first), or a line is not a case.
+        InputError: a file is missing or can't be read, or a line is not a case. harness looks for missing
+            files before it reads any file.
     """
     wanted = set(features)
     for path, zipped in [(path, _is_zipped(path)) for path in paths]:
@@ -261,14 +265,15 @@ def check(
     block: Sequence[str] = (),
     counters: bool = False,
 ) -> Report:
-    """Let the plugins answer every case, and compare the answers with the recorded ones.
+    """Let the plugins answer every case, and compare their answers with the recorded answers.
 
     Args:
         cases: the cases.
         plugins: the plugins that answer.
-        jobs: the number of processes; if more than one, each loads the installed plugins again.
-        block: plugins that these processes leave out.
-        counters: also judge the informative fields, such as numbers of cycles.
+        jobs: the number of processes. If there are several processes, each of them loads the installed
+            plugins again.
+        block: the plugins that these processes don't load.
+        counters: whether to judge the informative fields too, such as numbers of cycles.
 
     Raises:
         InputError: no plugin answers for the component of a case.
@@ -310,9 +315,10 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
 
 
 def judge(case: Case, spec: ConformanceSpec, *, counters: bool = False) -> Verdict:
-    """Let the plugin answer one case, and compare; after an error of the plugin, the case differs.
+    """Let the plugin answer one case, and compare its answer with the recorded answer.
 
-    With `counters`, the component's informative fields are judged too.
+    If the plugin raises an error, the case counts as different. With `counters`, the component's informative
+    fields are judged too.
     """
     error, found = "", []
     informative = frozenset() if counters else spec.informative
@@ -351,7 +357,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
 
 
 def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
-    """Yields the paths in a value that are unknown and do not lead to known paths."""
+    """Yields the paths in a value that are neither known nor prefixes of known paths."""
     if path in known:
         return
     inner: list[tuple[str, Any]] = []
@@ -366,7 +372,7 @@ def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
 
 
 def differences(expected: Any, got: Any, path: str = "") -> Iterator[Difference]:
-    """Yields the differences of two JSON values, each for the smallest part that differs."""
+    """Yields the smallest parts in which two JSON values differ."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for name in dict.fromkeys((*expected, *got)):
             inner = f"{path}.{name}" if path else name

@@ -1,6 +1,7 @@
 """Finds the installed plugins, and caches them until a distribution is installed or removed.
 
-Reading the metadata of all distributions takes as long as all other parts of loading plugins.
+The cache is useful because reading the metadata of all distributions takes half of the time for loading
+plugins.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Installed: TypeAlias = "list[tuple[EntryPoint, str, str]]"
-"""Entry points, each with its distribution and version."""
+"""Entry points with their distributions and versions."""
 
 _SETTLED = 10**10  # ns; a distribution that is just being installed may be incomplete
 
 _found: dict[tuple[object, ...], Installed] = {}
-"""The import folders, with their state when they were last examined -> the entry points found."""
+"""Maps the import folders, and their state when they were last read, to the entry points in them."""
 
 
 def installed(group: str) -> Installed:
-    """Returns every entry point of a group."""
+    """Returns all entry points of a group."""
     places = [_stands(place) for place in sys.path]
     key = (group, *places)
     if key in _found:

@@ -1,8 +1,8 @@
 """The hooks that a plugin of `harness` can implement.
 
-A plugin is a module, installed with an entry point in the group `harness`; its functions have the decorator
-`harness.hookimpl`. harness calls hooks at set-up or at the end, never for a job or an event. So their cost
-does not depend on the size of a trace.
+A plugin is an installed module with an entry point in the group `harness`. Its hooks are functions with the
+decorator `harness.hookimpl`. harness calls hooks when it starts and when a replay starts or ends, but never
+for individual jobs or events. Therefore, the cost of hooks doesn't depend on the size of a trace.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 @hookspec
 def harness_register_commands(cli: click.Group) -> None:
-    """Add sub-commands to the command line: `cli.add_command(...)`."""
+    """Add subcommands to the command line: `cli.add_command(...)`."""
 
 
 # --- around a replay: called once for each ----------------------------------------------------------------
@@ -68,7 +68,7 @@ def harness_register_commands(cli: click.Group) -> None:
 
 @hookspec
 def harness_replay_started(plan: Plan) -> None:
-    """Called before a replay begins; raise a `HarnessError` to stop the replay."""
+    """Called before a replay begins. A hook can raise a `HarnessError` to stop the replay."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""Kinds of manifests that plugins add."""
+"""Defines how plugins add kinds of manifests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @fixed()
 class KindSpec(Value):
-    """A kind of manifests that a plugin adds; its name is `Kind.group`."""
+    """A kind of manifests that a plugin adds. The name of the registration is `Kind.group`."""
 
     name: str
     group: str
@@ -30,7 +30,7 @@ class KindSpec(Value):
 
 
 class RegisterKind(Registrar[KindSpec]):
-    """The argument of `harness_register_kinds`."""
+    """Registers a kind of manifests; passed to `harness_register_kinds`."""
 
     def __call__(
         self,
@@ -42,17 +42,19 @@ class RegisterKind(Registrar[KindSpec]):
         coverage: Coverage,
         check: Callable[[Draft], None] | None = None,
     ) -> None:
-        """Register a kind of manifests, such as that of a CRD.
+        """Register a kind of manifests, such as the kind of a CRD.
 
         Args:
-            group: its API group, such as `scheduling.volcano.sh`.
-            kind: its kind, such as `Queue`.
-            versions: the supported API versions; another version is a fault.
-            read: reads an object. It adds faults to the object's fields, and adds the object to
-                `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object then appears in
+            group: the API group, such as `scheduling.volcano.sh`.
+            kind: the name of the kind, such as `Queue`.
+            versions: the supported API versions. Any other version is a fault.
+            read: a function that reads an object. It adds faults to the object's fields, and adds the object
+                to `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object is then in
                 `cluster.custom_resources` under the same name.
-            coverage: the verdict on every field; harness warns users about unknown and unmodelled fields.
-            check: checks the rules between objects, once after all objects are read; kinds may share a check.
+            coverage: a verdict on every field. harness warns users about fields that are unknown or not
+                modelled.
+            check: a function that checks rules between objects. harness calls it once, after it has read all
+                objects. Several kinds can share the same check.
 
         Raises:
             PluginError: harness itself, or another plugin, already reads the kind.

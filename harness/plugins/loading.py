@@ -1,7 +1,7 @@
 """Finds plugins, loads them, and stores their registrations with their owners.
 
-`load()` returns an object that callers pass on. There is no global manager, so tests and notebooks can have
-several.
+`load()` returns an object that callers pass to other functions. There is no global manager, so tests and
+notebooks can have several of these objects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DISTRIBUTION = "harness-replay"
 
 @fixed()
 class PluginInfo(Value):
-    """A plugin that was found: its origin, its hooks, and the reason of a failure."""
+    """An installed plugin with its origin and its hooks, and with the reason if loading failed."""
 
     name: str
     module: str
@@ -54,7 +54,7 @@ class PluginInfo(Value):
 
 @fixed(slots=False)
 class Plugins(Value):
-    """All loaded plugins, for passing on; `how` holds the arguments of `load`."""
+    """All loaded plugins; `how` contains the arguments of `load`."""
 
     hooks: pluggy.HookRelay
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
@@ -68,19 +68,20 @@ class Plugins(Value):
     how: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Plugins], tuple[Mapping[str, Any]]]:
-        """Pickle only the arguments of `load`; another process loads the plugins again."""
+        """Pickle only the arguments of `load`, because another process loads the plugins again."""
         return _loaded, (self.how,)
 
     @property
     def registries(self) -> tuple[Registry[Any], ...]:
-        """All registrations of plugins, kind by kind."""
+        """All registrations, grouped by kind."""
         return self.policies, self.readers, self.kinds, self.metrics, self.sections, self.conformance
 
     def policy(self, name: str) -> PolicySpec:
         """Returns the policy with this name.
 
         Raises:
-            PluginError: no policy has this name; suggests a name, and lists plugins that failed to load.
+            PluginError: no policy has this name. The message suggests a name and lists the plugins that
+                failed to load.
         """
         return self._required(self.policies, name)
 
@@ -119,13 +120,14 @@ def load(
 ) -> Plugins:
     """Load the installed plugins.
 
-    A plugin is left out if it cannot be imported, misspells a hook, makes an invalid registration, or fails
-    while registering. `found` lists it with the reason.
+    A plugin is left out if it can't be imported, misspells the name of a hook, makes an invalid registration,
+    or raises an error while it registers. `found` contains the reason.
 
     Args:
-        only: names of entry points to load; others are ignored.
-        block: names of entry points to leave out.
-        extra: name -> plugin object, registered like installed ones (for notebooks and tests).
+        only: the names of the entry points to load. All others are ignored.
+        block: the names of the entry points to leave out.
+        extra: maps names to plugin objects, which are registered like installed plugins. Notebooks and tests
+            use this argument.
 
     Raises:
         PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
@@ -160,7 +162,7 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 def _without(
     info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
 ) -> PluginInfo:
-    """Leaves out a failed plugin with all its registrations; returns its entry for `found`."""
+    """Removes a failed plugin with all its registrations, and returns its entry for `found`."""
     if manager.has_plugin(info.name):
         manager.unregister(name=info.name)
     for registry in loaded.registries:
@@ -169,13 +171,13 @@ def _without(
 
 
 def third_parties() -> set[str]:
-    """Returns the names of installed plugins from other distributions; loads none of them."""
+    """Returns the names of installed plugins from other distributions without loading them."""
     return {entry.name for entry, distribution, _ in installed(GROUP) if distribution != _DISTRIBUTION}
 
 
 @cache
 def own_modules() -> tuple[str, ...]:
-    """Returns the modules of harness's own plugins; loads none of them."""
+    """Returns the modules of harness's own plugins without loading them."""
     return tuple(
         sorted(entry.module for entry, distribution, _ in installed(GROUP) if distribution == _DISTRIBUTION)
     )
@@ -183,9 +185,9 @@ def own_modules() -> tuple[str, ...]:
 
 @cache
 def installed_kinds() -> Mapping[tuple[str, str], Kind]:
-    """Returns (API group, kind) -> its description, for the kinds that installed plugins add.
+    """Returns the kinds that installed plugins add, as a mapping from pairs of API group and kind.
 
-    A plugin that cannot be loaded adds none: `load` gives the reason.
+    A plugin that can't be loaded adds no kinds. `load` reports the reason.
 
     Raises:
         PluginError: two plugins add the same kind.
@@ -215,7 +217,7 @@ class _Candidate(NamedTuple):
 def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
     """Returns all loadable plugins, sorted by name.
 
-    The order of installation thus has no effect.
+    Therefore, the order of installation has no effect.
     """
     candidates = [
         _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
@@ -255,9 +257,9 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
 
 
 def _fails_alone(error: BaseException) -> bool:
-    """Returns True if an error only leaves out the plugin that raised it.
+    """Returns True if an error only disables the plugin that raised it.
 
-    Two plugins with the same name stop the loading.
+    If two plugins register the same name, loading stops.
     """
     if isinstance(error, PluginError):
         return isinstance(error, RegistrationError)

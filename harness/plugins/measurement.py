@@ -1,4 +1,4 @@
-"""The answer of a metric: one measured value, with its scope, resource, unit and better direction."""
+"""Defines the result of a metric, which has a value, a scope, a resource, a unit and a better direction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 SHARE = "share"
-"""The unit of a part of a whole; tables show it in per cent, and differences in percentage points."""
+"""The unit of a share. Tables show shares as percentages, and differences of shares in percentage points."""
 
 MEAN = "mean"
 """The unit of a mean of counts."""
 
 
 class Window(NamedTuple):
-    """The measured span, microseconds since the origin, both ends included."""
+    """The measured time span in microseconds since the origin, including both ends."""
 
     start: int
     end: int
@@ -30,14 +30,18 @@ class Measurement(NamedTuple):
     """One row of `metrics.parquet`.
 
     Attributes:
-        metric: its name, such as `wait.first_start.p95`; each scope and resource has at most one value.
-        value: a finite number; None if undefined (a denominator of 0, no capacity).
-        unit: `share` of a whole, `s`, `count`, `mean` of counts, ...; for a resource the unit of `unit_of`.
+        metric: the name of the metric, such as `wait.first_start.p95`. A metric has at most one value for
+            each scope and resource.
+        value: a finite number, or None if the value is undefined, for example because a denominator is 0 or
+            there is no capacity.
+        unit: `share` of a whole, `s`, `count`, `mean` of counts, and so on. For a resource, the unit is that
+            of `unit_of`.
         better: `higher`, `lower`, or "" if neither is better.
-        scope: `all`, or a scope of a kind, such as `queue=<name>`; see `harness.plugins.scopes`.
+        scope: `all` or a scope such as `queue=<name>`; see `harness.plugins.scopes`.
         resource: the resource, or "".
-        at_least: whether jobs that were unfinished at the end of the window make the value a lower bound.
-            None if they could change it in either direction, or if this is unknown (for older runs).
+        at_least: whether the value is a lower bound because some jobs were unfinished at the end of the
+            window. None if these jobs could change the value in either direction, or if the answer is unknown
+            (for older runs).
     """
 
     metric: str
@@ -52,7 +56,7 @@ class Measurement(NamedTuple):
 def resource_hours(
     metric: str, amount: float | Fraction | None, resource: str, scope: str = "all", *, better: str = "lower"
 ) -> Measurement:
-    """Returns a measurement in resource-hours: of cores for cpu, of GiB for memory, else of devices."""
+    """Returns a measurement in core-hours for cpu, in GiB-hours for memory, and in device-hours otherwise."""
     unit = unit_of(resource)
     hours = None if amount is None else float(amount / (HOUR * unit.size))
     return Measurement(metric, hours, unit.hours, better, scope, resource)

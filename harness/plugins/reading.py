@@ -1,4 +1,4 @@
-"""The result of a trace reader: rows in the canonical schema, and counts of skipped rows."""
+"""Defines the result of a trace reader, which has rows in the canonical schema and counts of skipped rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 @fixed(slots=False)
 class Reading(Value):
-    """A trace that was read.
+    """The result of reading a trace.
 
     Attributes:
-        frame: columns of the canonical schema (`harness.trace.schema`); other columns are kept.
+        frame: the jobs in columns of the canonical schema (`harness.trace.schema`). Other columns are kept.
         rows_read: the number of job records in the source.
-        left_out: reason -> the number of job records that are not in `frame`. For readers that make one row
-            from one record, `rows_read` minus these numbers is the frame's height.
-        notes: conventions that were applied, as sentences for the user.
-        metadata: key-value pairs to store with the trace (`harness.source`, `harness.license`, ...).
-        place: returns the place in the source of a row of `frame`, from 0, such as `a.csv: row 3`; None if
-            messages name rows by number.
+        left_out: maps a reason to the number of job records that are not in `frame` for this reason. For
+            readers that create one row from each record, `rows_read` minus these numbers is the height of the
+            frame.
+        notes: sentences for the user about conventions that the reader applied.
+        metadata: pairs of keys and values to store with the trace, such as `harness.source` and
+            `harness.license`.
+        place: a function that returns where a row of `frame` is in the source, such as `a.csv: row 3`. Its
+            argument is the row's index, beginning with 0. None if messages refer to rows by number.
     """
 
     frame: pl.DataFrame
@@ -36,7 +38,7 @@ class Reading(Value):
 
 
 def fault_of(reading: Reading) -> str | None:
-    """Returns a text about the part of a reading that has a wrong type; None if all types are right."""
+    """Returns a text about the part of a reading that has a wrong type, or None if all types are right."""
     import polars as pl
 
     told: Mapping[str, tuple[object, bool, str]] = {
@@ -66,18 +68,19 @@ def _are_texts(value: object) -> bool:
 
 
 def _maps(value: object, right: Callable[[object], bool]) -> bool:
-    """Returns True if a value is a mapping of texts to values that `right` accepts."""
+    """Returns True if a value is a mapping from strings to values that `right` accepts."""
     return isinstance(value, Mapping) and all(_is_text(name) and right(each) for name, each in value.items())
 
 
 def leave_out(
     rows: pl.DataFrame, reasons: Mapping[str, pl.Expr | None]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns the rows that become jobs, and counts of skipped rows, each under its first applicable reason.
+    """Returns the rows that become jobs, and counts of skipped rows by the first reason that applies.
 
     Args:
         rows: one row per record.
-        reasons: reason -> the rows to skip (null means no); None if an option keeps them.
+        reasons: maps a reason to an expression for the rows to skip, where null means no. None instead of an
+            expression means that an option keeps these rows.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

@@ -1,6 +1,6 @@
-"""Registrations of plugins, kind by kind, each with the plugin that owns the registration.
+"""Stores the registrations of plugins by kind, each with the plugin that owns it.
 
-A registrar's `__call__` is the only definition of the possible registrations of its kind.
+The `__call__` of a registrar is the only definition of what plugins can register for its kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Owner(NamedTuple):
-    """The plugin that makes a registration; `module` is "" if the plugin was given in Python."""
+    """The plugin that makes a registration. `module` is "" if the plugin is a Python object in memory."""
 
     name: str
     version: str
@@ -49,7 +49,7 @@ SpecT = TypeVar("SpecT", bound=_Spec)
 
 
 class Registry(Generic[SpecT]):
-    """Registrations of one kind by name, each with its owner."""
+    """The registrations of one kind, by name and with their owners."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -65,8 +65,8 @@ class Registry(Generic[SpecT]):
         """Add a registration.
 
         Raises:
-            PluginError: the name is taken; names both owners.
-            RegistrationError: the same plugin already registered the name.
+            PluginError: another plugin has registered the name. The message names both plugins.
+            RegistrationError: the same plugin has already registered the name.
         """
         taken = self._specs.get(spec.name)
         if taken is not None and taken.owner == spec.owner:
@@ -87,7 +87,7 @@ class Registry(Generic[SpecT]):
         return sorted(self._specs)
 
     def drop_owner(self, owner: str) -> None:
-        """Drop all registrations of one plugin."""
+        """Remove all registrations of one plugin."""
         self._specs = {name: spec for name, spec in self._specs.items() if spec.owner != owner}
 
 
@@ -104,7 +104,7 @@ class Registrar(Generic[SpecT]):
 
 
 class Registration:
-    """Checks a registration; a fault names the plugin, the kind and the name.
+    """Checks a registration, and names the plugin, the kind and the name in faults.
 
     Args:
         owner: the plugin.
@@ -126,24 +126,24 @@ class Registration:
         )
 
     def named(self) -> None:
-        """Check that users can type the name, and that file names can contain it."""
+        """Check that users can type the name and that file names can contain it."""
         if not is_name(self._name):
             self.refuse(f"a name is {RULE}")
 
     def texts(self, **values: object) -> None:
-        """Check that each value is a text."""
+        """Check that each value is a string."""
         for what, value in values.items():
             if not isinstance(value, str):
                 self.refuse(f"{what} must be a string, but is {_about(value)}")
 
     def functions(self, **values: object) -> None:
-        """Check that each value can be called."""
+        """Check that each value is callable."""
         for what, value in values.items():
             if not callable(value):
                 self.refuse(f"{what} must be a function, but is {_about(value)}")
 
     def functions_or_none(self, **values: object) -> None:
-        """Check that each value that is not None can be called."""
+        """Check that each value is callable or None."""
         self.functions(**{what: value for what, value in values.items() if value is not None})
 
     def flags(self, **values: object) -> None:
@@ -153,7 +153,7 @@ class Registration:
                 self.refuse(f"{what} must be True or False, but is {_about(value)}")
 
     def several(self, what: str, value: object) -> tuple[str, ...]:
-        """Check that the value is several texts, none of them empty, and return them."""
+        """Check that the value consists of non-empty strings, and return them."""
         if isinstance(value, str) or not isinstance(value, Iterable):
             self.refuse(f"{what} must be several strings, such as a tuple, but is {_about(value)}")
         found = tuple(value)
@@ -164,7 +164,7 @@ class Registration:
     def options(
         self, value: object, declared: Callable[[object], tuple[Option, ...]] = declared_options
     ) -> tuple[Option, ...]:
-        """Check that the value is options with different names, and return them."""
+        """Check that the value consists of options with different names, and return them."""
         try:
             return declared(value)
         except OptionError as error:
@@ -177,10 +177,10 @@ def _about(value: object) -> str:
 
 @fixed()
 class PolicySpec(Value):
-    """A registered policy: its factory, its properties, and its plugin.
+    """A registered policy, with its factory, its properties and its plugin.
 
-    `module` is the module of an installed plugin; "" for a plugin given in Python. With `record`, the policy
-    makes no decisions of its own, but repeats the trace's recorded events.
+    `module` is the module of an installed plugin, or "" if the plugin is a Python object in memory. With
+    `record`, the policy makes no decisions of its own, but repeats the trace's recorded events.
     """
 
     name: str
@@ -200,22 +200,22 @@ class PolicySpec(Value):
     assumes: Assumptions | None = None
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
-        """Returns True if every job's queue must lead to a ClusterQueue of a cluster."""
+        """Returns True if the queue of every job must lead to a ClusterQueue of the cluster."""
         return self.by_queues is not None and self.by_queues(cluster)
 
     def admits_by_elastic_quotas(self, cluster: Cluster) -> bool:
-        """Returns True if jobs count against the elastic quotas of a cluster, despite its ClusterQueues."""
+        """Returns True if jobs count against the elastic quotas of a cluster that also has ClusterQueues."""
         return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
 
 
 @fixed()
 class ReaderSpec(Value):
-    """A registered trace reader; `suffixes` and `sniff` decide which files it reads.
+    """A registered trace reader; `suffixes` and `sniff` determine which files it reads.
 
-    `sniff` gets the path and the first 4 KiB, decompressed; harness calls it only if no suffix decides.
-    `folder` returns whether a folder is a trace that the reader reads; most readers read only files. `advise`
-    returns advice about a file or folder that no reader accepts, or None. `draft` returns an initial mapping
-    of the columns of a file or folder.
+    `sniff` receives the path and the first 4 KiB of the file, decompressed. harness calls it only if the
+    suffix of the file doesn't identify a reader. `folder` returns whether the reader can read a folder as a
+    trace, although most readers read only files. `advise` returns advice about a file or folder that no
+    reader accepts, or None. `draft` returns a first mapping for the columns of a file or folder.
     """
 
     name: str
@@ -233,7 +233,7 @@ class ReaderSpec(Value):
 
 @fixed()
 class MetricSpec(Value):
-    """A registered metric, or family of metrics, over a finished run; `module` is as in `PolicySpec`."""
+    """A registered metric, or family of metrics, of a finished run; see `PolicySpec` for `module`."""
 
     name: str
     compute: Compute
@@ -244,7 +244,7 @@ class MetricSpec(Value):
 
 
 class RegisterPolicy(Registrar[PolicySpec]):
-    """The argument of `harness_register_policies`."""
+    """Registers a policy; passed to `harness_register_policies`."""
 
     def __call__(
         self,
@@ -266,24 +266,25 @@ class RegisterPolicy(Registrar[PolicySpec]):
 
         Args:
             name: the name that users type.
-            factory: makes the policy.
-            help: one line that describes it.
-            options: its options.
-            clairvoyant: whether it sees the run times of jobs; reports mention this.
-            running: returns the jobs that already run according to the manifests, if the policy takes them
-                over.
-            ignored_fields: returns sentences about fields of the manifests that the policy ignores, for
-                warnings of a run.
-            never: returns a function that finds jobs that can never start; harness reports them before a
-                replay.
-            record: whether it repeats the trace's recorded events: its jobs have `recorded` runs and end with
-                the last run. Its starts have no limits, and use beyond the cluster's capacity is counted.
-            by_queues: returns whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota with
-                the name of a job's queue is then not enough, and a replay of such a job is refused.
-            by_elastic_quotas: returns whether it uses the elastic quotas of a cluster, even if the cluster
-                has ClusterQueues; metrics then use the elastic quotas.
-            assumes: returns sentences about assumptions that fill gaps of the manifests; printed before a
-                replay, and stored in its run.
+            factory: a function or class that creates the policy.
+            help: a description of the policy in one line.
+            options: the options of the policy.
+            clairvoyant: whether the policy sees the run times of jobs. Reports mention this.
+            running: a function that returns the jobs that already run according to the manifests, if the
+                policy takes over these jobs.
+            ignored_fields: a function that returns sentences about manifest fields that the policy ignores.
+                Runs show these sentences as warnings.
+            never: a function that returns another function, which finds jobs that can never start. harness
+                reports these jobs before a replay.
+            record: whether the policy repeats the trace's recorded events. Its jobs then have `recorded` runs
+                and end with the last of them. Starts have no limits, and harness counts usage that exceeds
+                the cluster's capacity.
+            by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
+                cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
+            by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
+                that also has ClusterQueues. Metrics then use the elastic quotas.
+            assumes: a function that returns sentences about assumptions that fill gaps in the manifests.
+                harness prints these sentences before a replay and stores them in the run.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
@@ -322,7 +323,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
 
 
 class RegisterReader(Registrar[ReaderSpec]):
-    """The argument of `harness_register_readers`."""
+    """Registers a reader; passed to `harness_register_readers`."""
 
     def __call__(
         self,
@@ -355,7 +356,7 @@ class RegisterReader(Registrar[ReaderSpec]):
 
 
 class RegisterMetric(Registrar[MetricSpec]):
-    """The argument of `harness_register_metrics`."""
+    """Registers a metric; passed to `harness_register_metrics`."""
 
     def __call__(self, name: str, compute: Compute, *, help: str) -> None:
         """Register a metric, or a family of metrics that are computed together.

@@ -1,11 +1,11 @@
-"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, and the meaning of each kind.
+"""Defines scopes, which say what part of a run a value describes.
 
-A *queue* is the name that jobs state: a LocalQueue, or another name that the trace uses as one. A *quota*
-limits jobs: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue
-against none. A *holder* is a group of jobs that holds resources together: a quota, or a queue without a
-quota.
+A scope is `all` or `KIND=NAME`. A *queue* is the name of a queue in the trace, such as a LocalQueue. A
+*quota* limits jobs, and is a ClusterQueue or an ElasticQuota. Several queues can use the same quota, and a
+queue can have no quota. A *holder* is a group of jobs that holds resources together. It is a quota, or a
+queue without a quota.
 
-This module defines all kinds. A scope of another kind is an error everywhere.
+This module defines all kinds of scopes. A scope of any other kind is an error everywhere.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ KINDS: Mapping[str, str] = {
     REASON: "the preemptions for a reason, or the evictions of a cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
-"""Kind of scope -> what a value with such a scope describes."""
+"""Maps a kind of scope to a description of the values with this scope."""
 
 
 class Scope(NamedTuple):
-    """A scope, or all scopes of a kind.
+    """A single scope, or all scopes of a kind.
 
     Attributes:
         kind: one of `KINDS`.
-        name: the name of the queue, reason, ...; "" for `all`, and for every scope of the kind.
+        name: the name of the queue, reason and so on. It is "" for `all` and for all scopes of a kind.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class Scope(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The scope as people write it."""
+        """The scope in the form in which users write it."""
         return _written(self.kind, self.name)
 
     def holds(self, scope: str) -> bool:
-        """Returns True if a value's scope is this scope, or of this kind if this scope names none."""
+        """Returns True if a value's scope is this scope, or has this kind if this scope has no name."""
         return scope == self.text or (not self.name and scope.startswith(f"{self.kind}="))
 
 
@@ -57,7 +57,7 @@ def parse_scope(text: str) -> Scope:
     """Parse a scope.
 
     Raises:
-        OptionError: the kind does not exist; lists the existing kinds.
+        OptionError: the kind doesn't exist. The message lists the existing kinds.
     """
     kind, equals, name = text.partition("=")
     if kind in KINDS and not (equals and (kind == ALL or not name)):
@@ -71,7 +71,7 @@ def parse_scope(text: str) -> Scope:
 
 
 def hint_at(scope: Scope, known: Iterable[str]) -> str:
-    """Returns a hint for an unknown scope: the probably meant scope, and the existing scopes.
+    """Returns a hint for an unknown scope, which suggests a similar scope and lists the existing scopes.
 
     Args:
         scope: the scope.

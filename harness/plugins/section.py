@@ -1,4 +1,4 @@
-"""Sections of reports that a plugin registers."""
+"""Defines how plugins register sections of reports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from harness.analysis.report.material import Material
 
 UNPLACED = 1000
-"""The default place of a section: after the built-in sections, before the assumptions."""
+"""The default place of a section, which is after the built-in sections and before the assumptions."""
 
 MakeSection: TypeAlias = "Callable[[Material], Iterable[Block]]"
 
 
 @fixed()
 class SectionSpec(Value):
-    """A registered section: the function that makes it, its heading, and its place in a report."""
+    """A registered section, with the function that creates it, its heading and its place in a report."""
 
     name: str
     make: MakeSection
@@ -39,18 +39,19 @@ class SectionSpec(Value):
 
 
 class RegisterSection(Registrar[SectionSpec]):
-    """The argument of `harness_register_sections`."""
+    """Registers a section; passed to `harness_register_sections`."""
 
     def __call__(self, name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
         """Register a section of reports.
 
         Args:
-            name: its name, which is also its anchor in the page.
-            make: returns its content for some runs; without content the section is left out.
-            title: its heading.
-            help: one line that describes its content.
-            place: the sort key of sections; equal places are sorted by name. Built-in sections are at 100,
-                200, ...; the last built-in section, the assumptions, is at 10,000.
+            name: the name of the section, which is also its anchor on the page.
+            make: a function that returns the content of the section for the given runs. If there is no
+                content, the report omits the section.
+            title: the heading.
+            help: a description of the content in one line.
+            place: the sort key of the section. Sections with equal places are sorted by name. Built-in
+                sections have the places 100, 200 and so on, and the assumptions at the end have 10,000.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
@@ -65,7 +66,7 @@ class RegisterSection(Registrar[SectionSpec]):
 
 
 def named(section: str, owner: str) -> AbstractContextManager[None]:
-    """Turn an error within the block into an error that names the section and its plugin.
+    """Convert an error in the block into an error that names the section and its plugin.
 
     Raises:
         PluginError: the block failed.

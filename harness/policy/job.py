@@ -41,8 +41,8 @@ class Job:
         priority: the priority, where a larger number is more important.
         priority_class: the name of the priority class, or "" if the trace contains none.
         preempts: False for `preemptionPolicy: Never`.
-        gang: whether it makes progress only while all its pods hold their resources.
-        grace_period: how long a preempted pod keeps its resources, microseconds.
+        gang: whether the job makes progress only while all its pods hold their resources.
+        grace_period: how long a preempted pod keeps its resources, in microseconds.
         uid: the last tie-break in components that compare UIDs.
         pod_sets: the pod sets of the job, at least one. Pods are numbered consecutively across all pod sets.
         pods: the total number of pods.
@@ -85,8 +85,7 @@ class Job:
         raise IndexError(f"job {self.id} has {self.pods} pods")
 
     def pod_name(self, pod: int, successor: int = 0) -> str:
-        """Returns the name of a pod, which is the job's name and, if there are several pods, the pod's
-        number.
+        """Returns the name of a pod. If the job has several pods, the name ends with the pod's number.
 
         Args:
             pod: the pod's number within the job.

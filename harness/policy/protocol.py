@@ -74,9 +74,7 @@ class Policy(Protocol):
         """Notes that the resources of these pods are free, because the pods ended or were evicted."""
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Yields decisions after all events at `now`. The engine applies each one before it requests the
-        next.
-        """
+        """Yields decisions after all events at `now`; the engine applies each before it requests the next."""
 
 
 PolicyFactory: TypeAlias = Callable[["Cluster", View, Mapping[str, Any]], Policy]

@@ -1,4 +1,4 @@
-"""A test kit for authors of policies: small jobs, small clusters, and a replay that returns its decisions.
+"""A test kit for authors of policies, with small jobs, small clusters, and replays that return decisions.
 
     from harness.testing import Script, pool, replayed
 
@@ -6,8 +6,8 @@
     decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
     assert [row.job for row in decisions.of("finish")] == ["a", "b"]
 
-`harness.testing.worlds` makes random test cases. `harness.testing.checks` checks whole runs. In the sources
-of harness, `docs/testing-policies.md` shows all of them.
+`harness.testing.worlds` generates random test cases, and `harness.testing.checks` checks whole runs. The page
+`docs/testing-policies.md` in the sources of harness explains all of them.
 """
 
 from __future__ import annotations

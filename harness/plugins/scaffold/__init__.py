@@ -1,1 +1,1 @@
-"""The packages that `harness plugins new` writes: templates, and the code that fills them in."""
+"""Templates for the packages that `harness plugins new` writes, and the code that fills in the templates."""

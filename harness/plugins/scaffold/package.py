@@ -1,4 +1,4 @@
-"""Writes the package of a plugin, which installs, passes its own tests and can be used immediately."""
+"""Writes the package of a plugin, which you can install, test and use immediately."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMON = "package"
 _DEVICES = frozenset(
     ("aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
 )
-"""Names of devices in Windows, where a folder with such a name cannot be checked out."""
+"""Names of devices in Windows, where no folder can have such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Kind:
     Attributes:
         registry: the kind of registration.
         about: the package's description.
-        use: the commands that use the installed package; `{name}` is its name, `{trace}` a trace.
+        use: the commands that use the installed package. `{name}` stands for its name and `{trace}` for a
+            trace.
     """
 
     registry: str
@@ -75,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
         ),
     ),
 }
-"""Option of `harness plugins new` -> the kind of package that it writes."""
+"""Maps an option of `harness plugins new` to the kind of package that it writes."""
 
 
 def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
@@ -88,7 +89,7 @@ def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
         plugins: the installed plugins.
 
     Returns:
-        The folder, which is complete or absent.
+        The folder, which is either complete or absent.
 
     Raises:
         PluginError: the name is invalid or taken, or the folder already exists.
@@ -178,7 +179,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _templates(folder: Traversable, *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields every template of a folder: the parts of its path, and its text."""
+    """Yields the parts of the path and the text of every template in a folder."""
     for each in sorted(folder.iterdir(), key=lambda item: item.name):
         if each.is_dir():
             yield from _templates(each, *above, each.name)

@@ -1,4 +1,4 @@
-"""An independent checker of runs: it checks that decisions are possible and that the tables agree.
+"""An independent checker of runs, which checks that decisions are possible and that the tables agree.
 
 from harness.testing.checks import check_run
 

@@ -1,4 +1,4 @@
-"""Checks after every decision that pods hold no more than the capacity of nodes, or of the cluster."""
+"""Checks after every decision that pods don't exceed the capacity of their node, or of the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PODS = "pods"
 
 
 class Capacity(Rule):
-    """The amounts held on each node, or in the whole cluster.
+    """The resources that pods hold on each node, or in the whole cluster.
 
     Args:
         facts: the run.
@@ -33,7 +33,7 @@ class Capacity(Rule):
         self.change(facts.start)
 
     def change(self, now: int) -> None:
-        """Update the capacity; pods keep the resources that they hold."""
+        """Update the capacity, while pods keep the resources that they hold."""
         if self.facts.on_nodes:
             return
         before, self._quotas = self._quotas, _quotas(self.facts.cluster)
@@ -45,8 +45,8 @@ class Capacity(Rule):
     def turn(self, step: Step) -> Iterator[Broken]:
         """Yields violations after a decision took effect.
 
-        After it shrank, a node may hold more than its capacity. A pod that is then bound to it must not
-        request a resource that is exceeded.
+        After the capacity of a node has shrunk, its pods can hold more than the capacity. A pod that is then
+        bound to this node must not request a resource of which the pods already hold too much.
         """
         name, now = step.life.asked.name, step.row["time"]
         while self._lost and self._lost[-1] < now:
@@ -64,7 +64,7 @@ class Capacity(Rule):
                 yield from self._too_much(step, place, [each for each, amount in added.items() if amount])
 
     def _too_much(self, step: Step, place: str, resources: list[str]) -> Iterator[Broken]:
-        """Yields violations for resources whose capacity is exceeded in a place."""
+        """Yields violations for resources that exceed the capacity of a node or of the cluster."""
         if not place:
             room = self.facts.cluster.capacity
         else:
@@ -98,7 +98,7 @@ class Capacity(Rule):
 
 
 def _quotas(cluster: Cluster) -> dict[tuple[str, str, str, str], tuple[int, int]]:
-    """Returns (kind and name of an owner, flavor, resource) -> the nominal quota, and its lendable part."""
+    """Returns each nominal quota and its lendable part, by owner (kind and name), flavor and resource."""
     owners = {("queue", name): each.resource_groups for name, each in cluster.cluster_queues.items()}
     owners |= {("cohort", name): each.resource_groups for name, each in cluster.cohorts.items()}
     return {

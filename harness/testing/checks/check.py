@@ -1,4 +1,4 @@
-"""Checks a run against all rules, in one call."""
+"""Checks a run against all rules in a single call."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
         "elastic": Elastic,
     }
 )
-"""Name -> a rule that only some policies follow; see `check_run`."""
+"""Maps names to rules that only some policies follow; see `check_run`."""
 
 
 def rules_of(run: Run) -> tuple[str, ...]:
-    """Returns the names of the `RULES` that the run's built-in policy follows; none for other policies."""
+    """Returns the names of the `RULES` that the run's built-in policy follows, or none for other policies."""
     cluster = run.info["cluster"]
     on_nodes = bool(cluster["nodes"]) or any("allocatable" in each for each in cluster.get("events", ()))
     where = ("placement",) if on_nodes else ()
@@ -51,43 +51,46 @@ def rules_of(run: Run) -> tuple[str, ...]:
 def check_run(
     run: Run, cluster: Cluster, trace: Trace, *, rules: Iterable[str] | None = None
 ) -> list[Broken]:
-    """Check a run independently: compare only its tables with the trace and the manifests.
+    """Check a run independently by comparing only its tables with the trace and the manifests.
 
     Every policy must follow these rules:
 
-    - *order*: every action is possible after the earlier ones; pods, preemptors and nodes exist; no job is
-      invented or lost;
-    - *time*: time never goes backwards. Within an instant, ends come first, then departures, starts and
-      arrivals. Work ends exactly when it is done, by the loss model; grace periods are exact;
-    - *capacity*: after every decision, pods fit the present capacity of each node, or of a cluster without
-      nodes. No pod stays on a removed node, and no pod is bound to a node that holds more than its capacity;
-    - *devices*: a pod has as many devices of its node as it requests, and shares of a device add up to at
-      most one;
-    - *jobs*, *stints*, *timeline*, *outcome*: the content of these tables follows from the decisions;
-    - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, in the metrics too.
+    - *order*: every action is possible after the earlier actions. Pods, preemptors and nodes exist, and no
+      job is invented or lost.
+    - *time*: time never goes backwards. If events have the same time, completions come first, followed by
+      departures, starts and arrivals. Work ends exactly when it is done according to the loss model, and
+      grace periods are exact.
+    - *capacity*: after every decision, pods fit the current capacity of each node, or of a cluster without
+      nodes. No pod stays on a removed node, and no pod is bound to a node that exceeds its capacity.
+    - *devices*: a pod has as many devices of its node as it requests, and the shares of a device add up to at
+      most one.
+    - *jobs*, *stints*, *timeline*, *outcome*: the contents of these tables agree with the decisions.
+    - *identity*: allocated = useful + lost + idle_held + unfinished. This equation holds to the microsecond,
+      also for the metrics.
 
-    Further rules apply to some policies, and are requested by name:
+    You can request further rules, which apply only to some policies, by name:
 
-    - `placement`: node selectors, taints, labels of flavors;
-    - `never`: no job is preempted;
-    - `priority`: only less important jobs are preempted, by jobs that may preempt;
-    - `quotas`: quotas of ClusterQueues and cohorts, at each admission, and the values of `quota.over`;
-    - `kueue`: quotas, stop policies and preemption policies;
-    - `elastic`: `max` of elastic quotas, and with ACK's semantics `min`.
+    - `placement`: node selectors, taints and the labels of flavors are respected.
+    - `never`: no job is preempted.
+    - `priority`: jobs that are allowed to preempt only preempt less important jobs.
+    - `quotas`: each admission respects the quotas of ClusterQueues and cohorts, and `quota.over` is right.
+    - `kueue`: quotas, stop policies and preemption policies are respected.
+    - `elastic`: usage respects the `max` of elastic quotas and, with ACK's semantics, also the `min`.
 
-    If the checker cannot follow the decisions to their end, it reports this and skips the other rules.
+    If the checker can't follow the decisions to the end, it reports this and skips the other rules.
 
     Args:
         run: a run, with or without metrics.
-        cluster: the cluster of the replay; rules use its state at the time of each decision.
+        cluster: the cluster of the replay. Rules use the state of the cluster at the time of each decision.
         trace: the replayed trace.
-        rules: names of `RULES`; by default the rules that the run's policy follows, if it is built in.
+        rules: names of `RULES`. The default is the rules that the run's policy follows, if this policy is
+            built in.
 
     Returns:
         The violations; empty if the run follows all rules.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or begins with pods or Workloads.
+        InputError: the run was not made from this cluster and trace, or it begins with Pods or Workloads.
         OptionError: a rule does not exist.
         RunError: a table is damaged.
     """

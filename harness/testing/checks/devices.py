@@ -1,7 +1,7 @@
-"""Checks that shares of a device add up to at most one, by the bindings and the nodes' labels.
+"""Checks that shares of a device add up to at most one, based on bindings and the labels of nodes.
 
-The check does not depend on how devices are chosen. A pod that requests GPUs on a node with devices must be
-bound to as many devices as it requests; a share is of a single device.
+The check doesn't depend on how devices are chosen. A pod that requests GPUs on a node with devices must be
+bound to as many devices as it requests. A share must come from a single device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ONE: Mapping[str, int] = {
 
 
 class Devices(Rule):
-    """The amounts that pods hold of each device of each node.
+    """The shares that pods hold of each device on each node.
 
     Args:
         facts: the run.
@@ -36,7 +36,7 @@ class Devices(Rule):
         self._by: dict[tuple[str, int], tuple[str, list[int], int]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields violations if a binding does not give the requested amount, or exceeds a device."""
+        """Yields violations if a binding doesn't provide the requested quantity, or exceeds a device."""
         row, name, holds = step.row, step.life.asked.name, step.life.holds
         for key in [key for key in self._by if key[0] == name and key[1] not in holds]:
             node, devices, share = self._by.pop(key)
@@ -63,7 +63,7 @@ class Devices(Rule):
                     yield Broken("devices.beyond", step.where, what)
 
     def _count(self, name: str) -> int:
-        """Returns the number of devices that a node states."""
+        """Returns the number of devices according to a node's labels."""
         node = self.facts.cluster.nodes.get(name)
         if node is None:
             return 0

@@ -1,4 +1,4 @@
-"""Checks elastic quotas: usage within `max`, the total within the guarantees, and allowed preemptions."""
+"""Checks elastic quotas, their usage, their guarantees, and which preemptions they allow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Used = dict[str, dict[str, int]]
 
 
 class Elastic(Rule):
-    """Follows the usage of quotas, with and without terminating pods.
+    """Tracks the usage of quotas, with and without terminating pods.
 
-    For Koordinator's runtime, the only known bound is `max`.
+    Koordinator's runtime quotas are unknown here, so only `max` limits them.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,7 +34,7 @@ class Elastic(Rule):
         self._charged: dict[tuple[str, int], list[str]] = {}  # pod -> the quotas that it counts against
 
     def change(self, now: int) -> None:
-        """Update the quotas, and recount all pods; quotas of scheduler-plugins start without pods."""
+        """Update the quotas, and count all pods again. Quotas of scheduler-plugins start without pods."""
         before = self._quotas
         self._quotas = self.facts.cluster.elastic_quotas
         for used in (self._holds, self._stays):
@@ -59,7 +59,7 @@ class Elastic(Rule):
                     used[quota][resource] = used[quota].get(resource, 0) + sign * amount
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields violations for quotas above their bounds, and for forbidden preemptions."""
+        """Yields violations for quotas that exceed their bounds, and for forbidden preemptions."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield from self._evicted(step)
         self._count(step)
@@ -67,7 +67,9 @@ class Elastic(Rule):
             yield from self._bound(step)
 
     def _line(self, asked: Asked, pod: int) -> list[ElasticQuota]:
-        """Returns the quota of a pod, by its label, namespace or queue, and the quotas above it."""
+        """Returns the quota of a pod according to its label, namespace or queue, and the ancestors of this
+        quota.
+        """
         leaves = leaves_of(self._quotas)
         local = self.facts.cluster.local_queues.get((asked.namespace, asked.queue))
         names = [asked.part_of(pod).labels.get(_QUOTA, "")]
@@ -81,7 +83,7 @@ class Elastic(Rule):
         return found
 
     def _count(self, step: Step) -> None:
-        """Update the usage of quotas; pods of one job may belong to different quotas."""
+        """Update the usage of quotas. The pods of a job can belong to different quotas."""
         life = step.life
         holds = set(life.holds)
         stays = {pod for pod, hold in life.holds.items() if hold.due is None}
@@ -108,7 +110,9 @@ class Elastic(Rule):
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
-        """Check that all quotas together are within the root's guarantee, or else within their sum."""
+        """Check that the total usage of all quotas is within the guarantee of the root, or else within their
+        sum.
+        """
         leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
         for resource in asks:
@@ -139,7 +143,9 @@ class Elastic(Rule):
     def _preempted(
         self, step: Step, by: Asked, ours: list[ElasticQuota], asked: Asked, theirs: list[ElasticQuota]
     ) -> Iterator[Broken]:
-        """Check a preemption: by priority within a quota; from another quota only what the quota borrowed."""
+        """Check that a preemption follows priorities within a quota, and only affects borrowers in other
+        quotas.
+        """
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
         if self._falls_back and not all(self._line(each, 0) for each in self.facts.mates(by)):
@@ -161,7 +167,7 @@ class Elastic(Rule):
     def _borrows(self, step: Step, ours: list[ElasticQuota], theirs: list[ElasticQuota]) -> Iterator[Broken]:
         """Check that the victim's quota, and each group without the preemptor, uses more than its `min`.
 
-        With other semantics, pods that have just ended may still count, for as long as evictions take.
+        With other semantics, pods that have just ended can still count for as long as an eviction takes.
         """
         for quota in theirs:
             if quota in ours:

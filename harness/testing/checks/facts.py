@@ -1,4 +1,4 @@
-"""The input of a checker: the rows of a run's tables, and each job according to the trace."""
+"""The input of a checker, which consists of the rows of a run's tables and of the jobs in the trace."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ Row = Mapping[str, Any]
 
 
 _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, EVICTED_BY_API, "TerminatedByKueue")
-"""The reasons for which only the pods on a changed node are evicted."""
+"""The reasons for evictions that affect only the pods on a changed node."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
-"""Actions that precede the cluster changes of their instant: ends, departures, returns, timed starts."""
+"""Actions that precede changes of the cluster at the same time: completions, departures, returns and timed
+starts.
+"""
 
 
 def by_node(row: Row) -> bool:
-    """Returns True if pods are evicted because their node changed, under any preemption policy."""
+    """Returns True if pods are evicted because their node changed, which all preemption policies allow."""
     return row["action"] == "evict" and row["reason"] in _OF_NODES
 
 
@@ -46,9 +48,9 @@ class Broken(NamedTuple):
     """A violation of a rule.
 
     Attributes:
-        rule: its name, such as `capacity.node`.
+        rule: the name of the rule, such as `capacity.node`.
         where: the decision, the job or the row of a table.
-        what: the violation.
+        what: a description of the violation.
     """
 
     rule: str
@@ -61,7 +63,7 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A pod set; `first` is the number of its first pod, and `requests` are those of one pod."""
+    """A pod set. `first` is the number of its first pod, and `requests` are the requests of one pod."""
 
     name: str
     first: int
@@ -75,15 +77,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Asked:
-    """A job according to the trace; times are microseconds.
+    """A job according to the trace, with times in microseconds.
 
     Attributes:
-        number: its row in `jobs.parquet`.
-        queue, namespace: as in the trace.
-        tenant: the name of its queue in the timeline.
+        number: the job's row in `jobs.parquet`.
+        queue, namespace: the queue and the namespace in the trace.
+        tenant: the name of the job's queue in the timeline.
         quota: the ClusterQueue or ElasticQuota of the queue, or None.
-        submit: its arrival; from `jobs.parquet` if arrivals were scaled.
-        interval: its own checkpoint interval, or None.
+        submit: the time of arrival, which is from `jobs.parquet` if arrivals were scaled.
+        interval: the job's own checkpoint interval, or None.
         startup: how long its pods take to become ready; `ENDLESS` for never.
     """
 
@@ -109,7 +111,7 @@ class Asked:
         return next(part for part in self.parts if part.first <= pod < part.first + part.count)
 
     def amounts(self, pods: Iterable[int]) -> dict[str, int]:
-        """Returns resource -> the total request of these pods."""
+        """Returns the total request of these pods for each resource."""
         total: dict[str, int] = {}
         for pod in pods:
             for resource, amount in self.part_of(pod).requests.items():
@@ -122,19 +124,19 @@ class Facts:
 
     Attributes:
         run: the run.
-        cluster: the cluster at the beginning, and later at the time of the present decision.
+        cluster: the cluster at the beginning, and later at the time of the current decision.
         ever: the cluster with all objects that exist at any time.
-        jobs: name -> job, for the jobs that arrived, in the order of `jobs.parquet`.
-        missing: names in `jobs.parquet` that the trace lacks.
-        table: the rows of `jobs.parquet`, times in microseconds since the origin.
-        decisions: the rows of `decisions.parquet`, times in microseconds since the origin.
+        jobs: maps names to jobs, for the jobs that arrived, in the order of `jobs.parquet`.
+        missing: names in `jobs.parquet` that are not in the trace.
+        table: the rows of `jobs.parquet`, with times in microseconds since the origin.
+        decisions: the rows of `decisions.parquet`, with times in microseconds since the origin.
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
-        removed: time -> the nodes that are removed at that time.
+        removed: maps a time to the nodes that are removed at this time.
         end: the end of the run.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or began with work that already ran.
+        InputError: the run was not made from this cluster and trace, or it began with work that already ran.
     """
 
     def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
@@ -180,13 +182,13 @@ class Facts:
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
     def changes_by(self, time: int, action: str = "") -> Iterator[int]:
-        """Yields the times of the changes before a decision, each after updating the cluster.
+        """Yields the times of changes before a decision, each after updating the cluster.
 
-        Ends, departures, returns and timed starts precede the changes of an instant.
+        Completions, departures, returns and timed starts precede changes at the same time.
 
         Args:
             time: the time of the decision.
-            action: its action; "" for the end of the run.
+            action: the action of the decision, or "" for the end of the run.
         """
         while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
             at, edits = self._ahead.pop(0)
@@ -200,15 +202,15 @@ class Facts:
         return any(at == time for at, _ in self.ever.changes)
 
     def nodes_at(self, time: int) -> Mapping[str, Node]:
-        """Returns the nodes after all changes of an instant."""
+        """Returns the nodes after all changes at a time."""
         return self._nodes[bisect_right(self._nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:
-        """Returns the priority that a job's pods may have: the highest of any job in their pod groups."""
+        """Returns the highest priority of any job in the pod groups of a job's pods."""
         return max([job.priority, *(self._of_groups[group] for group in self._groups(job))])
 
     def mates(self, job: Asked) -> Iterator[Asked]:
-        """Yields the jobs with pods in a pod group of a job, including the job itself."""
+        """Yields the jobs that share a pod group with a job, including the job itself."""
         groups = set(self._groups(job))
         return (each for each in self.jobs.values() if each is job or groups & set(self._groups(each)))
 
@@ -262,7 +264,7 @@ class Facts:
 
 
 def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:
-    """Returns job -> its rows, with durations in microseconds."""
+    """Returns the rows of each job, with durations in microseconds."""
     frame = trace.frame.with_columns(
         (cs.duration() - cs.by_name("submit_time")).cast(pl.Int64),
         pl.col("submit_time").cast(pl.Int64) - trace.origin,

@@ -1,4 +1,4 @@
-"""Follows the decisions of a run one by one, and checks their order, possibility, and due times."""
+"""Follows the decisions of a run one by one, and checks whether they are possible, in order and on time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.testing.checks.facts import Broken, Facts, Row
 from harness.testing.checks.life import IllegalError, Life
 
 _DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
-"""Events at the beginning of an instant, in order; the policy's decisions follow."""
+"""Events that come first among events with the same time, in this order. The policy's decisions follow."""
 _DECIDED = 4
 _OUTSIDE_OF_CYCLES = ("evict", "mark", "unmark")
-"""Actions that follow immediately from changes of nodes, and from the end of tolerations."""
+"""Actions that are immediate consequences of changes of nodes or of the end of a toleration."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A possible decision after it took effect; `pods` are the pods that it concerns."""
+    """A possible decision after it took effect. `pods` contains the affected pods."""
 
     row: Row
     life: Life
@@ -29,12 +29,12 @@ class Step:
 
     @property
     def where(self) -> str:
-        """The name of the decision in messages."""
+        """The description of the decision in messages."""
         return at(self.row)
 
 
 class Rule(ABC):
-    """A rule that is checked decision by decision.
+    """A rule that is checked after each decision.
 
     Args:
         facts: the run.
@@ -45,10 +45,10 @@ class Rule(ABC):
 
     @abstractmethod
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields the violations by a decision that took effect."""
+        """Yields the violations after a decision took effect."""
 
     def change(self, now: int) -> None:  # noqa: B027 most rules store no state of the cluster
-        """Handle a change of the cluster of the facts."""
+        """Handle a change of the cluster."""
 
     def close(self) -> Iterator[Broken]:
         """Yields the violations over the whole run."""
@@ -56,14 +56,14 @@ class Rule(ABC):
 
 
 class Level:
-    """The amounts of a queue, by resource: allocated, pending and held; and the numbers of its jobs."""
+    """The allocated, pending and held resources of a queue, and the numbers of its jobs."""
 
     def __init__(self) -> None:
         self.amounts: dict[tuple[str, str], int] = {}
         self.running = self.pending = 0
 
     def add(self, life: Life, sign: int) -> None:
-        """Add a job in its present state with sign 1, or remove it with sign -1."""
+        """Add a job in its current state with sign 1, or remove the job with sign -1."""
         alive = life.state == "alive"
         self.running += sign * (alive and bool(life.holds))
         self.pending += sign * (alive and not life.holds)
@@ -74,7 +74,9 @@ class Level:
                     self.amounts[key] = self.amounts.get(key, 0) + sign * amount
 
     def key(self, resources: list[str]) -> tuple[tuple[int, ...], ...]:
-        """Returns for each resource: allocated, pending, held, running jobs, pending jobs."""
+        """Returns the allocated, pending and held quantity and the running and pending jobs for each
+        resource.
+        """
         of = self.amounts.get
         return tuple(
             (*(of((kind, each), 0) for kind in ("allocated", "pending", "held")), self.running, self.pending)
@@ -90,9 +92,9 @@ class History:
 
     Attributes:
         facts: the run.
-        lives: name -> job, for every job of both the trace and the run.
-        levels: (time, queue) -> the queue's amounts after each change.
-        broken: the violations, filled by `steps`.
+        lives: maps names to jobs, for every job that is in both the trace and the run.
+        levels: maps pairs of time and queue to the resources of the queue after each change.
+        broken: the violations that `steps` has found.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -109,7 +111,7 @@ class History:
         self._put_off: dict[str, int] = {}  # such jobs with admission checks -> their earliest start
 
     def steps(self) -> Iterator[Step]:
-        """Yields the decisions, each after it took effect, until the first impossible decision."""
+        """Yields each decision after it took effect, until the first impossible decision."""
         before: Row = {"seq": -1, "time": self.facts.start, "cycle": 0, "action": "submit"}
         for row in self.facts.decisions:
             found = list(self._order(row, before))
@@ -140,7 +142,7 @@ class History:
         self.broken += self._overdue(self.facts.end + (not stopped), before)
 
     def _order(self, row: Row, before: Row) -> Iterator[Broken]:
-        """Yields violations of rules about single rows."""
+        """Yields violations of rules about individual rows."""
         if row["seq"] != before["seq"] + 1:
             yield Broken("time.order", at(row), f"follows decision {before['seq']}")
         if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
@@ -165,9 +167,9 @@ class History:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 
     def _delivery(self, row: Row) -> Iterator[Broken]:
-        """Yields violations of the order of events at the beginning of an instant.
+        """Yields violations of the order of events with the same time.
 
-        The order is: ends by name, departures, starts, arrivals.
+        The order is: completions by name, departures, starts, arrivals.
         """
         action, last = row["action"], self._delivered
         rank = _DELIVERED.get(action)
@@ -195,9 +197,9 @@ class History:
         self._delivered = (rank, place, row["cycle"])
 
     def _take_line(self, row: Row, life: Life) -> None:
-        """Check that, without nodes, admitted jobs start in the order of their admission.
+        """Check that admitted jobs start in the order of their admission if there are no nodes.
 
-        Jobs with admission checks start when these are ready, or later.
+        Jobs with admission checks start when their checks are ready, or later.
         """
         name = row["job_id"]
         if life.in_line:
@@ -228,7 +230,7 @@ class History:
         return self._queues.setdefault(life.asked.tenant, Level())
 
     def _end_instant(self, time: int) -> None:
-        """Record the amounts of queues after an instant."""
+        """Record the resources of queues after all events at a time."""
         resources = self.facts.run.resources
         nothing = Level().key(resources)
         for queue in self._touched:
@@ -239,6 +241,6 @@ class History:
 
 
 def at(row: Row) -> str:
-    """Returns the name of a decision in messages."""
+    """Returns the description of a decision in messages."""
     pod = row["pod"] or row["job_id"]
     return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} us"

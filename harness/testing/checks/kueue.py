@@ -1,4 +1,4 @@
-"""Checks Kueue's rules beyond quotas: preemption policies, and stopped queues."""
+"""Checks rules of Kueue about quotas, preemption policies and stopped queues."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
 
 LONGEST = 10 * MINUTE
-"""The longest time until Kueue observes an eviction."""
+"""The maximum time until Kueue observes an eviction."""
 
 _NO_PLACE = "NodeFailures"
-"""The reason for evicting a job that lost nodes of a topology and has no replacement."""
+"""The reason for evicting a job that has lost nodes of a topology and finds no replacement."""
 
 _BY_STOPS = ("ClusterQueueStopped", "LocalQueueStopped")
 _TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
@@ -44,7 +44,9 @@ class Kueue(ClusterQuotas):
         ] = {}  # job without quota -> its queue and requests
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields violations for admissions beyond a quota, and preemptions against their queue's policy."""
+        """Yields violations for admissions that exceed a quota and preemptions that violate their queue's
+        policy.
+        """
         name, action = step.life.asked.quota, step.row["action"]
         queue = self.facts.cluster.cluster_queues.get(name or "")
         if queue is not None and action in ("preempt", "evict") and not by_node(step.row):
@@ -64,9 +66,10 @@ class Kueue(ClusterQuotas):
         yield from super().turn(step)
 
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Check an eviction: by priority within the queue.
+        """Check that an eviction follows priorities within the queue, and the preemptor's policy in its
+        cohort.
 
-        Within the cohort, from borrowers by the preemptor's policy.
+        In the cohort, only borrowers can be evicted.
         """
         row, asked = step.row, step.life.asked
         yield from self._timed_out(step) if row["action"] == "evict" else self._preempted(step, node)
@@ -74,9 +77,10 @@ class Kueue(ClusterQuotas):
         self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
 
     def _preempted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Check a preemption: by priority within the queue.
+        """Check that a preemption follows priorities within the queue, and the preemptor's policy in its
+        cohort.
 
-        Within the cohort, from borrowers by the preemptor's policy.
+        In the cohort, only borrowers can be preempted.
         """
         row, asked = step.row, step.life.asked
         by = self.facts.jobs[row["by"]]
@@ -98,7 +102,9 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Check an eviction without a preemptor: by a drained queue, lost nodes, or unready pods."""
+        """Check that an eviction without a preemptor has a cause: a drained queue, lost nodes or unready
+        pods.
+        """
         waits = self._waits
         if step.row["reason"] == _NO_PLACE and self.facts.ever.nodes_change:
             return
@@ -118,17 +124,17 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.timeout", step.where, f"its time-out is at {times}")
 
     def _is_drained(self, asked: Asked) -> bool:
-        """Returns True if the queue of a job, or its LocalQueue, must be drained."""
+        """Returns True if the ClusterQueue or LocalQueue of a job must be drained."""
         cluster = self.facts.cluster
         stops = [cluster.cluster_queues.get(asked.quota or "")]
         doors = [cluster.local_queues.get((asked.namespace, asked.queue))]
         return any(each is not None and each.stop_policy == "HoldAndDrain" for each in (*stops, *doors))
 
     def _borrows(self, node: Node, now: int) -> bool:
-        """Returns True if a queue uses more than its own quota, as Kueue sees it.
+        """Returns True if a queue uses more than its own quota from Kueue's point of view.
 
-        Kueue observes departures late. Also, for later heads of a cycle, the request of a waiting head counts
-        as usage of its queue. A checker cannot observe this.
+        Kueue observes departures late. In addition, the request of a waiting head counts as usage of its
+        queue for later heads of the same cycle. A checker can't observe this.
         """
         if self._until_the_last:
             return True  # Kueue counts ended pods as long as other pods of their job run

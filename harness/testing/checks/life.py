@@ -1,6 +1,7 @@
-"""The state of a job by its decisions: possible next actions, holdings of its pods, and due times.
+"""The state of a job according to its decisions.
 
-It records every span in which a pod holds resources, so that tables of totals can be recomputed.
+The state determines which actions are possible next and when events are due. This module records every span
+in which a pod holds resources, so that the checker can recompute the tables.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from harness.testing.checks.facts import Asked, Row
 _POD = re.compile(r"(?:-(\d+))?(?:-r(\d+))?")
 
 Span = tuple[int, int, str, int]
-"""Begin, end, state, and the part that an eviction lost."""
+"""The beginning, the end, the state, and how much an eviction lost."""
 
 
 class IllegalError(Exception):
-    """A decision that is impossible after earlier decisions; the message says why."""
+    """A decision is impossible after earlier decisions. The message says why."""
 
 
 @dataclass
 class Hold:
-    """A pod's hold of resources: the place, the start of its present state, its planned end if evicted."""
+    """The resources that a pod holds: where, since when it has had its current state, and until when if
+    evicted.
+    """
 
     node: str | None
     since: int
@@ -35,9 +38,9 @@ class Hold:
 
 @dataclass
 class Unit:
-    """Pods that progress together.
+    """Pods that make progress together.
 
-    `due` is None while they do not progress. They become `ready` before progress begins.
+    `due` is None while the pods make no progress. They become `ready` before progress begins.
     """
 
     pods: frozenset[int]
@@ -59,12 +62,13 @@ class Life:
         removed: the nodes that are removed at this instant.
         early: when an evicted pod last ended before its time, because its node was removed.
         state: absent, alive, finished or rejected.
-        admitted: whether it holds quota.
-        in_line: for a cluster without nodes, whether it is admitted and waits for its start.
+        admitted: whether the job holds quota.
+        in_line: whether the job is admitted and waits for its start, which only happens in a cluster without
+            nodes.
         wanted: the pods that should run.
         back: when evicted pods must be back in the queue, or None.
         holds, ended: the pods that hold resources, and the ended pods.
-        spans: span -> the pods in it.
+        spans: maps a span to its pods.
     """
 
     asked: Asked
@@ -101,16 +105,16 @@ class Life:
 
     @property
     def quota(self) -> set[int]:
-        """The pods whose quota it holds."""
+        """The pods for which the job holds quota."""
         return set(self.wanted - self.ended - self.gone) if self.admitted else set()
 
     @property
     def leaving(self) -> bool:
-        """True if the whole job was evicted and is not back yet."""
+        """True if the whole job was evicted and has not returned to the queue yet."""
         return self.admitted and self.back is not None
 
     def name(self, pod: int) -> str:
-        """Returns the present name of a pod."""
+        """Returns the current name of a pod."""
         name = self.asked.name if self.asked.pods == 1 else f"{self.asked.name}-{pod}"
         return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
 
