@@ -1,4 +1,4 @@
-"""The engine and its reports, for callers that drive a policy through a recorded case themselves."""
+"""The engine and its recorder interface, for callers that run a policy through a recorded case themselves."""
 
 from __future__ import annotations
 

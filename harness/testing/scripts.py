@@ -1,6 +1,6 @@
-"""Jobs and clusters written by hand, and a replay that returns every decision.
+"""Jobs and clusters for handwritten tests, and a replay that returns every decision.
 
-In amounts of jobs and clusters, `gpu` stands for `nvidia.com/gpu`, which cannot be the name of an argument.
+In requests and capacities, `gpu` stands for `nvidia.com/gpu`, because an argument can't have this name.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from harness.engine.texts import Texts
 from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
 
 _WITHOUT_DOMAIN = ("cpu", "memory", "gpu", "ephemeral-storage", "pods")
-"""The resources whose names have no domain; `gpu` has one in full."""
+"""The resources without a domain in their names; the full name of `gpu` has a domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision, or one event without a decision, with names instead of objects.
+    """A decision, or an event without a decision, with names instead of objects.
 
-    `holding` is 1 if the job begins to hold resources with this row, -1 if it stops.
+    `holding` is 1 if the job begins to hold resources with this row, and -1 if the job stops holding
+    resources.
     """
 
     time: int
@@ -55,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stint:
-    """A span in which pods held resources in one state; `amounts` is the pods' total."""
+    """A time span in which pods held resources in one state; `amounts` is the total of the pods."""
 
     job: str
     pods: int
@@ -69,7 +70,7 @@ class Stint:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """The end of a job, or its state at the end of the replay."""
+    """The final state of a job, or its state at the end of the replay."""
 
     state: str
     admitted: int
@@ -82,7 +83,7 @@ class JobRow:
 
 @dataclass
 class Decisions:
-    """A recorder that keeps all rows in lists."""
+    """A recorder that stores all rows in lists."""
 
     rows: list[Row] = field(default_factory=list)
     stints: list[Stint] = field(default_factory=list)
@@ -96,7 +97,7 @@ class Decisions:
         return [row for row in self.rows if row.action in actions]
 
     def starts(self) -> dict[str, float]:
-        """Returns job -> its first progress, in seconds."""
+        """Returns the time of each job's first progress, in seconds."""
         return {name: job.start / SECOND for name, job in self.jobs.items() if job.start >= 0}
 
     def record(self, fact: Fact) -> None:
@@ -163,7 +164,7 @@ class Decisions:
 
 
 class Script:
-    """Jobs written by hand; times in seconds, amounts as the engine counts them."""
+    """A handwritten list of jobs, with times in seconds and requests in the units of the engine."""
 
     def __init__(self) -> None:
         self._arrivals: list[Arrival] = []
@@ -189,29 +190,30 @@ class Script:
         pod_sets: tuple[PodSet, ...] = (),
         **requests: int,
     ) -> Script:
-        """Add a job; it must not arrive before the one added last.
+        """Add a job, which must not arrive before the job that was added last.
 
         Args:
-            name: its id.
-            at: its arrival, seconds.
-            seconds: its uninterrupted run time.
+            name: the id of the job.
+            at: the time of arrival, in seconds.
+            seconds: the run time without interruptions.
             pods: the number of equal pods, each with `requests`.
-            gang: whether it progresses only with all pods; by default if it has more than one pod.
-            queue: its queue.
-            user: its user.
-            priority: larger is more important.
-            priority_class: the name of its PriorityClass.
+            gang: whether the job makes progress only when all of its pods run. This is the default for
+                several pods.
+            queue: the queue.
+            user: the user.
+            priority: the priority, where a larger number is more important.
+            priority_class: the name of the PriorityClass.
             preempts: False for `preemptionPolicy: Never`.
-            grace: how long its pods keep their resources when preempted, seconds.
-            requested: the longest run time that its user requested, seconds.
-            checkpoint: its own checkpoint interval, seconds.
-            startup: how long its pods take to become ready, seconds; None for never.
-            done: how much of its run is done before it arrives, seconds.
-            pod_sets: several pod sets, instead of `pods` and `requests`; with full names of resources.
-            requests: resource -> amount of one pod.
+            grace: how long preempted pods keep their resources, in seconds.
+            requested: the longest run time that the user requested, in seconds.
+            checkpoint: the job's own checkpoint interval, in seconds.
+            startup: how long the pods take to become ready, in seconds. None if they never become ready.
+            done: how much of the run is done before the job arrives, in seconds.
+            pod_sets: several pod sets with full names of resources, instead of `pods` and `requests`.
+            requests: the request of each pod for each resource.
 
         Raises:
-            InputError: a request has the name of no resource that Kubernetes can have.
+            InputError: a request is for a resource with a name that Kubernetes can't have.
         """
         for resource in requests:
             if "/" not in resource and resource not in _WITHOUT_DOMAIN:
@@ -246,7 +248,7 @@ class Script:
         return self
 
     def chunks(self) -> Iterator[list[Arrival]]:
-        """Yields the jobs in the engine's form."""
+        """Yields the jobs in the form that the engine expects."""
         yield list(self._arrivals)
 
     def __getitem__(self, name: str) -> Job:
@@ -254,14 +256,14 @@ class Script:
 
 
 def pool(cohort: str = "", **capacity: int) -> Cluster:
-    """Returns a cluster without nodes: one ClusterQueue `default` with this quota."""
+    """Returns a cluster without nodes that has a ClusterQueue `default` with this quota."""
     return queues(default=capacity, cohort=cohort)
 
 
 def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
-    """Returns a cluster without nodes: ClusterQueues with these nominal quotas, in one cohort.
+    """Returns a cluster without nodes that has ClusterQueues with these nominal quotas in one cohort.
 
-    They share one flavor.
+    The ClusterQueues share a flavor.
     """
     made = {}
     for name, quotas in nominal.items():
@@ -273,12 +275,12 @@ def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
 
 
 def nodes(**allocatable: Mapping[str, int]) -> Cluster:
-    """Returns a cluster of nodes without queues."""
+    """Returns a cluster that has nodes but no queues."""
     return Cluster(nodes=frozen({name: Node(name, _named(amounts)) for name, amounts in allocatable.items()}))
 
 
 def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the amounts with the full names of resources."""
+    """Returns the quantities with the full names of resources."""
     return frozen({"nvidia.com/gpu" if name == "gpu" else name: amount for name, amount in amounts.items()})
 
 
@@ -294,12 +296,12 @@ def replayed(
     """Replay jobs through a policy and return all decisions and events.
 
     Args:
-        policy: the policy class; options that it declares as `options` get their defaults.
-        jobs: the arriving jobs.
+        policy: the policy class. Options in its attribute `options` get their defaults.
+        jobs: the jobs.
         cluster: the cluster to schedule on.
         options: the policy's options.
-        losses: the cost of a preemption; by default all progress.
-        until: the last simulated instant, seconds.
+        losses: what a preempted job loses. The default is all progress.
+        until: the time after which the replay ends, in seconds.
 
     Raises:
         DecisionError: the policy made an impossible decision.

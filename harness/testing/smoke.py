@@ -1,7 +1,7 @@
-"""Tests that an installation works, without a checkout: `pytest --pyargs harness.testing.smoke`.
+"""Tests that an installation works: `pytest --pyargs harness.testing.smoke`.
 
-They replay parts of a bundled trace with the built-in plugins, check each run independently, and try the
-commands that show a run.
+The tests don't need a checkout. They replay parts of a bundled trace with the built-in plugins, check each
+run independently, and run the commands that show a run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairshari
 
 
 def test_the_command_answers() -> None:
-    """`harness --version`, help, and the list of plugins work."""
+    """The commands for the version, the help and the list of plugins work."""
     for arguments in (["--version"], ["--help"], ["plugins"]):
         ran = subprocess.run(  # noqa: S603 - all words are constants
             [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, check=True
@@ -34,14 +34,14 @@ def test_the_command_answers() -> None:
 
 
 def test_bundled_traces_are_there() -> None:
-    """Bundled traces are installed, with their clusters."""
+    """The bundled traces are installed with their clusters."""
     for name in BUNDLED:
         assert bundled_path(name).is_file()
     assert bundled_path("mix").with_suffix(".cluster.yaml").is_file()
 
 
 def test_replays_are_what_could_be(tmp_path: Path) -> None:
-    """Every plugin replays three hours of the synthetic mix on its nodes, without a violation."""
+    """Every plugin replays three hours of the synthetic mix on its nodes without a violation."""
     path = bundled_path("mix")
     trace = read_trace(path, load())
     cluster = read_cluster(path.with_suffix(".cluster.yaml"), trace)
@@ -52,7 +52,7 @@ def test_replays_are_what_could_be(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_looked_at(tmp_path: Path) -> None:
-    """Runs can be compared, reported as Markdown, and exported; an equal replay reuses the stored run."""
+    """You can compare, report and export runs, and an equal replay reuses the stored run."""
     path = bundled_path("mix")
     one, other = (
         harness.replay(path, plugin=plugin, until="2h", output=tmp_path) for plugin in ("none", "fairsharing")

@@ -45,8 +45,8 @@ class Capacity(Rule):
     def turn(self, step: Step) -> Iterator[Broken]:
         """Yields violations after a decision took effect.
 
-        After the capacity of a node has shrunk, its pods can hold more than the capacity. A pod that is then
-        bound to this node must not request a resource of which the pods already hold too much.
+        After the capacity of a node has shrunk, its pods can hold more than the capacity. If a resource is
+        exceeded in this way, a pod that requests it must not be bound to the node.
         """
         name, now = step.life.asked.name, step.row["time"]
         while self._lost and self._lost[-1] < now:

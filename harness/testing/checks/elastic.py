@@ -67,9 +67,7 @@ class Elastic(Rule):
             yield from self._bound(step)
 
     def _line(self, asked: Asked, pod: int) -> list[ElasticQuota]:
-        """Returns the quota of a pod according to its label, namespace or queue, and the ancestors of this
-        quota.
-        """
+        """Returns the quota of a pod by its label, namespace or queue, and the quota's ancestors."""
         leaves = leaves_of(self._quotas)
         local = self.facts.cluster.local_queues.get((asked.namespace, asked.queue))
         names = [asked.part_of(pod).labels.get(_QUOTA, "")]
@@ -110,8 +108,7 @@ class Elastic(Rule):
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
-        """Check that the total usage of all quotas is within the guarantee of the root, or else within their
-        sum.
+        """Check that the usage of all quotas is within the guarantee of the root, or the sum of guarantees.
         """
         leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
@@ -143,9 +140,7 @@ class Elastic(Rule):
     def _preempted(
         self, step: Step, by: Asked, ours: list[ElasticQuota], asked: Asked, theirs: list[ElasticQuota]
     ) -> Iterator[Broken]:
-        """Check that a preemption follows priorities within a quota, and only affects borrowers in other
-        quotas.
-        """
+        """Check that a preemption follows priorities in a quota, and only affects borrowers elsewhere."""
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
         if self._falls_back and not all(self._line(each, 0) for each in self.facts.mates(by)):

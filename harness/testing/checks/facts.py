@@ -34,9 +34,7 @@ _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, EVICTED_BY_API, "TerminatedByKueu
 """The reasons for evictions that affect only the pods on a changed node."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
-"""Actions that precede changes of the cluster at the same time: completions, departures, returns and timed
-starts.
-"""
+"""Completions, departures, returns and timed starts precede changes of the cluster at the same time."""
 
 
 def by_node(row: Row) -> bool:

@@ -74,9 +74,7 @@ class Level:
                     self.amounts[key] = self.amounts.get(key, 0) + sign * amount
 
     def key(self, resources: list[str]) -> tuple[tuple[int, ...], ...]:
-        """Returns the allocated, pending and held quantity and the running and pending jobs for each
-        resource.
-        """
+        """Returns the quantities and job numbers of each resource, in the order of the timeline's columns."""
         of = self.amounts.get
         return tuple(
             (*(of((kind, each), 0) for kind in ("allocated", "pending", "held")), self.running, self.pending)

@@ -44,9 +44,7 @@ class Kueue(ClusterQuotas):
         ] = {}  # job without quota -> its queue and requests
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields violations for admissions that exceed a quota and preemptions that violate their queue's
-        policy.
-        """
+        """Yields violations for admissions beyond a quota and for preemptions against a queue's policy."""
         name, action = step.life.asked.quota, step.row["action"]
         queue = self.facts.cluster.cluster_queues.get(name or "")
         if queue is not None and action in ("preempt", "evict") and not by_node(step.row):
@@ -66,8 +64,7 @@ class Kueue(ClusterQuotas):
         yield from super().turn(step)
 
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Check that an eviction follows priorities within the queue, and the preemptor's policy in its
-        cohort.
+        """Check that an eviction follows priorities in the queue, and the preemptor's policy in the cohort.
 
         In the cohort, only borrowers can be evicted.
         """
@@ -77,8 +74,7 @@ class Kueue(ClusterQuotas):
         self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
 
     def _preempted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Check that a preemption follows priorities within the queue, and the preemptor's policy in its
-        cohort.
+        """Check that a preemption follows priorities in the queue, and the preemptor's policy in the cohort.
 
         In the cohort, only borrowers can be preempted.
         """
@@ -102,9 +98,7 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Check that an eviction without a preemptor has a cause: a drained queue, lost nodes or unready
-        pods.
-        """
+        """Check that a drained queue, lost nodes or unready pods explain an eviction without a preemptor."""
         waits = self._waits
         if step.row["reason"] == _NO_PLACE and self.facts.ever.nodes_change:
             return

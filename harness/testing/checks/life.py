@@ -27,9 +27,7 @@ class IllegalError(Exception):
 
 @dataclass
 class Hold:
-    """The resources that a pod holds: where, since when it has had its current state, and until when if
-    evicted.
-    """
+    """Where a pod holds resources, since when in its current state, and until when if evicted."""
 
     node: str | None
     since: int
@@ -119,7 +117,7 @@ class Life:
         return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
 
     def pods_of(self, row: Row) -> frozenset[int]:
-        """Returns the pods of a row: the named pod, or all pods that the row stands for."""
+        """Returns the pods of a row, which are the named pod or all pods that the row represents."""
         if row["pod"] is None:
             return self.wanted - self.ended
         found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
@@ -132,7 +130,7 @@ class Life:
     # --- decisions ----------------------------------------------------------------------------------------
 
     def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
-        """Applies a decision; returns its pods.
+        """Applies a decision and returns its pods.
 
         Args:
             row: the decision.
@@ -158,11 +156,9 @@ class Life:
         self.state = "alive"
 
     def _admitted(self, row: Row) -> frozenset[int]:
-        """Returns the pods that an admission lets run.
+        """Returns the pods that can run after an admission, including ended pods.
 
         Partial admission leaves out the last pods of a pod set.
-
-        Ended pods are included.
         """
         parts, counts = self.asked.parts, dict[str, int]()
         if len(parts) > 1 and row["pods"] + len(self.ended) < self.asked.pods:
@@ -326,7 +322,7 @@ class Life:
         unit.due = None
 
     def _survives(self, progress: int) -> int:
-        """Returns the progress that survives an eviction: whole intervals, all progress, or none."""
+        """Returns the progress that survives an eviction: whole intervals, everything or nothing."""
         interval = self.asked.interval
         if interval is None:
             if self.losses.mode == "restart":
@@ -335,14 +331,14 @@ class Life:
         return progress - progress % interval
 
     def _note(self, pod: int, now: int, state: str, lost: int = 0) -> None:
-        """Record that a pod was in a state until now, unless for no time."""
+        """Record that a pod was in a state until now, unless no time has passed."""
         hold = self.holds[pod]
         if hold.since < now:
             self.spans.setdefault((hold.since, now, state, lost), []).append(pod)
             hold.since = now
 
     def close(self, end: int) -> str:
-        """Records unfinished spans at the end; returns the expected state in `jobs.parquet`."""
+        """Records unfinished spans at the end, and returns the expected state in `jobs.parquet`."""
         if self.state == "alive":
             for unit in self.units.values():
                 if unit.due is not None:
@@ -353,7 +349,7 @@ class Life:
         return self.state
 
     def dues(self) -> Iterable[int]:
-        """Yields the times of events that must happen to the job without a decision."""
+        """Yields the times of the job's events that must happen without a decision."""
         yield from (unit.due for unit in self.units.values() if unit.due is not None)
         yield from (hold.due for hold in self.holds.values() if hold.due is not None)
         if self.back is not None:
@@ -361,6 +357,6 @@ class Life:
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raise an error unless a condition holds."""
+    """Raise an error if a condition is false."""
     if not holds:
         raise IllegalError(otherwise)

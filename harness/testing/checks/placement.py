@@ -1,4 +1,4 @@
-"""Checks nodes of pods, and victims of kube-scheduler's preemption: selectors, taints, priorities."""
+"""Checks the selectors and tolerations of bound pods, and the priorities of kube-scheduler's victims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 class Placement(Rule):
     """The rule about node selectors, taints, and the node labels of flavors that Kueue assigned to a pod.
 
-    It does not check required node affinity.
+    This rule doesn't check required node affinity.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -23,7 +23,7 @@ class Placement(Rule):
         self._flavors: dict[str, dict[str, dict[str, str]]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Check that a pod's node suits it."""
+        """Check that a pod can run on its node."""
         row, asked = step.row, step.life.asked
         if row["action"] == "admit":
             self._flavors[asked.name] = json.loads(row["flavors"] or "{}")
@@ -63,10 +63,10 @@ class Never(Rule):
 
 
 class ByPriority(Rule):
-    """The rule that preemptors have a higher priority and may preempt."""
+    """The rule that preemptors are allowed to preempt, and have a higher priority than their victims."""
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Check that kube-scheduler may make a preemption."""
+        """Check that kube-scheduler is allowed to make a preemption."""
         if step.row["action"] == "evict" and not by_node(step.row):
             yield Broken("priority.evicts", step.where, "kube-scheduler evicts a pod only for a preemptor")
         if step.row["action"] == "preempt":

@@ -1,4 +1,4 @@
-"""Checks quotas of ClusterQueues and cohorts: usage fits, or exceeds quota only during evictions."""
+"""Checks that usage exceeds the quotas of ClusterQueues and cohorts only during evictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClusterQuotas(Rule):
         self._excused: dict[tuple[str, Cell], int] = {}  # usage over quota because the quota fell
 
     def change(self, now: int) -> None:
-        """Update the quotas; keep the usage, even if it now exceeds them."""
+        """Update the quotas, and keep the usage even if it now exceeds them."""
         self._changed += self._pass(now)
         for forest in (self.stays, self.holds):
             forest.become(self.facts.cluster)
@@ -81,7 +81,8 @@ class ClusterQuotas(Rule):
         return True
 
     def _chosen(self, step: Step, queue: ClusterQueue) -> Iterator[Broken]:
-        """Check that every requested resource has a flavor of the queue, one flavor per resource group."""
+        """Check that every requested resource has a flavor of the queue, and each resource group one flavor.
+        """
         for part in step.life.asked.parts:
             chosen = self._flavors[step.life.asked.name].get(part.name, {})
             wanted = {name for name, amount in part.requests.items() if amount}
@@ -122,7 +123,7 @@ class ClusterQuotas(Rule):
     # --- what is over for a while -------------------------------------------------------------------------
 
     def _pass(self, now: int) -> Iterator[Broken]:
-        """Let time pass: add up usage over quota, which only departures excuse."""
+        """Add up usage that exceeds a quota, which is only allowed while jobs depart."""
         for name in self.facts.cluster.cluster_queues:
             node = Node("queue", name)
             for cell in self._cells:
@@ -140,9 +141,9 @@ class ClusterQuotas(Rule):
         self._since = now
 
     def close(self) -> Iterator[Broken]:
-        """Check the values of `quota.over` if each resource has one flavor.
+        """Check the values of `quota.over` if each resource has a single flavor.
 
-        With several flavors, the metric is the sum.
+        With several flavors, the metric is a sum over flavors.
         """
         yield from self._changed
         yield from self._pass(self.facts.end)

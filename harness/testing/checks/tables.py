@@ -1,4 +1,4 @@
-"""Recomputes the tables of a run from its decisions: jobs, stints, timeline, and the identity."""
+"""Recomputes the jobs, stints, timeline and identity of a run from its decisions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.testing.checks.life import Life
 from harness.trace.schema import REQUEST
 
 _SLICE = re.compile(r"nvidia\.com/mig-([1-9])g\.[1-9][0-9]{0,2}gb([.+]me)?$")
-"""A slice of a GPU, with its compute slices."""
+"""The name of a slice of a GPU, which contains the number of its compute slices."""
 
 
 def check_tables(history: History) -> Iterator[Broken]:
-    """Yields differences between tables and decisions, after the history was followed to its end."""
+    """Yields differences between tables and decisions, after all decisions of the history."""
     facts = history.facts
     for name in facts.missing:
         yield Broken("invented.job", f"jobs.parquet, {name}", "is not in the trace")
@@ -62,7 +62,7 @@ def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
 
 
 def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
-    """Check held time, as pod-time in each state; one stint of three pods equals three stints of one pod."""
+    """Check the pod-time in each state, so that a stint of three pods equals three stints of one pod."""
     resources = [f"{REQUEST}{each}" for each in facts.run.resources]
     told: dict[tuple[Any, ...], list[int]] = {}
     for row in facts.run.micros("stints").collect().iter_rows(named=True):
@@ -88,7 +88,7 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
 
 
 def _timeline(history: History) -> Iterator[Broken]:
-    """Check the amounts of queues after every change."""
+    """Check the resources of queues after every change."""
     facts, levels = history.facts, dict(history.levels)
     resources = facts.run.resources
     columns = ("allocated", "pending", "held", "running_jobs", "pending_jobs")
@@ -115,7 +115,7 @@ def _timeline(history: History) -> Iterator[Broken]:
 
 
 def _identity(facts: Facts) -> Iterator[Broken]:
-    """Check that allocated is useful + lost + idle + unfinished, to the microsecond, in the metrics too."""
+    """Check that allocated = useful + lost + idle + unfinished to the microsecond, also in the metrics."""
     run = facts.run
     state_of = [row["state"] for row in facts.table]
     timeline = run.micros("timeline").collect().to_dicts()
@@ -164,7 +164,7 @@ def _hours(
 
 
 def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
-    """Check the figures of run.json about the whole run."""
+    """Check the numbers about the whole run in run.json."""
     info, lives = facts.run.info, history.lives.values()
     own = {
         "jobs": len(facts.table),

@@ -1,4 +1,4 @@
-"""Random worlds: a cluster, a trace and settings that challenge a policy, reproducible from a seed.
+"""Random worlds, which consist of a cluster, a trace and settings that are hard for policies.
 
 from harness.testing.worlds import random_world
 

@@ -1,4 +1,4 @@
-"""Single random choices from the streams of `harness.trace.generate`, equal on all versions and machines."""
+"""Individual random choices from the streams of `harness.trace.generate`, equal on all machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLOCK = 256
 
 
 class Chance:
-    """Choices for one purpose, independent of choices with other keys.
+    """Random choices for one purpose, which are independent of choices with other keys.
 
     Args:
         key: the purpose, such as a seed and a word.
@@ -38,15 +38,15 @@ class Chance:
         return least + self.below(most - least + 1)
 
     def choice(self, options: Sequence[_T]) -> _T:
-        """Returns one of the options; an option that is listed twice is chosen twice as often."""
+        """Returns one of the options. An option that occurs twice is chosen twice as often."""
         return options[self.below(len(options))]
 
     def percent(self, share: int) -> bool:
-        """Returns True with this probability, in per cent."""
+        """Returns True with this probability, given as a percentage."""
         return self.below(100) < share
 
     def some(self, options: Sequence[_T], count: int) -> list[_T]:
-        """Returns `count` of the options, in their order."""
+        """Returns `count` of the options in their original order."""
         places = list(range(len(options)))
         while len(places) > count:
             places.pop(self.below(len(places)))

@@ -1,7 +1,7 @@
-"""Random manifests: nodes with taints and GPUs, Kueue's queues and cohorts, elastic quotas.
+"""Random manifests of nodes with taints and GPUs, of queues and cohorts of Kueue, and of elastic quotas.
 
-Amounts are drawn in small units, which `Units` converts to quantities. So a world can have a few cores, or
-memory that barely fits 64 bits.
+Numbers are drawn in small units, which `Units` converts to quantities. Therefore, a world can have a few
+cores, or so much memory that it barely fits a 64-bit integer.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from harness.testing.worlds.chance import Chance
 
 Manifest = dict[str, Any]
 Units = Mapping[str, int]
-"""Resource -> the size of one unit; the resources are those that jobs request."""
+"""Maps each resource that jobs request to the size of one unit."""
 
 GPU = "nvidia.com/gpu"
 LARGEST: Units = {"cpu": 8, "memory": 8, GPU: 4}
-"""The largest number of units of a job. Every cluster, and its quotas together, have at least as many."""
+"""The largest number of units that a job requests. Every cluster has at least as many units, and so has the
+sum of its quotas.
+"""
 
 MOST_NODES = 5
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -30,7 +32,7 @@ _RECLAIM = ("Never", "LowerPriority", "Any", "Any", "Any")
 
 
 def nodes(chance: Chance, units: Units, flavors: Sequence[str]) -> list[Manifest]:
-    """Returns two to five nodes; each belongs to one flavor, and some are tainted, small or cordoned."""
+    """Returns two to five nodes, each with one flavor. Some nodes are tainted, small or cordoned."""
     count = chance.between(2, MOST_NODES)
     amounts = [{resource: _on_node(chance, resource) for resource in units} for _ in range(count)]
     for resource in units:
@@ -55,7 +57,7 @@ def _on_node(chance: Chance, resource: str) -> int:
 
 
 def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence[str]) -> list[Manifest]:
-    """Returns ResourceFlavors, and ClusterQueues in cohorts of up to three levels."""
+    """Returns ResourceFlavors and ClusterQueues in cohorts with up to three levels."""
     names = _cohorts(chance)
     apart = GPU in units and len(units) > 1 and chance.percent(30)
     groups = [[name for name in units if name != GPU], [GPU]] if apart else [list(units)]
@@ -87,7 +89,7 @@ def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence
 
 
 def _cohorts(chance: Chance) -> dict[str, str]:
-    """Returns cohort -> its parent, for no cohort, one cohort, or a tree of cohorts."""
+    """Returns cohorts with their parents: no cohort, one cohort, or a tree of cohorts."""
     shapes: tuple[dict[str, str], ...] = (
         {},
         {"all": ""},
@@ -102,7 +104,7 @@ def _cohorts(chance: Chance) -> dict[str, str]:
 def _quota(
     chance: Chance, owner: str, group: Sequence[str], units: Units, cohorts: Mapping[str, str]
 ) -> dict[str, dict[str, int]]:
-    """Returns resource -> the quota of one owner in one flavor."""
+    """Returns the quota of one owner in one flavor for each resource."""
     found = {}
     for resource in group:
         most = LARGEST[resource] * 3 // 4
@@ -121,7 +123,7 @@ def _quota(
 def _groups(
     quotas: list[list[dict[str, dict[str, int]]]], flavors: Sequence[str], *, limited: bool
 ) -> list[Manifest]:
-    """Returns the resource groups of an owner, with limits only if the owner is in a cohort."""
+    """Returns the resource groups of an owner, which have limits only if the owner is in a cohort."""
     found = []
     for suffix, of_flavors in zip(("", _OF_GPUS), quotas, strict=False):
         entries = []
@@ -181,14 +183,14 @@ def _kueue(kind: str, name: str, **spec: Any) -> Manifest:
 def elastic(
     chance: Chance, units: Units, total: Units, queues: Sequence[str], *, flat: bool
 ) -> list[Manifest]:
-    """Returns elastic quotas with the names of the queues: a tree with or without groups, or flat quotas.
+    """Returns elastic quotas with the names of the queues, as a tree or as flat quotas.
 
     Args:
         chance: makes the choices.
         units: the size of one unit of a resource.
-        total: resource -> the amount on all nodes.
+        total: the total capacity of all nodes for each resource.
         queues: the names of the queues.
-        flat: whether to make ElasticQuotas instead of an ElasticQuotaTree.
+        flat: whether to create ElasticQuotas instead of an ElasticQuotaTree.
     """
     left = dict(total)
     leaves: list[tuple[str, dict[str, int], dict[str, int]]] = []
@@ -216,7 +218,7 @@ def elastic(
 
 
 def pod_group(name: str, least: int) -> Manifest:
-    """Returns a PodGroup with this smallest number of pods."""
+    """Returns a PodGroup with this minimum number of pods."""
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

@@ -1,4 +1,4 @@
-"""Converts GPUs of random worlds to devices that pods share."""
+"""Converts the GPUs of random worlds to devices that pods can share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHARES = (200, 300, 400, 500, 500, 600, 700)
 def with_devices(
     chance: Chance, frame: pl.DataFrame, manifests: Sequence[Manifest]
 ) -> tuple[pl.DataFrame, list[Manifest]]:
-    """Returns a world with GPUs counted in thousandths, converted to one whose nodes have devices.
+    """Returns a copy of a world with devices on its nodes, where the original counts thousandths of GPUs.
 
-    Half of the pods that request one GPU request a share of it instead.
+    Half of the pods that request one GPU request a share of a GPU instead.
     """
     found: list[Manifest] = json.loads(json.dumps(manifests).replace(f'"{GPU}"', f'"{MILLI_GPU}"'))
     for each in found:

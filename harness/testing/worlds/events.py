@@ -1,4 +1,4 @@
-"""Makes random changes of quotas: timed patches of the queues, cohorts and elastic quotas of a world."""
+"""Creates random timed patches for the queues, cohorts and elastic quotas of a world."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Returns one to five timed patches, most of them with an end.
+    """Returns one to five timed patches, where most patches end during the replay.
 
     Args:
         chance: makes the choices.
@@ -42,7 +42,7 @@ def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _patch(chance: Chance, changed: Manifest) -> Manifest:
-    """Returns the changed fields of an object."""
+    """Returns the fields of an object that change."""
     match changed["kind"]:
         case "ClusterQueue":
             return {"spec": _of_queue(chance, changed["spec"])}
@@ -54,7 +54,7 @@ def _patch(chance: Chance, changed: Manifest) -> Manifest:
 
 
 def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
-    """Returns other quotas, a stop, another weight, or other policies."""
+    """Returns different quotas, a stop policy, a different weight, or different policies."""
     match chance.choice(_OF_QUEUES):
         case "quotas":
             return {"resourceGroups": [_group(chance, each) for each in spec["resourceGroups"]]}
@@ -72,7 +72,7 @@ def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
 
 
 def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
-    """Returns the quotas of a resource group, each multiplied; lending limits follow."""
+    """Returns the quotas of a resource group, each multiplied and with an adjusted lending limit."""
     flavors = []
     for flavor in group["flavors"]:
         resources = []
@@ -87,7 +87,7 @@ def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
 
 
 def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
-    """Returns lower guarantees of some resources, or lower bounds that are not below the guarantee."""
+    """Returns lower guarantees for some resources, or lower limits that are at least the guarantees."""
     least, most = dict(bounds["min"]), dict(bounds["max"])
     for name in least:
         if chance.percent(60):
@@ -110,6 +110,6 @@ def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
 
 
 def _times(resource: str, quantity: str | int, factor: Fraction) -> str:
-    """Returns a multiple of an amount, rounded down."""
+    """Returns a multiple of a quantity, rounded down."""
     amount = round_up(resource, parse_quantity(quantity))
     return format_amount(resource, min(INT64_MAX, int(amount * factor)))

@@ -1,4 +1,4 @@
-"""Makes random traces: bursts, gangs, priorities, jobs of zero length, pods that must not be preempted."""
+"""Creates random traces with bursts, gangs, priorities, jobs of length zero and protected pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTECTED = "protected"
 """A label of pods that must not be preempted, for plugins that use such labels."""
 
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
-"""The label by which pods name their pod group."""
+"""The label of pods that contains the name of their pod group."""
 
 _PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 _DURATIONS = (0, 1, SECOND, 5 * SECOND, 20 * SECOND, 20 * SECOND, 60 * SECOND, 200 * SECOND)
@@ -36,9 +36,9 @@ class Kin:
     """Common properties of the jobs of one world.
 
     Attributes:
-        resources: the resources that they may request.
-        queues: their queues; the first queues are busier at the beginning, and borrow.
-        flavors: the kinds of nodes that they may require.
+        resources: the resources that jobs can request.
+        queues: the queues of the jobs. The first queues are busier at the beginning, so they borrow.
+        flavors: the kinds of nodes that jobs can require.
         fussy: whether some jobs have selectors, tolerations and labels.
         several: whether some jobs have two pod sets, or accept fewer pods than they request.
         own: whether some jobs have their own grace period or checkpoint interval.
@@ -53,7 +53,7 @@ class Kin:
 
 
 def rows(chance: Chance, kin: Kin, count: int) -> list[Row]:
-    """Returns `count` jobs with amounts in small units: one row per job, or per pod set if it has two."""
+    """Returns `count` jobs with requests in small units, with one row for each pod set."""
     gaps = [chance.choice(_GAPS) for _ in range(chance.between(1, 5))]
     instants = list(accumulate([0, *gaps]))
     priorities = chance.choice(((0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (-5, 0, 7)))
@@ -91,7 +91,7 @@ def _now_and_then(kin: Kin, chance: Chance) -> bool:
 
 
 def _shape(chance: Chance, kin: Kin) -> list[Row]:
-    """Returns the pod sets of a job, which request at most `LARGEST` together."""
+    """Returns the pod sets of a job, which request at most `LARGEST` in total."""
     sets = 2 if kin.several and chance.percent(30) else 1
     pods = [chance.choice((1, 1, 1, 1, 2, 4)) for _ in range(sets)]
     left = dict(LARGEST)
@@ -110,7 +110,7 @@ def _shape(chance: Chance, kin: Kin) -> list[Row]:
 
 
 def _wishes(chance: Chance, kin: Kin, *, gpus: bool) -> Row:
-    """Returns columns for the nodes that pods accept, and for whether they may be preempted."""
+    """Returns columns that restrict the nodes of pods, or protect pods from preemption."""
     if not kin.fussy:
         return {
             "node_selector": None,
@@ -129,7 +129,7 @@ def _map(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]] | None:
 
 
 def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
-    """Puts some pod sets of several jobs into pod groups; returns the smallest size of each group."""
+    """Puts some pod sets of several jobs into pod groups, and returns the minimum size of each group."""
     least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
     for row in found:
         if chance.percent(40):
@@ -138,13 +138,13 @@ def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
 
 
 def largest_unit(found: Sequence[Row], resource: str) -> int:
-    """Returns the largest unit with which all requests, or the amounts on all nodes, fit 64 bits."""
+    """Returns the largest unit with which the sums of requests and of capacities fit a 64-bit integer."""
     asked: int = sum(row["pods"] * row[f"{REQUEST}{resource}"] for row in found)
     return INT64_MAX // max(MOST_NODES * LARGEST[resource], asked)
 
 
 def frame_of(found: Sequence[Row], units: Units) -> pl.DataFrame:
-    """Returns the rows as a trace, in the types of the schema, without empty columns."""
+    """Returns the rows as a trace with the types of the schema, without empty columns."""
     columns = {}
     for name in found[0]:
         values = [row[name] for row in found]

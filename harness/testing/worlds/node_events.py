@@ -1,6 +1,7 @@
-"""Makes random changes of nodes.
+"""Creates random changes of nodes.
 
-Nodes disappear, return, appear, are cordoned, drained, cut off, tainted, relabelled and resized.
+Nodes disappear, return and appear. They are also cordoned, drained, disconnected, tainted, relabelled and
+resized.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LATEST = 150
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Returns timed nodes and patches of nodes, to read after the nodes; the first node always exists.
+    """Returns timed nodes and patches for manifests that follow the nodes. The first node always exists.
 
     Args:
         chance: makes the choices.

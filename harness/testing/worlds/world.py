@@ -1,4 +1,4 @@
-"""A random world: jobs, cluster and settings, with methods to replay it."""
+"""Random worlds, which consist of jobs, a cluster and settings, and can be replayed."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class World:
 
     Attributes:
         seed: the seed for `random_world`.
-        frame: the trace, one row per job or pod set.
-        manifests: the cluster.
-        pooled: whether policies that do not need nodes get none; capacity is then the sum of quotas.
+        frame: the trace, with one row for each job or pod set.
+        manifests: the manifests of the cluster.
+        pooled: whether policies that don't need nodes get no nodes. The capacity is then the sum of quotas.
         on_preemption: the loss model.
-        grace_period: the grace period of jobs that state none, microseconds.
-        until: the last simulated instant, microseconds; None simulates to the end.
-        options: policy -> its options, for those in `PLUGINS`.
+        grace_period: the grace period of jobs without their own, in microseconds.
+        until: the time after which the replay ends, in microseconds. None replays to the end.
+        options: maps each policy in `PLUGINS` to its options.
     """
 
     seed: int
@@ -77,7 +77,7 @@ class World:
         return f"random_world({self.seed})"
 
     def describe(self) -> str:
-        """Returns a description in a few lines; the first line is code that makes the world again."""
+        """Returns a short description. Its first line is code that generates the same world."""
         kinds = [manifest["kind"] for manifest in self.manifests if not has_times(manifest)]
         counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
         if len(kinds) < len(self.manifests):
@@ -99,7 +99,7 @@ class World:
         )
 
     def uses_nodes(self, plugin: str | PolicyFactory) -> bool:
-        """Returns True if a policy gets nodes: if it needs them, or if the world is not pooled."""
+        """Returns True if a policy gets nodes, because it needs nodes or because the world is not pooled."""
         return not self.pooled or plugin in _NEED_NODES
 
     @cached_property
@@ -124,11 +124,11 @@ class World:
 
     @cached_property
     def pool(self) -> Cluster:
-        """The cluster without nodes; its capacity is the sum of nominal quotas."""
+        """The cluster without nodes, with a capacity that is the sum of nominal quotas."""
         return cluster_from(_without_nodes(self.manifests), f"{self!r} without nodes")
 
     def write(self, folder: str | Path) -> Path:
-        """Writes the trace and the manifests, with and without nodes, to a folder; returns the trace's path.
+        """Writes the trace and the manifests, with and without nodes, and returns the path of the trace.
 
         Raises:
             OSError: the folder cannot be written.
@@ -141,7 +141,7 @@ class World:
         return folder / _TRACE
 
     def command(self, plugin: str, **changed: Any) -> str:
-        """Returns the command line that replays the world, in the folder of `write`.
+        """Returns the command line that replays the world in the folder of `write`.
 
         Args:
             plugin: the policy's name.
@@ -165,13 +165,13 @@ class World:
         plugins: Plugins | None = None,
         **changed: Any,
     ) -> Run:
-        """Replay the world, without cluster changes for a policy that cannot follow them.
+        """Replay the world, without changes of the cluster if the policy can't handle them.
 
         Args:
-            plugin: a registered policy's name, or a policy class.
-            folder: the folder that holds runs.
-            options: the policy's options; by default the world's own.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
+            plugin: the name of a registered policy, or a policy class.
+            folder: the folder for runs.
+            options: the policy's options. The default is the options of the world.
+            plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
             changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
 
         Raises:
@@ -211,17 +211,17 @@ def random_world(
     changes: bool = True,
     devices: bool = False,
 ) -> World:
-    """Make a random world; a seed gives the same world on every version of Python and every machine.
+    """Generate a random world, where equal seeds give equal worlds on all machines and Python versions.
 
-    Every job fits the whole cluster, but perhaps no single queue or node, so that every policy of `PLUGINS`
-    can replay every world.
+    Every job fits the whole cluster, although it might not fit any single queue or node. Therefore, every
+    policy in `PLUGINS` can replay every world.
 
     Args:
         seed: any whole number.
-        jobs: the number of jobs; by default between 4 and 36.
-        node_events: whether nodes appear, disappear and change, in an otherwise equal world.
+        jobs: the number of jobs. The default is a random number from 4 to 36.
+        node_events: whether nodes appear, disappear and change. The world is otherwise the same.
         changes: whether quotas and other objects change in a third of the worlds.
-        devices: whether GPUs are devices that pods share, in an otherwise equal world.
+        devices: whether GPUs are devices that pods share. The world is otherwise the same.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
@@ -276,7 +276,7 @@ def _manifests(
 
 
 def _options(chance: Chance, *, flat: bool, pooled: bool, trace: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Returns policy -> options that have an effect in this world."""
+    """Returns options for each policy that have an effect in this world."""
     latency = {"evictionLatency": chance.choice(("0s", "1s", "1s", "7s"))}
     gang = chance.choice(("pods", "all-or-nothing"))
     queue = latency | {"featureGates": chance.choice(_GATES)}
