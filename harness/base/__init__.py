@@ -1,1 +1,1 @@
-"""The base of all other packages: errors, units, options, names, files and tables."""
+"""The code that all other packages use, such as errors, units, options, names, files and tables."""

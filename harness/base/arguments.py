@@ -1,4 +1,4 @@
-"""Error messages for arguments of a wrong type from Python callers."""
+"""Error messages for Python callers that pass arguments of a wrong type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wrong(name: str, wanted: str, value: object) -> OptionError:
 
     Args:
         name: the argument.
-        wanted: the accepted types, in words.
+        wanted: a description of the accepted types.
         value: the given value.
     """
     return OptionError(f"{name} must be {wanted}, not {about(value)}")

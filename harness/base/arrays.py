@@ -1,4 +1,4 @@
-"""Columns of numbers as arrays, and rows grouped by keys.
+"""Represents columns of numbers as arrays, and groups rows by keys.
 
 Every operation on a polars frame has a fixed cost, even for few rows, and metrics need hundreds of operations
 per run. Arrays avoid this cost.
@@ -26,15 +26,15 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 Item = TypeVar("Item", bound=np.generic)
 
 NEVER = -INT64_MAX
-"""The value in arrays for a missing time or number."""
+"""The value that stands for a missing time or number in arrays."""
 
 _SHORT = 2  # bytes
 _WIDE = 8
-"""The largest size of a lookup table, relative to the number of values to look up."""
+"""The maximum size of a lookup table, relative to the number of values to look up."""
 
 
 def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
-    """Yields columns of whole numbers, or of truth values; `NEVER` stands for nulls."""
+    """Yields columns of integers or booleans as arrays, with `NEVER` instead of nulls."""
     missing = [name for name in names if frame[name].null_count()]
     if missing:
         frame = frame.with_columns(pl.col(missing).cast(pl.Int64).fill_null(NEVER))
@@ -43,19 +43,19 @@ def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
 
 
 def short(values: Ints) -> npt.NDArray[Any]:
-    """Returns whole numbers as the smallest integer type that holds them."""
+    """Returns integers in the smallest integer type that can represent them."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     return values.astype(np.min_scalar_type(min(least, -1 - most)), copy=False)
 
 
 def codes(column: pl.Series) -> Ints:
-    """Returns the number of each name of an enumeration; `NEVER` stands for nulls."""
+    """Returns the number of each value of an enumeration, with `NEVER` instead of nulls."""
     (found,) = numbers(column.to_physical().to_frame(), column.name)
     return found
 
 
 def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
-    """Returns the index of each text among distinct texts, as the smallest integer type that holds it.
+    """Returns the index of each text in a list of distinct texts, in the smallest suitable integer type.
 
     Args:
         column: texts or categories, without nulls.
@@ -72,7 +72,10 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
 
 
 def joint(*columns: Ints) -> Ints:
-    """Returns a number for each row, below the number of rows; equal rows have equal numbers."""
+    """Returns a number for each row, so that equal rows have equal numbers.
+
+    Each number is less than the number of rows.
+    """
     found, *others = (ranked(column)[1] for column in columns)
     for column in others:
         _, found = ranked(found * (int(column.max(initial=0)) + 1) + column)
@@ -83,8 +86,8 @@ def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
     """Returns the distinct values in order, and the index of each value among them.
 
     Args:
-        values: the values.
-        among: the values to rank among; by default `values` itself.
+        values: the values to look up.
+        among: the values that are sorted. The default is `values`.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))
@@ -99,16 +102,16 @@ def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
 
 
 def distinct(values: Ints) -> Ints:
-    """Returns the distinct values in order.
+    """Returns the distinct values in ascending order.
 
-    numpy's own function would import masked arrays, which takes longer than measuring a short run.
+    The function in numpy would import masked arrays, which takes longer than measuring a short run.
     """
     ranked = np.sort(values)
     return ranked[firsts(ranked)]
 
 
 def is_text(column: pl.Series, *texts: str) -> Bools:
-    """Returns, for each value, True if it is one of the given texts; False for nulls."""
+    """Returns for each value whether it is one of the given texts. Nulls give False."""
     found: Bools = np.zeros(len(column), np.bool_)
     for text in texts:
         same = column == text
@@ -117,14 +120,14 @@ def is_text(column: pl.Series, *texts: str) -> Bools:
 
 
 def firsts(values: npt.NDArray[Any]) -> Bools:
-    """Returns which values differ from the previous one."""
+    """Returns for each value whether it differs from the previous value."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found
 
 
 def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
-    """Returns the successor of each value; `end` for the last one."""
+    """Returns the successor of each value, which is `end` for the last value."""
     found = np.empty_like(values)
     found[:-1] = values[1:]
     found[-1:] = end
@@ -132,7 +135,7 @@ def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
 
 
 def between(count: int, part: float) -> tuple[int, int]:
-    """Returns the indices of the two among `count` ordered values between which a quantile lies."""
+    """Returns the indices of the two values, out of `count` sorted values, between which a quantile lies."""
     place = (count - 1) * part
     return int(place), ceil(place)
 
@@ -141,8 +144,9 @@ def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
     Args:
-        values: at least one value; the two `between` which the quantile lies must be at their sorted indices.
-        part: from 0 to 1.
+        values: one or more values. The two values that `between` returns must be at the same indices as in
+            sorted order.
+        part: a number from 0 to 1.
     """
     before, after = between(len(values), part)
     low, high = float(values[before]), float(values[after])
@@ -150,22 +154,22 @@ def quantile(values: Floats | Ints, part: float) -> float:
 
 
 def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:
-    """Returns `values` divided by `by` if `by` is above 0, else `otherwise`."""
+    """Returns `values` divided by `by` where `by` is above 0, and `otherwise` elsewhere."""
     found: Floats = np.full(np.shape(values), otherwise)
     np.divide(values, by, out=found, where=by > 0)
     return found
 
 
 class Groups:
-    """Rows grouped by keys; the rows of a group keep their order.
+    """Rows that are grouped by keys, where the rows of each group keep their order.
 
     Args:
-        keys: the key of each row, a non-negative number.
+        keys: the key of each row, which must be a non-negative number.
 
     Attributes:
         order: the numbers of the rows, group by group.
         keys: the keys of the rows in this order.
-        first: whether a row, in this order, is the first of its group.
+        first: for each row in this order, whether it is the first row of its group.
         begins: the indices at which groups begin.
     """
 
@@ -179,23 +183,23 @@ class Groups:
 
     @property
     def last(self) -> Bools:
-        """Returns True for a row that, in this order, is the last of its group."""
+        """Returns for each row in this order whether it is the last row of its group."""
         return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
-        """Returns the running sums of values, in this order, within each group."""
+        """Returns the running sums of values in this order, separately for each group."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Returns values, given in group order, in the order of the rows."""
+        """Returns values in the original order of rows, given the values in the order of groups."""
         found = np.empty_like(values)
         found[self.order] = values
         return found
 
     def __iter__(self) -> Iterator[tuple[int, slice]]:
-        """Yields the key of each group, ascending, and the group's slice of `order`."""
+        """Yields the key of each group in ascending order, with the group's slice of `order`."""
         ends: Iterable[int] = [*self.begins[1:].tolist(), len(self.keys)]
         begins = self.begins.tolist()
         for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
@@ -203,9 +207,9 @@ class Groups:
 
 
 def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
-    """Returns machine integers or floats as a column without a copy; the caller must not change them later.
+    """Returns integers or floats as a column without copying them, so the caller must not change them later.
 
-    Given a numpy array, polars would import numpy's masked arrays to check for these.
+    If polars received a numpy array, it would import numpy's masked arrays to check for them.
     """
     values = np.ascontiguousarray(column)
     buffers = [None, pa.py_buffer(values)]
@@ -215,15 +219,15 @@ def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
 
 
 class _Exported:
-    """An arrow array that polars reads by Arrow's C interface.
+    """An Arrow array that polars reads through Arrow's C interface.
 
-    Given a pyarrow array, polars would first import all of pyarrow's functions, which takes longer than a
-    short replay.
+    If polars received a pyarrow array, it would first import all functions of pyarrow, which takes longer
+    than a short replay.
     """
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """See the Arrow PyCapsule interface."""
+        """Implements the Arrow PyCapsule interface."""
         return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Identifies the build of harness: plain, compiled (models and policies), or a mix of both.
+"""Identifies the build of harness, which can be plain or compiled (models and policies), or a mix of both.
 
 Both builds make the same decisions. The source files are installed beside the compiled modules, and identify
-a run's code.
+the code of a run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMPILED = Path(__file__).parents[1] / "compiled.json"
 
 @cache
 def compiled_sources() -> Mapping[str, Mapping[str, str]]:
-    """Returns package -> compiled file within it -> checksum of its source; empty in a plain build."""
+    """Returns the checksum of each compiled file's source, by package and file; empty in a plain build."""
     if not _COMPILED.is_file():
         return {}
     sources: Mapping[str, Mapping[str, str]] = json.loads(_COMPILED.read_bytes())
@@ -32,14 +32,14 @@ def is_compiled() -> bool:
 
 @cache
 def version() -> str:
-    """Returns the installed version from the metadata, followed by `compiled` for a compiled build."""
+    """Returns the installed version, followed by `compiled` for a compiled build."""
     from importlib import metadata  # takes longer to import than all of help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of harness, Python, and the packages that write tables."""
+    """Returns the versions of harness, Python and the packages that write tables."""
     from importlib import metadata
 
     packages = {name: metadata.version(name) for name in ("polars", "pyarrow")}
@@ -47,9 +47,10 @@ def versions() -> dict[str, str]:
 
 
 def mixed() -> str | None:
-    """Returns a warning if the built-in plugins do not belong to this `harness`; else None.
+    """Returns a warning if the built-in plugins don't belong to this `harness`, and None otherwise.
 
-    In a checkout, `python -m harness` imports the checkout's `harness`, but the installed plugins.
+    In a checkout, `python -m harness` imports `harness` from the checkout, but the plugins from the
+    installation.
     """
     from importlib.util import find_spec
 

@@ -1,7 +1,7 @@
 """Makes garbage collection rare while code creates millions of objects with hardly any reference cycles.
 
-With its defaults, the collector takes about a tenth of a long replay's time, and a tenth of the time for
-importing modules. It finds no garbage.
+With its default settings, the garbage collector takes about a tenth of the time of a long replay and of
+importing modules, although it finds no garbage.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ _modules_come = False  # True in a process of our own before its first replay
 
 
 def collect_seldom() -> None:
-    """Make collection rare for the rest of a process of our own.
+    """Make garbage collection rare until the end of a process that belongs to harness.
 
-    This cannot be undone, because the collector would then examine all objects. It does not examine them at
-    exit either, which would take a tenth of a short replay's time for memory that the system reclaims anyway.
+    The change can't be undone, because the collector would then examine all objects. The collector doesn't
+    examine objects at exit either. This would take a tenth of the time of a short replay, to free memory that
+    the system reclaims anyway.
     """
     global _modules_come
     _modules_come = True
@@ -28,9 +29,10 @@ def collect_seldom() -> None:
 
 
 def leave_modules_alone() -> None:
-    """Exclude all present objects from collection, before the first replay of a process of our own.
+    """Exclude all existing objects from collection, before a process of harness begins its first replay.
 
-    This happens only once, because reference cycles that replays leave behind are garbage.
+    This happens only once, because later objects include garbage, namely the reference cycles of earlier
+    replays.
     """
     global _modules_come
     if _modules_come:
@@ -39,10 +41,9 @@ def leave_modules_alone() -> None:
 
 
 class _Seldom:
-    """Makes collection rare while a block of any thread runs.
+    """Makes garbage collection rare while a block runs in any thread.
 
-    With blocks in several threads, the first block makes the change, and the end of the last block reverses
-    it.
+    If several threads have such blocks, the change begins with the first block and ends with the last.
     """
 
     def __init__(self) -> None:

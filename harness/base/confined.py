@@ -1,8 +1,8 @@
-"""Limits for a process that runs foreign code: memory, time, files, other processes, the network.
+"""Restricts a process that runs untrusted code in its use of memory, time, files, processes and the network.
 
-Each function returns whether the system enforces the limit. No function needs privileges. Linux restricts
-files by Landlock (kernel documentation, userspace-api/landlock), and processes and sockets by a filter of
-system calls (userspace-api/seccomp_filter). Other systems enforce only the limits of `setrlimit`.
+Each function returns whether the system enforces the limit. No function needs privileges. On Linux, Landlock
+restricts files (kernel documentation, userspace-api/landlock), and a filter of system calls restricts
+processes and sockets (userspace-api/seccomp_filter). Other systems enforce only the limits of `setrlimit`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _LANDLOCK = (444, 445, 446)
-"""System calls on every architecture: make a set of rules, add a rule, restrict this process."""
+"""The system calls that create a set of rules, add a rule and restrict this process, on every architecture.
+"""
 
 _READS = 0b1101  # execute, read files, read folders
 _NO_LINKS = 0b1_1110_0100_0001  # execute; make devices, sockets, pipes and links
@@ -65,23 +66,25 @@ _CALLS = {
         (220, 435, 261),
     ),
 }
-"""Machine -> its number, calls that are always refused, and calls that are refused for some arguments."""
+"""Maps an architecture to its number, to calls that are always denied, and to calls that are denied for some
+arguments.
+"""
 
 
 def limit_memory(memory: int) -> bool:
-    """Limit the memory of this process, in bytes."""
+    """Limit the memory of this process to a number of bytes."""
     return _limited("RLIMIT_DATA", memory)
 
 
 def limit_resources(seconds: int, size: int) -> bool:
-    """Limit the CPU-seconds of this process and the bytes of each file it writes; disable core dumps."""
+    """Limit the CPU seconds of this process and the size of its files, and disable core dumps."""
     return all([_limited("RLIMIT_CPU", seconds), _limited("RLIMIT_FSIZE", size), _limited("RLIMIT_CORE", 0)])
 
 
 def limit_files(write: Path, read: Iterable[Path]) -> bool:
-    """Let this process write only below one folder, and read only below this folder and given ones.
+    """Let this process write only below one folder, and read only below this folder and the given folders.
 
-    Open files stay open. The process may also write files without content, such as `/dev/null`.
+    Open files stay open. The process can also write files without content, such as `/dev/null`.
     """
     kernel = _kernel()
     if kernel is None:
@@ -110,7 +113,7 @@ def limit_files(write: Path, read: Iterable[Path]) -> bool:
 
 
 def refuse_calls() -> bool:
-    """Deny this process sockets, child processes, and signals to other processes; allow threads."""
+    """Prevent this process from using sockets, child processes and signals, but allow threads."""
     kernel, machine = _kernel(), _CALLS.get(platform.machine())
     if kernel is None or machine is None:
         return False

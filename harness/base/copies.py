@@ -1,7 +1,8 @@
-"""Continues in a copy of the process, which the system makes without copying unchanged memory.
+"""Continues in a copy of the process, which the system creates without copying unchanged memory.
 
-The executors of `harness.runs.executors` start new processes, which read all inputs again. A copy has what
-this process has prepared, such as a replay up to an instant, so it can answer within milliseconds.
+The executors of `harness.runs.executors` start new processes, which must read all inputs again. In contrast,
+a copy has everything that this process has prepared, such as a replay up to some point in time. Therefore, it
+can answer within milliseconds.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ _T = TypeVar("_T")
 
 
 def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
-    """Returns the result of work that changes objects, without changing the objects of this process.
+    """Returns the result of a function that changes objects, without changing the objects of this process.
 
     Args:
-        work: a function to run in a copy of the process; its result must be picklable.
+        work: a function to run in a copy of the process, with a picklable result.
 
     Returns:
-        The result. None if the system cannot copy processes, if other threads might hold a lock in a copy, or
-        if the work failed in the copy.
+        The result, or None if the system can't copy processes, if other threads might hold a lock in the
+        copy, or if the function failed in the copy.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None

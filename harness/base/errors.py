@@ -31,7 +31,10 @@ FAULTS_SHOWN = 20
 
 
 class HarnessError(Exception):
-    """Base of all errors of `harness`: the message says what happened and where, `hint` says what to do."""
+    """The base class of all errors of `harness`.
+
+    The message says what happened and where, and `hint` says what the user can do.
+    """
 
     exit_code = 2
 
@@ -43,12 +46,12 @@ class HarnessError(Exception):
             self.add_note(f"Hint: {hint}")  # so that the traceback of an uncaught error shows the hint
 
     def within(self, where: str) -> None:
-        """Put the place of the error before its message, without changing its type, hint or faults."""
+        """Insert the location of the error before its message, without changing its type, hint or faults."""
         self.message = f"{where}: {text_of(self)}"
         self.args = (self.message,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Make errors picklable, with any arguments of their own."""
+        """Make errors picklable, including errors with arguments of their own."""
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -59,7 +62,7 @@ def _again(kind: type[HarnessError], args: tuple[Any, ...]) -> HarnessError:
 
 
 class InputError(HarnessError):
-    """An input from the user cannot be used."""
+    """An input from the user can't be used."""
 
 
 class OptionError(InputError):
@@ -67,31 +70,31 @@ class OptionError(InputError):
 
 
 class PluginError(InputError):
-    """A plugin cannot be loaded, is unknown, or clashes with another plugin."""
+    """A plugin can't be loaded, is unknown, or conflicts with another plugin."""
 
 
 class RegistrationError(PluginError):
-    """A plugin registers something under an invalid name, or with invalid values."""
+    """A plugin registers something under an invalid name or with invalid values."""
 
 
 class RunError(InputError):
-    """A run folder is missing, damaged, or cannot be compared with another run."""
+    """A run folder is missing or damaged, or can't be compared with another run."""
 
 
 class PolicyError(HarnessError):
-    """A policy raised an error of its own while it was replayed."""
+    """A policy raised an error of its own during a replay."""
 
 
 class DecisionError(PolicyError):
-    """A policy made a decision that the state of the cluster does not allow."""
+    """A policy made a decision that the state of the cluster doesn't allow."""
 
 
 class ReplayError(HarnessError):
     """Some of several replays failed, or the process of a replay died.
 
     Attributes:
-        runs: the runs in the order of their requests; None for failed replays.
-        errors: number of a request -> its error.
+        runs: the runs in the order of their requests, with None for failed replays.
+        errors: maps the number of a request to its error.
     """
 
     def __init__(
@@ -108,13 +111,13 @@ class ReplayError(HarnessError):
 
 
 class CheckError(HarnessError):
-    """A check that the user requested (conformance, an expectation) fails."""
+    """A check that the user requested failed, such as a conformance test or an expectation."""
 
     exit_code = 1
 
 
 class StoppedError(HarnessError):
-    """A replay was stopped early because it made no progress; the run is kept up to that instant."""
+    """A replay was stopped early because it made no progress. The run up to this time is kept."""
 
     exit_code = 1
 
@@ -124,13 +127,13 @@ INTERRUPTS: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit)
 
 _NOT_THEIRS = (HarnessError, MemoryError, *INTERRUPTS)
 _PANIC = "PanicException"
-"""The class name of panics, with which libraries in Rust report defects or too little memory."""
+"""The class name of panics, with which Rust libraries report defects or a lack of memory."""
 
 
 def is_of_plugin(error: BaseException) -> bool:
-    """Returns True if an error from a plugin's code should name that plugin; also for `sys.exit`.
+    """Returns True if an error from a plugin's code, or a call of `sys.exit`, should name the plugin.
 
-    Errors of harness, too little memory, interrupts and panics of Rust libraries pass unchanged.
+    Errors of harness, a lack of memory, interrupts and panics of Rust libraries pass unchanged.
     """
     return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC
 
@@ -141,7 +144,7 @@ def told(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Returns the text of an error that a plugin raised; copes with errors whose text cannot be made."""
+    """Returns the text of an error that a plugin raised, even if converting the error to text fails."""
     try:
         return str(error)
     except Exception as failure:
@@ -152,15 +155,15 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """Turn an error of a plugin's code in this block into an error that names the plugin; see `is_of_plugin`.
+    """Convert an error of a plugin in this block into an error that names the plugin; see `is_of_plugin`.
 
     Args:
-        what: the plugin and the failed action, as the beginning of the message.
-        kind: the kind of the error.
+        what: the beginning of the message, which contains the plugin and the failed action.
+        kind: the class of the new error.
         hint: what to do about it.
 
     Raises:
-        HarnessError: an error of that kind, if the code failed.
+        HarnessError: an error of this class, if the code failed.
     """
     try:
         yield
@@ -172,7 +175,7 @@ def blamed_on(
 
 @fixed()
 class Fault(Value):
-    """One fault of an input: `where` (row or object, column or field) and `what`."""
+    """One fault of an input, with its location (`where`) and its description (`what`)."""
 
     where: str
     what: str
@@ -182,11 +185,11 @@ class Fault(Value):
 
 
 class FaultyInputError(InputError):
-    """An input with one or more faults; the error lists all of them.
+    """An input has one or more faults. The error lists all of them.
 
     Args:
-        source: the input, usually a path.
-        faults: every fault, in the order of the input.
+        source: the input, which is usually a path.
+        faults: all faults, in the order of the input.
         hint: what to do about it.
     """
 
@@ -199,15 +202,15 @@ class FaultyInputError(InputError):
 
 
 class TraceError(FaultyInputError):
-    """A trace that cannot be read or breaks the schema."""
+    """A trace can't be read or violates the schema."""
 
 
 class SpecError(FaultyInputError):
-    """A specification of a synthetic trace that cannot be read or is faulty."""
+    """A specification can't be read or is faulty, for example the specification of a synthetic trace."""
 
 
 class ClusterError(FaultyInputError):
-    """Manifests that cannot be read or contradict each other."""
+    """Manifests can't be read or contradict each other."""
 
 
 def _listed(source: str, faults: tuple[Fault, ...]) -> str:

@@ -1,4 +1,4 @@
-"""A read-only mapping that can be pickled, unlike Python's own view."""
+"""Defines a read-only mapping that can be pickled, unlike Python's own read-only view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _V = TypeVar("_V")
 
 @final
 class Frozen(dict[_K, _V]):
-    """A dictionary that cannot be changed after construction."""
+    """A dictionary that can't be changed after its construction."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Reads JSON text as plain values, and refuses nesting and numbers that later code cannot handle."""
+"""Reads JSON text, and rejects deep nesting and long numbers that later code can't handle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 DEEPEST = 100
-"""The deepest nesting that is read; deeper values would exhaust the interpreter's stack later."""
+"""The maximum depth of nesting. Deeper values would later exhaust the interpreter's stack."""
 
 _LONGEST_NUMBER = 100
 
@@ -24,9 +24,10 @@ def parse_json(
     """Returns the value of JSON text.
 
     Args:
-        text: the text; bytes are UTF-8.
-        pairs: makes an object from (name, value) pairs; by default, the last value of a repeated name counts.
-        nan_is_null: whether `NaN`, which some programs write, is null instead of an error.
+        text: the text, or bytes in UTF-8.
+        pairs: a function that creates an object from pairs of name and value. By default, the last value of a
+            repeated name is used.
+        nan_is_null: whether `NaN`, which some programs write, is read as null instead of causing an error.
 
     Raises:
         ValueError: the text is not JSON, is nested more than 100 levels deep, or has a number that is not
@@ -41,7 +42,7 @@ def parse_json(
 def leading_json(
     text: str, start: int, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
 ) -> tuple[Any, int]:
-    """Returns the JSON value that begins at an index of a text, and the index of its end.
+    """Returns the JSON value that begins at an index in a text, and the index of its end.
 
     Args:
         text: the text.
@@ -66,7 +67,7 @@ _LONG = f"has a number with more than {_LONGEST_NUMBER} digits"
 
 
 def _bounded(read: Callable[[], _T]) -> _T:
-    """Returns the result of Python's decoder; turns errors of the decoder's limits into harness's errors."""
+    """Returns the result of Python's decoder, and converts errors about its limits into errors of harness."""
     try:
         return read()
     except RecursionError as error:
@@ -78,7 +79,7 @@ def _bounded(read: Callable[[], _T]) -> _T:
 
 
 def mapping_of(value: Any, name: str) -> Mapping[str, Any]:
-    """Returns the mapping in a field; an empty one if the value or the field is not a mapping."""
+    """Returns the mapping in a field, or an empty mapping if the value or the field is not a mapping."""
     inner = value.get(name) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""Escapes text for Markdown, so that names cause no markup, HTML, links or mentions."""
+"""Escapes text for Markdown so that names don't cause markup, HTML, links or mentions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]|~#!$])")
 _LINKED = re.compile(
     r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)", re.IGNORECASE
 )
-"""Places in text that GitHub and GitLab link despite escapes: addresses, mentions, issues."""
+"""The places in text that GitHub and GitLab link despite escapes, namely addresses, mentions and issues."""
 
 APART = "<!-- -->"
-"""An invisible comment; it keeps the texts on its two sides from forming a link."""
+"""An invisible comment that prevents the texts before and after it from forming a link."""
 
 
 def plain(text: str) -> str:
-    """Returns text that Markdown shows unchanged, on one line.
+    """Returns text that Markdown shows unchanged on one line.
 
-    HTML passes through Markdown, so it is escaped too.
+    The function also escapes HTML, because HTML passes through Markdown.
     """
     return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", _escaped(text)))
 
 
 def plain_html(text: str) -> str:
-    """Returns text that HTML within Markdown shows unchanged, on one line; Markdown reads no markup there."""
+    """Returns text that HTML within Markdown, where there is no markup, shows unchanged on one line."""
     return _LINKED.sub(APART, _escaped(text))
 
 

@@ -1,4 +1,4 @@
-"""Caches answers within bounded memory."""
+"""Caches answers in a limited amount of memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _keep = dict.__setitem__  # `super()` takes twice as long
 
 @final
 class Memo(dict[_K, _V]):
-    """A cache, question -> answer; when it is full, it drops all answers and starts again.
+    """A cache of answers to questions, which discards all answers when it is full and starts again.
 
-    It is for questions that usually recur. In a trace in which every job is different they do not recur, and
-    memory must not grow with the trace.
+    The cache is for questions that usually recur. If every job of a trace is different, the questions don't
+    recur, but memory must not grow with the trace.
 
     Args:
-        most: the largest number of kept answers.
+        most: the maximum number of answers in the cache.
     """
 
     __slots__ = ("most",)

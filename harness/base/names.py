@@ -1,4 +1,4 @@
-"""Rules for names that users type on command lines and that become parts of file names."""
+"""Rules for names that users type on the command line and that become parts of file names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RULE = f"made of up to {LONGEST} letters, digits and the characters - _ . +, and
 
 
 def is_name(value: object) -> bool:
-    """Returns True if a value is a text that follows `RULE`, as labels and folder names must."""
+    """Returns True if a value is a string that follows `RULE`, as labels and folder names must."""
     return isinstance(value, str) and is_word(value) and len(value) <= LONGEST
 
 
 def is_word(value: object) -> bool:
-    """Returns True if a value is a name as in `is_name`, but of any length."""
+    """Returns True if a value is a name as in `is_name`, but with any length."""
     if not isinstance(value, str) or value[:1] in ("", ".", "-"):
         return False
     return all(char.isalnum() or char in "-_.+" for char in value)

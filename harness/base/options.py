@@ -1,6 +1,6 @@
-"""Options that a plugin declares: name, type, default and meaning.
+"""Defines the options of plugins, each with a name, a type, a default and a description.
 
-Policies and readers declare options with `Option`. The command line, the API and `run.json` all use the
+Policies and readers declare options with `Option`. The command line, the API and `run.json` all use this
 declaration.
 """
 
@@ -24,7 +24,7 @@ _MOST_DECIMALS = 30
 
 
 def boolean(text: str) -> bool:
-    """Parse `true` or `false`, in the spellings that people use."""
+    """Parse `true` or `false` in common spellings."""
     lowered = text.strip().lower()
     if lowered in _TRUE:
         return True
@@ -39,13 +39,14 @@ class Option(Value):
 
     Args:
         name: the text before the `=`.
-        default: the value if it is not given.
-        help: one line about its meaning and its effect.
-        type: converts the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
-        choices: the only values allowed, if not empty.
+        default: the value if the user doesn't set the option.
+        help: a description of the option's effect in one line.
+        type: a function that converts text from the user, such as `str`, `int`, `boolean` or
+            `parse_duration`.
+        choices: the allowed values, or an empty tuple if all values are allowed.
 
     Raises:
-        OptionError: the option cannot be written after `--set`, or `run.json` cannot store its default.
+        OptionError: users can't write the option after `--set`, or `run.json` can't store its default.
     """
 
     name: str
@@ -55,14 +56,14 @@ class Option(Value):
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot be set, shown or stored."""
+        """Reject options that users can't set, or that harness can't show or store."""
         if (fault := _fault(self.name, self.help, self.type, self.choices)) is not None:
             raise OptionError(f"option {self.name!r}: {fault}")
         object.__setattr__(self, "choices", tuple(self.choices))
         self._keepable(self.default, "its default")
 
     def parse(self, value: Any) -> Any:
-        """Returns the option's value; text is parsed, other values must be possible results of parsing.
+        """Returns the option's value after parsing text. Other values must be possible results of parsing.
 
         Raises:
             OptionError: the value is invalid for this option.
@@ -96,7 +97,7 @@ class Option(Value):
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Check the type of a value that is not a text, and return it: the default's type, else `type`."""
+        """Check that a value that is not a string has the default's type, or else `type`, and return it."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type
@@ -110,7 +111,7 @@ class Option(Value):
 
 
 def _fault(name: object, help: object, type: object, choices: object) -> str | None:
-    """Returns the fault in an option's fields, which may have any type; None if they are valid."""
+    """Returns the fault in an option's fields, which can have any type, or None if they are valid."""
     if not is_word(name):
         return "its name must be letters, digits and the characters - _ . +, and begin with neither - nor ."
     if not isinstance(help, str):
@@ -161,7 +162,8 @@ def policy_options(options: object) -> tuple[Option, ...]:
     """Returns the declared options of a policy as a tuple.
 
     Raises:
-        OptionError: see `declared_options`; or an option is called `seed`, which a sweep sets for each twin.
+        OptionError: see `declared_options`. The error also occurs if an option has the name `seed`, which a
+            sweep sets for each twin.
     """
     found = declared_options(options)
     if any(each.name == "seed" for each in found):
@@ -173,10 +175,10 @@ def policy_options(options: object) -> tuple[Option, ...]:
 
 
 def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
-    """Returns every declared option with its value, given or default, sorted by name.
+    """Returns all declared options with their given or default values, sorted by name.
 
     Raises:
-        OptionError: a given name is not declared, or a value does not fit.
+    OptionError: a given name is not declared, or a value is invalid.
     """
     options = {option.name: option for option in declared}
     for name in given:
@@ -192,10 +194,10 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
 
 
 def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
-    """Refuse options that differ from their default but have no effect on a cluster.
+    """Reject options that the user has changed although they have no effect on a cluster.
 
     Raises:
-        OptionError: one of them was set.
+    OptionError: the user changed one of these options.
     """
     for option in meaningless:
         if options[option.name] != option.default:
@@ -203,7 +205,7 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
 
 
 def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
-    """Returns a positive scale factor, exact: from `2`, `0.5`, `1/8` or a computed number.
+    """Returns an exact positive scale factor from `2`, `0.5`, `1/8` or a computed number.
 
     Args:
         refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
@@ -226,7 +228,7 @@ def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fractio
 
 
 def factor_text(stored: str) -> str:
-    """Returns a stored factor as people write it: `0.57` for the fraction in lowest terms, `57/100`."""
+    """Returns a stored factor in the usual form, such as `0.57` for the fraction `57/100`."""
     try:
         number = exact_number(stored)
     except ValueError:  # the run was edited by hand
@@ -236,14 +238,14 @@ def factor_text(stored: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns a hint: the known name that was probably meant, else the list of known names."""
+    """Returns a hint with the known name that was probably meant, or else a list of known names."""
     known = sorted(known)
     close = nearest(name, known)
     return f"did you mean {close!r}?" if close is not None else there_is(known)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the known name that is most similar, ignoring case; None if none is similar."""
+    """Returns the most similar known name, ignoring case, or None if no name is similar."""
     import difflib  # needed only for hints
 
     plain: dict[str, str] = {}
@@ -263,7 +265,7 @@ def there_is(known: Iterable[str]) -> str:
 
 
 def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
-    """Returns an option's value as people write it after `--set`.
+    """Returns an option's value in the form in which users write it after `--set`.
 
     Args:
         value: the value that the policy gets.
@@ -278,5 +280,5 @@ def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str
 
 
 def durations(options: Iterable[Option]) -> list[str]:
-    """Returns the names of options that are durations, whose values are in microseconds."""
+    """Returns the names of options that are durations and have values in microseconds."""
     return [option.name for option in options if option.type is parse_duration]

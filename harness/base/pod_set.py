@@ -1,4 +1,4 @@
-"""Identical pods and their requests: for manifests, traces and policies alike."""
+"""Represents sets of identical pods with their requests, for manifests, traces and policies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 @fixed()
 class SliceLayer(Value):
-    """Pods in groups of `size`; each group must be in one domain of `level`."""
+    """A division of pods into groups of `size`, where each group must be in one domain of `level`."""
 
     level: str
     size: int
@@ -26,11 +26,11 @@ class TopologyRequest(Value):
     """A pod set's `topologyRequest`.
 
     Attributes:
-        required: the level at which one domain must hold all pods; "" for none.
-        preferred: the level at which one domain should hold all pods; "" for none.
-        unconstrained: pods may be in any domains.
+        required: the level at which one domain must hold all pods, or "".
+        preferred: the level at which one domain should hold all pods, or "".
+        unconstrained: whether pods can be in any domains.
         slices: layers of groups, from the outermost to the innermost.
-        group: pod sets of one group are placed together; "" for none.
+        group: the name of a group of pod sets that are placed together, or "".
     """
 
     required: str = ""
@@ -48,18 +48,20 @@ class TopologyRequest(Value):
 @final
 @fixed()
 class PodSet(Fixed):
-    """Identical pods of a job; jobs with equal requests share one object.
+    """A set of identical pods of a job. Jobs with equal requests share one object.
 
     Attributes:
-        name: unique within its job.
-        count: how many pods.
-        min_count: the fewest pods that partial admission may admit; `count` if the job does not allow it.
-        requests: resource -> request of one pod (cpu in millicores, other resources in base units).
-        limits: resource -> limit of one pod. Limits set the QoS class, and Kueue refuses requests above them.
+        name: the name, which is unique within the job.
+        count: the number of pods.
+        min_count: the minimum number of pods that partial admission can admit. It equals `count` if the job
+            doesn't allow partial admission.
+        requests: the request of one pod for each resource (cpu in millicores, other resources in base units).
+        limits: the limit of one pod for each resource. Limits determine the QoS class, and Kueue rejects
+            requests above them.
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
         reclaimed: the number of pods that ended before the job arrived; `count` excludes them.
-        topology: the topology request of its pods, or None.
+        topology: the topology request of the pods, or None.
     """
 
     name: str

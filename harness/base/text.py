@@ -1,4 +1,4 @@
-"""Plain text for terminals: aligned tables, and names made safe for a terminal."""
+"""Formats plain text for terminals, such as aligned tables and names without control characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
-"""Categories of characters that control a terminal, cannot be shown, or end a line or a paragraph."""
+"""The categories of characters that control a terminal, are invisible, or end a line or a paragraph."""
 
 
 def printable(text: str) -> str:
@@ -37,18 +37,18 @@ def times(count: int) -> str:
 
 
 def first_of(names: Sequence[str], most: int, what: str = "") -> str:
-    """Returns the first names and the number of further ones, such as `a, b and 2 more nodes`."""
+    """Returns the first names and the number of the others, such as `a, b and 2 more nodes`."""
     more = f" and {len(names) - most:,} more{f' {what}' if what else ''}" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:
-    """Returns a text of at most `most` characters; a longer text loses its middle.
+    """Returns a text with at most `most` characters, after removing the middle of a longer text.
 
     Args:
         text: the text.
-        most: the largest number of characters.
-        head: how many characters to keep from the beginning; half of `most` by default.
+        most: the maximum number of characters.
+        head: how many characters to keep from the beginning. The default is half of `most`.
     """
     if len(text) <= most:
         return text
@@ -57,9 +57,9 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
 
 
 def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
-    """Returns distinct names to show, none longer than the limit, if any.
+    """Returns distinct names to show, which don't exceed the limit if there is one.
 
-    Longer names are shortened if they remain different. Otherwise a number distinguishes them. A number also
+    Longer names are shortened if they remain different. Otherwise, a number distinguishes them. A number also
     distinguishes names that differ only in control characters.
     """
     whole = list(map(printable, names))
@@ -82,7 +82,7 @@ def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """Returns how many columns of a terminal a text takes."""
+    """Returns how many columns of a terminal a text occupies."""
     return sum(
         0
         if unicodedata.category(char) in ("Mn", "Me")
@@ -107,12 +107,14 @@ def aligned(
 
     Args:
         rows: rows with equal numbers of cells.
-        left: the columns aligned to the left, by default the first one; figures are aligned to the right. If
-            the table is too wide, the cells of such columns fold, except names.
-        names: column with names -> all names that must remain distinct, in the column and elsewhere. If the
-            table is too wide, names are shortened, beginning with the widest column.
-        width: the width of the terminal; None is no limit. If shorter names do not suffice, further columns
-            follow in tables below, each with the first column and the rows that have values.
+        left: the columns that are aligned to the left. The default is the first column. Other columns are
+            aligned to the right. If the table is too wide, the cells of these columns are folded, except for
+            names.
+        names: maps a column with names to all names that must remain distinct, in this column and elsewhere.
+            If the table is too wide, names are shortened, beginning with the widest column.
+        width: the width of the terminal, or None for no limit. If shorter names aren't sufficient, the
+            remaining columns follow in tables below, each with the first column and with the rows that have
+            values.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -165,7 +167,7 @@ def aligned(
 def _parts(
     widths: Sequence[int], least: Sequence[int], names: Container[int], width: int | None
 ) -> list[list[int]]:
-    """Returns the columns of each table, which all have the first column; one table if all columns fit."""
+    """Returns the columns of each table, including the first. If all columns fit, there is one table."""
     if width is None or sum(least) + 2 * (len(least) - 1) <= width:
         return [list(range(len(widths)))]
     usual = [wide if column in names else least[column] for column, wide in enumerate(widths)]
@@ -180,12 +182,12 @@ def _parts(
 
 
 def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict[int, int | None]:
-    """Returns the largest width of the cells of each named column; None is no limit.
+    """Returns the maximum width of the cells in each column with names, or None for no limit.
 
     Args:
         widths: the width of each column of the table.
-        least: column that may become narrower -> its smallest width.
-        excess: by how much the table is too wide; the widest columns lose it.
+        least: the minimum width of each column that can become narrower.
+        excess: by how much the table is too wide. The widest columns become narrower.
     """
     rooms = {column: widths[column] for column in least}
     while excess > 0:
@@ -198,7 +200,7 @@ def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict
 
 
 def _within(cell: str, width: int) -> Iterator[str]:
-    """Yields the lines of a cell, broken between words; breaks a word only if it is too wide for a line."""
+    """Yields the lines of a cell, which break between words, or in a word that is too wide for a line."""
     line = ""
     for word in cell.split(" ") if columns(cell) > width else [cell]:
         if line and columns(line) + 1 + columns(word) > width:
@@ -213,7 +215,7 @@ def _within(cell: str, width: int) -> Iterator[str]:
 
 
 def folded(sentences: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yields sentences in lines of at most `width` characters; continuation lines have two more spaces."""
+    """Yields sentences in lines of at most `width` characters, with indented continuation lines."""
     for sentence in sentences:
         indent = sentence[: len(sentence) - len(sentence.lstrip(" "))]
         line, *words = sentence[len(indent) :].split(" ")

@@ -1,7 +1,7 @@
-"""Converts quantities, durations and times between text and the integers of computations.
+"""Converts quantities, durations and times between text and the integers that harness computes with.
 
-Amounts are `int`: cpu in millicores, every other resource in its base unit (bytes, devices, pods).
-Times are `int` microseconds.
+Quantities are integers. The unit is millicores for cpu, and the base unit for every other resource (bytes,
+devices, pods). Times are integers in microseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ DAY = 24 * HOUR
 INT64_MAX = 2**63 - 1
 
 LONGEST = 100 * 365 * DAY
-"""The longest time or duration. A longer one has a mistaken unit, or sums of times would exceed 64 bits."""
+"""The maximum time or duration. A longer duration probably has a wrong unit, and sums of such times could
+exceed a 64-bit integer.
+"""
 
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
@@ -48,12 +50,12 @@ _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.AS
 
 
 class Unit(NamedTuple):
-    """The unit in which amounts of a resource are shown.
+    """The unit in which harness shows quantities of a resource.
 
     Attributes:
-        name: such as `cores`.
-        hours: the unit of amounts over time, such as `core·h`.
-        size: its size in the integers of computations.
+        name: the name, such as `cores`.
+        hours: the unit of quantities multiplied by time, such as `core·h`.
+        size: the size of the unit in the integers that harness computes with.
     """
 
     name: str
@@ -66,7 +68,7 @@ _GIB = Unit("GiB", "GiB·h", 2**30)
 _UNITS = {"cpu": Unit("cores", "core·h", 1000), "memory": _GIB, "ephemeral-storage": _GIB}
 
 HOURS_OF_RESOURCES = frozenset(unit.hours for unit in (*_UNITS.values(), _DEVICES))
-"""All units of amounts over time."""
+"""All units of quantities multiplied by time."""
 
 
 def unit_of(resource: str) -> Unit:
@@ -107,23 +109,23 @@ def exact_number(text: str) -> Fraction:
 
 
 def round_up(resource: str, value: Fraction) -> int:
-    """Returns an exact value as an integer: millicores for cpu, else whole units.
+    """Returns an exact value as an integer, in millicores for cpu and in whole units otherwise.
 
-    It rounds away from zero, as Kubernetes does.
+    The function rounds away from zero, as Kubernetes does.
     """
     scaled = value * 1000 if resource == "cpu" else value
     return math.ceil(scaled) if scaled >= 0 else math.floor(scaled)
 
 
 def to_amount(resource: str, text: str | int | float) -> int:
-    """Returns a quantity as an integer, rounded by `round_up`.
+    """Returns a quantity as an integer, which `round_up` has rounded.
 
     Args:
-        resource: `cpu` gives millicores, any other resource its base unit.
-        text: the quantity as written.
+        resource: the resource, which determines the unit: millicores for `cpu`, and the base unit otherwise.
+        text: the quantity.
 
     Raises:
-        InputError: the text is not a quantity, or does not fit 64 bits.
+        InputError: the text is not a quantity, or doesn't fit a 64-bit integer.
     """
     amount = round_up(resource, parse_quantity(text))
     if abs(amount) > INT64_MAX:
@@ -132,7 +134,7 @@ def to_amount(resource: str, text: str | int | float) -> int:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Returns an amount as Kubernetes would write it: cores for cpu, exact binary units for bytes."""
+    """Returns a quantity in the form of Kubernetes, in cores for cpu and in exact binary units for bytes."""
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in ("memory", "ephemeral-storage") and amount:
@@ -143,7 +145,7 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def short_amount(resource: str, amount: float) -> str:
-    """Returns a short form of an amount: cores, GiB, or the resource's own unit."""
+    """Returns a short form of a quantity, in cores, GiB or the resource's own unit."""
     if resource == "cpu":
         return short_number(amount / 1000)
     if resource in ("memory", "ephemeral-storage"):
@@ -152,7 +154,7 @@ def short_amount(resource: str, amount: float) -> str:
 
 
 def short_number(number: float) -> str:
-    """Returns a short form of a number: a whole number from 100 on, else three digits."""
+    """Returns a short form of a number, which has three digits below 100 and no decimals otherwise."""
     return f"{number:,.0f}" if number >= 100 or number == int(number) else plain_number(number, 3)
 
 
@@ -166,7 +168,7 @@ def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
     Raises:
-        InputError: the text is not a duration, or longer than 100 years.
+        InputError: the text is not a duration, or the duration is longer than 100 years.
     """
     text = text.strip()
     if text == "0":
@@ -183,7 +185,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(microseconds: int | float) -> str:
-    """Returns a short form of a duration, its two largest units: `6h12m`, `3d04h`, `42s`, `350ms`."""
+    """Returns a short form of a duration with its two largest units, such as `6h12m`, `3d04h` or `42s`."""
     sign = "-" if microseconds < 0 else ""
     left = abs(round(microseconds))
     if left < SECOND:
@@ -199,24 +201,24 @@ def format_duration(microseconds: int | float) -> str:
 
 
 def exact_duration(microseconds: int) -> str:
-    """Returns an exact duration: the text of `format_duration` if that is exact, else microseconds."""
+    """Returns an exact duration, which is the result of `format_duration` or a number of microseconds."""
     short = format_duration(microseconds)
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
 
 
 def since_1970(moment: datetime, zone: tzinfo = UTC) -> int:
-    """Returns a moment in microseconds since 1970; a moment without an offset is in `zone`."""
+    """Returns a time in microseconds since 1970. If the time has no UTC offset, it is in `zone`."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=zone)) - _EPOCH
     return (since.days * 86_400 + since.seconds) * SECOND + since.microseconds
 
 
 def moment_at(time: int) -> datetime:
-    """Returns the moment in UTC of a time in microseconds since 1970."""
+    """Returns the date and time in UTC for a time in microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=time)
 
 
 def date_text(time: int) -> str:
-    """Returns a time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
+    """Returns a time in the format of manifests, in UTC and whole seconds, such as `2026-01-31T08:00:00Z`."""
     return moment_at(time).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

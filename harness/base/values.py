@@ -1,7 +1,7 @@
-"""Base classes of immutable values, which are compared, hashed and shown by their fields.
+"""Base classes of immutable values, which are compared, hashed and shown based on their fields.
 
-Python compiles five such methods for each frozen dataclass, and every command begins by creating some eighty
-of these classes. Therefore values inherit all methods but `__init__`, which `fixed` makes.
+For each frozen dataclass, Python compiles five methods, and every command begins by creating about eighty of
+these classes. To save this time, values inherit all methods except `__init__`, which `fixed` creates.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, TypeVar, dataclass_transform
 _T = TypeVar("_T")
 
 _known: dict[type, Callable[[Any], Any]] = {}
-"""Class -> the function that returns the compared fields of its values."""
+"""Maps a class to the function that returns the compared fields of its values."""
 
 _LEFT_OUT = object()
-"""The value of an omitted argument whose default is made anew for each object."""
+"""The value of an omitted argument with a default that is created for each object."""
 
 _set = object.__setattr__
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
 def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
-    """Make a subclass of `Fixed` or `Value` a dataclass, as `@dataclass(frozen=True)` would.
+    """Convert a subclass of `Fixed` or `Value` to a dataclass, as `@dataclass(frozen=True)` would.
 
     Args:
-        slots: whether its values have no attributes except their fields.
+        slots: whether values have no attributes other than their fields.
     """
 
     def made(kind: type[_T]) -> type[_T]:
@@ -43,12 +43,12 @@ def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
 
 
 class Fixed:
-    """Base of immutable dataclasses whose objects are compared by identity, not by fields."""
+    """The base class of immutable dataclasses with objects that are compared by identity."""
 
     __slots__ = ()
 
     def __setattr__(self, name: str, to: object) -> None:
-        """Refuse to set an attribute, because users of the object expect no change."""
+        """Refuse to set an attribute, because users of the object expect that it doesn't change."""
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
@@ -56,19 +56,19 @@ class Fixed:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
-        """Returns the text of a call that makes an equal object."""
+        """Returns the text of a call that creates an equal object."""
         kind: Any = self.__class__
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
         return f"{kind.__qualname__}({shown})"
 
 
 class Value(Fixed):
-    """Base of immutable dataclasses; two objects of one class are equal if their fields are."""
+    """The base class of immutable dataclasses with objects that are equal if their fields are equal."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """Compare all compared fields; values of different classes differ."""
+        """Compare all fields that take part in comparisons. Values of different classes differ."""
         if other.__class__ is not self.__class__:
             return NotImplemented
         content = _known.get(self.__class__) or _content(self.__class__)
@@ -87,11 +87,11 @@ def _content(kind: Any) -> Callable[[Any], Any]:
 
 
 def _nothing(_: Any) -> None:
-    """Returns no fields, for a class without compared fields."""
+    """Returns an empty tuple, for a class without compared fields."""
 
 
 def _init_of(kind: Any) -> Any:
-    """Returns an `__init__` for a class, equivalent to that of a frozen dataclass."""
+    """Returns an `__init__` for a class that is equivalent to that of a frozen dataclass."""
     known: dict[str, Any] = {"_set": _set, "_LEFT_OUT": _LEFT_OUT}
     given, named, lines = ["self"], list[str](), list[str]()
     for each in fields(kind):

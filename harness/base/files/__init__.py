@@ -1,1 +1,1 @@
-"""Files and folders that are complete or absent, however the writing process ends."""
+"""Writes files and folders that are either complete or absent, no matter how the writing process ends."""

@@ -1,13 +1,14 @@
-"""Hidden names that belong to one process, and the cleanup after its death.
+"""Manages hidden names that belong to one process, and cleans up after the process has died.
 
 A process writes a file or folder under a hidden name, `.harness-<token>`, until it is complete. Beside it is
 a lock file, `.harness-<token>.lock`. The process holds the lock (`flock`) from before it uses the hidden name
-until the name is gone. The system releases the lock whenever the process ends. So a process that gets the
-lock knows that no other process uses the hidden name. Lock files are created and removed only under their
-lock. Thus a process that is just starting or ending does not count as dead.
+until the name is gone. The system releases the lock when the process ends, for whatever reason. Therefore, a
+process that gets the lock knows that no other process uses the hidden name. A process creates and removes a
+lock file only while it holds the lock. This prevents a process that is just starting or ending from counting
+as dead.
 
-On some shared file systems, locks of one machine are invisible to others. Files of another machine, or of
-this machine before its last boot, therefore count as dead only if they were also untouched for a week.
+On some shared file systems, locks are invisible to other machines. Therefore, files from another machine, or
+from before the last boot, count as dead only if nothing has changed them for a week.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Hold(NamedTuple):
     """A hidden name that belongs to this process.
 
     Attributes:
-        path: the name to write under.
-        old: the name for the old content of the final place, if the system cannot exchange two names.
+        path: the hidden name for new content.
+        old: the name for the old content of the destination, if the system can't exchange two names.
     """
 
     path: Path
@@ -45,10 +46,10 @@ class Hold(NamedTuple):
 
 @contextmanager
 def held(place: Path) -> Iterator[Hold]:
-    """Hold a hidden name beside a place during the block, and finally remove the file of that name.
+    """Hold a hidden name beside a path during the block, and remove the file with this name afterwards.
 
     Raises:
-        OSError: the place's folder cannot be written to.
+    OSError: the folder of the path can't be written to.
     """
     lock, descriptor = _new_lock(place.parent)
     try:
@@ -69,7 +70,7 @@ def clear(folder: Path) -> None:
 
 
 def put_back(place: Path) -> None:
-    """Wait while another process is replacing a place; restore the place if that process died."""
+    """Wait while another process is replacing a path, and restore the path if this process has died."""
     end = time.monotonic() + _PATIENCE
     with suppress(OSError):
         while not _there(place) and time.monotonic() < end:
@@ -86,7 +87,7 @@ def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with its content, if it exists.
 
     Raises:
-        OSError: it cannot be removed, or only in part.
+    OSError: it can't be removed, or only part of it.
     """
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
@@ -129,7 +130,7 @@ def _clear(lock: Path) -> None:
 
 
 def _settle(lock: Path, place: Path | None) -> None:
-    """Restore the content that was moved from its place, and remove other files, the lock file last."""
+    """Restore the content that was moved away, and remove the other files and finally the lock file."""
     old = _hidden(lock, _OLD)
     if _there(old):
         if place is None:
@@ -142,7 +143,7 @@ def _settle(lock: Path, place: Path | None) -> None:
 
 
 def _there(path: Path) -> bool:
-    """Returns True if a path exists; unlike `os.path.lexists`, raises if the disk cannot tell.
+    """Returns True if a path exists, and raises an error if the disk can't tell, unlike `os.path.lexists`.
 
     Raises:
         OSError: the system cannot tell.
@@ -155,7 +156,7 @@ def _there(path: Path) -> bool:
 
 
 def _take(descriptor: int) -> bool:
-    """Tries to lock a file; returns True if no other process holds the lock.
+    """Tries to lock a file, and returns True if no other process holds the lock.
 
     Raises:
         OSError: the file system has no locks.
@@ -178,7 +179,7 @@ def _lock_of(old: Path) -> Path:
 
 
 def _says(lock: Path, key: str) -> str | None:
-    """Returns a value in a lock file; None if the file is empty, for example just created."""
+    """Returns a value in a lock file, or None if the file is empty, for example because it is new."""
     with suppress(OSError, ValueError, AttributeError):
         found = json.loads(lock.read_text(encoding="utf-8")).get(key)
         return found if isinstance(found, str) else None
@@ -190,7 +191,7 @@ def _place(lock: Path) -> str | None:
 
 
 def _ours(lock: Path) -> bool:
-    """Returns True if this machine wrote a lock file since its last boot; a free lock then proves death."""
+    """Returns True if this machine wrote a lock file since its last boot, so a free lock proves death."""
     return _says(lock, "boot") in (None, _boot())
 
 

@@ -1,4 +1,4 @@
-"""Unpacks files (gzip, bzip2, xz, zstd), up to the size that text can have."""
+"""Unpacks files (gzip, bzip2, xz, zstd) up to the size that text can plausibly have."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from harness.base.values import Value, fixed
 
 _EXPANDS = 64
 _FREELY = 64 << 20
-"""The largest allowed expansion of a packed file, as a factor, and the size that is always allowed."""
+"""The maximum factor by which a packed file can expand, and the size up to which it can always expand."""
 
 _BLOCK = 1 << 20
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class PackedError(ValueError):
-    """A packed file is damaged, cut off or too large; `hint` says what to do about it."""
+    """A packed file is damaged, cut off or too large; `hint` says what the user can do."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -28,7 +28,7 @@ class PackedError(ValueError):
 
 @fixed()
 class _Kind(Value):
-    """A format of packed files: its name, its first bytes, its tool, and the function that unpacks it."""
+    """A format of packed files, with its name, first bytes and tool, and the function that unpacks it."""
 
     name: str
     begins: bytes
@@ -37,12 +37,12 @@ class _Kind(Value):
 
 
 def is_packed(head: bytes) -> bool:
-    """Returns True if a file with this beginning is packed."""
+    """Returns True if a file that begins with these bytes is packed."""
     return _kind(head) is not None
 
 
 def unpacked_bytes(data: bytes) -> bytes:
-    """Returns the bytes, unpacked if they are those of a packed file.
+    """Returns the bytes, after unpacking them if they are a packed file.
 
     Raises:
         PackedError: a packed file is damaged, cut off, or larger than text can be.
@@ -71,7 +71,7 @@ def unpacked_bytes(data: bytes) -> bytes:
 
 
 def unpacked_head(head: bytes, most: int) -> bytes:
-    """Returns at most `most` bytes of a file's unpacked head; the head itself if it cannot be unpacked."""
+    """Returns at most `most` bytes of a file's unpacked head, or the head itself if unpacking fails."""
     kind = _kind(head)
     if kind is None:
         return head[:most]
@@ -91,7 +91,7 @@ def _kind(data: bytes) -> _Kind | None:
 
 
 def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
-    """Returns a function that yields the content of a file of one or more members, a block at a time."""
+    """Returns a function that yields the content of a file with one or more members in blocks."""
 
     def parts(packed: bytes) -> Iterator[bytes]:
         rest = packed
@@ -109,7 +109,7 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _zstd(packed: bytes) -> Iterator[bytes]:
-    """Yields the content of a zstd file, a block at a time, as pyarrow unpacks it."""
+    """Yields the content of a zstd file in blocks, which pyarrow unpacks."""
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:

@@ -1,4 +1,4 @@
-"""Standard input as a file that can be read more than once: `-` in place of a path."""
+"""Standard input as a file that can be read more than once, for paths that are `-`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLED = "stdin"
 
 
 def standard_input() -> bytes:
-    """Returns all bytes of standard input; later calls return the same bytes.
+    """Returns all bytes of standard input, and the same bytes again in later calls.
 
     Raises:
         OSError: standard input is closed, or cannot be read.
@@ -39,7 +39,7 @@ def standard_input_file() -> Iterator[Path]:
     """Provide standard input as a file named `stdin` during the block.
 
     Raises:
-        OSError: it cannot be read, or the file cannot be written.
+    OSError: standard input can't be read, or the file can't be written.
     """
     data = standard_input()
     with TemporaryDirectory(prefix="harness-") as folder:

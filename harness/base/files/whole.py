@@ -18,23 +18,22 @@ from harness.base.files.hold import Hold, clear, held, remove
 
 _TRIES = 10
 _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
-"""Error numbers of renaming to a name that is taken."""
+"""The error numbers that renaming gives if the new name exists."""
 
 
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _CANNOT = (EINVAL, ENOSYS, ENOTSUP, EPERM)
-"""Errors of kernels or file systems that do not support the call; some sandboxes give EPERM."""
+"""The errors of kernels or file systems that don't support the call. Some sandboxes give EPERM."""
 
 
 @contextmanager
 def whole_folder(place: Path) -> Iterator[Path]:
-    """Provide a new hidden folder, and move it into place when the block ends without error.
+    """Provide a new hidden folder, and move it into place when the block ends without an error.
 
-    After an error, the folder is removed.
-
-    Readers see the old content or the whole new folder, even if the process is killed or the machine stops.
-    Missing parent folders are created. Files of dead processes beside it are removed first.
+    After an error, the folder is removed. Readers see either the old content or the complete new folder, even
+    if the process is killed or the machine stops. The function creates missing parent folders. It first
+    removes files of dead processes beside the folder.
 
     Raises:
         OSError: the folder cannot be written; the old content is still in place.
@@ -57,11 +56,10 @@ def whole_folder(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(place: Path) -> Iterator[Path]:
-    """Provide a path for a file, and move the file into place when the block ends without error.
+    """Provide a path for a file, and move the file into place when the block ends without an error.
 
-    After an error, the file is removed.
-
-    A link stays a link: its target is replaced. A terminal or a pipe is written directly.
+    After an error, the file is removed. If the destination is a link, the function replaces the link's
+    target. It writes directly to a terminal or a pipe.
 
     Raises:
         OSError: the file cannot be written; the old content is still in place.
@@ -88,9 +86,9 @@ def whole_file(place: Path) -> Iterator[Path]:
 
 
 def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
-    """Hold a hidden name beside a place, and create the place's folder if necessary.
+    """Hold a hidden name beside a path, and create the folder of the path if necessary.
 
-    Another process may fail at this moment and remove the folder that it created. Then the folder is created
+    If another process fails at this moment and removes a folder that it had created, the folder is created
     again.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -105,7 +103,7 @@ def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
 
 
 def _put_into_place(hold: Hold, place: Path) -> None:
-    """Give a folder its name; the old content gets the hidden name, or is moved aside for a moment."""
+    """Give a folder its final name, and move the old content to the hidden name or temporarily aside."""
     for each in (*hold.path.iterdir(), hold.path):
         _sync(each)
     while True:
@@ -126,7 +124,7 @@ def _put_into_place(hold: Hold, place: Path) -> None:
 
 
 def _mode(place: Path) -> int | None:
-    """Returns the type and permissions of a path; None if it does not exist."""
+    """Returns the type and permissions of a path, or None if the path doesn't exist."""
     try:
         return place.stat().st_mode
     except FileNotFoundError:
@@ -156,7 +154,7 @@ def _make(folder: Path, made: list[Path]) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Make the system write a file, or the names in a folder, to the disk now.
+    """Write a file, or the names in a folder, to the disk immediately.
 
     Raises:
         OSError: the system failed to write.
@@ -175,14 +173,14 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the targets of two names on one file system, so that both names always exist.
+    """Exchange the targets of two names on a file system atomically, so that both names always exist.
 
     Returns:
         True if done; False if the system has no such call.
 
     Raises:
         FileNotFoundError: one of the names does not exist.
-        OSError: they cannot be renamed.
+        OSError: the names can't be exchanged.
     """
     renameat2 = _renameat2()
     if renameat2 is None:

@@ -1,1 +1,1 @@
-"""The tables of a run folder: their columns, their files, and the texts in them."""
+"""The tables of a run folder, with their columns, their files, and the texts in them."""

@@ -1,4 +1,4 @@
-"""Writes tables as Parquet, chunk by chunk, with the same bytes for the same rows."""
+"""Writes tables to Parquet files in chunks, so that the same rows always give the same bytes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from harness.base.tables import schemas
 from harness.base.values import Value, fixed
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
-"""Columns that hold a time; files store them in the trace's kind of time."""
+"""Columns that contain a time. Files store them in the trace's kind of time."""
 
 DISTINCT = ("job_id", "pod")
-"""Columns with texts that hardly ever repeat."""
+"""Columns with texts that rarely repeat."""
 
 FEW = 1 << 13
-"""The largest number of rows of a table that stays in memory.
+"""The maximum number of rows of a table that stays in memory.
 
-For a short table, reading it back from a file would take most of the time.
+For short tables, it would take too long to read them back from a file.
 """
 
 _CODED = 16 << 20
-"""The largest size, in bytes, of a column's dictionary of texts; usually enough for a chunk of details."""
+"""The maximum size in bytes of a column's dictionary of texts, which is usually sufficient for a chunk of
+details.
+"""
 
 _PLAIN = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64,
     pl.Boolean, pl.String, pl.Duration, pl.Datetime,
 )  # fmt: skip
-"""Types that a file returns unchanged."""
+"""The types that don't change when they are written to a file and read back."""
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
@@ -49,7 +51,7 @@ class TimeKind(Value):
 
     Attributes:
         origin: microseconds since the epoch for timestamps, 0 for durations.
-        timestamp: whether times are timestamps; else they are durations since the origin.
+        timestamp: whether times are timestamps. Otherwise they are durations since the origin.
         zone: the time zone of timestamps, or None.
     """
 
@@ -64,19 +66,20 @@ class TimeKind(Value):
 
 
 class UnwritableError(RunError):
-    """A table cannot be written, for example because the disk is full.
+    """A table can't be written, for example because the disk is full.
 
-    It is not an `OSError`, because that would look like a fault of the policy that made the last decision.
+    The class is not an `OSError`, because harness would blame such an error on the policy that made the last
+    decision.
     """
 
 
 class ShortTable:
-    """All rows of a table that is short enough to stay in memory.
+    """A table with all of its rows in memory, because it is short.
 
     Args:
-        pieces: the rows, chunk by chunk, in the form of `Run.micros`.
-        schema: column -> its type in a file.
-        origin: the zero of times in a file, microseconds since the epoch.
+        pieces: the rows in chunks, in the form of `Run.micros`.
+        schema: the type of each column in a file.
+        origin: the origin of times in a file, in microseconds since the epoch.
     """
 
     def __init__(
@@ -98,7 +101,7 @@ class ShortTable:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Returns the rows as if read from a file."""
+        """Returns the rows in the form that reading a file would give."""
         return _typed(self.micros, self._schema, self._origin)
 
     def write(self, path: Path) -> None:
@@ -114,12 +117,12 @@ class ShortTable:
 
 
 class TableWriter:
-    """One table that grows by chunks: a Parquet file, and a table in memory while it is short.
+    """A table that grows in chunks. While it is short, its rows are also in memory.
 
     Args:
-        path: the file.
-        schema: column -> type; columns of `TIMES` are given as microseconds since the origin.
-        kind: how times are written.
+        path: the path of the file.
+        schema: the type of each column. Columns in `TIMES` are given in microseconds since the origin.
+        kind: the form in which times are written.
         files: whether to write a short table to a file as well.
     """
 
@@ -134,10 +137,10 @@ class TableWriter:
         self._rows = 0
 
     def write(self, columns: Mapping[str, pl.Series]) -> None:
-        """Append rows; columns may come in any order and are cast to their types.
+        """Append rows, with columns in any order, after casting them to their types.
 
         Raises:
-            UnwritableError: the file takes no more.
+        UnwritableError: the rows can't be written to the file.
         """
         piece = _as_micros(columns, self._schema)
         self._rows += piece.height
@@ -148,7 +151,7 @@ class TableWriter:
         self._opened().append(piece)
 
     def close(self) -> ShortTable | None:
-        """Finishes the table; returns its rows if it is short.
+        """Finishes the table, and returns its rows if the table is short.
 
         Raises:
             UnwritableError: the file cannot be written.
@@ -178,7 +181,7 @@ class TableWriter:
 
 
 class _File:
-    """A Parquet file that grows by chunks.
+    """A Parquet file that grows in chunks.
 
     Args:
         path: the file.
@@ -207,10 +210,10 @@ class _File:
             )
 
     def append(self, piece: pl.DataFrame) -> None:
-        """Write rows whose times and durations are integers.
+        """Write rows with times and durations as integers.
 
         Raises:
-            UnwritableError: the file takes no more.
+        UnwritableError: the rows can't be written to the file.
         """
         frame = _typed(piece, self._schema, self._origin)
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -229,7 +232,7 @@ class _File:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn errors of the system about a file into an `UnwritableError`."""
+    """Convert errors of the system about a file into an `UnwritableError`."""
     try:
         yield
     except OSError as error:
@@ -264,14 +267,14 @@ def _as_micros(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataTyp
 
 
 def _typed(piece: pl.DataFrame, schema: Mapping[str, pl.DataType], origin: int) -> pl.DataFrame:
-    """Returns rows with the types of a schema, times counted from the epoch."""
+    """Returns rows with the types of a schema and with times since the epoch."""
     return pl.DataFrame(
         [(piece[name] + origin if name in TIMES else piece[name]).cast(each) for name, each in schema.items()]
     )
 
 
 def extend(column: array[int], values: Sequence[int]) -> None:
-    """Append integers in one step, twice as fast as the array's own method, which parses each integer.
+    """Append integers in one step, which is twice as fast as the array's own method.
 
     Raises:
         struct.error: an integer is too large for the column.

@@ -1,4 +1,4 @@
-"""Writes and parses the pod sets of a job as text, for jobs whose pods have different requests.
+"""Converts the pod sets of a job to text and back, for jobs with pods that have different requests.
 
 The text is a JSON list in the order of pod numbers. Each pod set has its `name`, its number of `pods`, and
 the `requests` of each pod, without requests of 0.
@@ -17,9 +17,9 @@ class Part(NamedTuple):
     """A pod set of a job.
 
     Attributes:
-        name: unique within the job.
+        name: the name, which is unique within the job.
         pods: the number of pods.
-        requests: resource -> request of each pod.
+        requests: the request of each pod for each resource.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""The tables of a run folder: their columns and types, which are part of the public interface.
+"""Defines the columns and types of the tables in a run folder, which are part of the public interface.
 
-Times have the trace's kind: timestamps, or durations since the trace's origin, in microseconds. Every change
-to these tables increments `VERSION`, which every file holds in its metadata as `harness.run_schema`. harness
-can still read runs of the versions in `READABLE`.
+Times have the same kind as in the trace. They are timestamps, or durations since the trace's origin, in
+microseconds. Every change to these tables increments `VERSION`, which the metadata of every file contains as
+`harness.run_schema`. harness can still read runs with the versions in `READABLE`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ VERSION = "4"
 READABLE = ("2", "3", VERSION)
 """The versions that harness can read.
 
-Version 3 does not record the progress of pods that run on their own, or which metrics are at their lower
-bound. Version 2 lacks these too, and requests, quota holders, the content of the cluster, and checksums. It
-identifies pods and preemptors only by name.
+Version 3 doesn't record the progress of pods that run on their own, nor which metrics are lower bounds.
+Version 2 also lacks requests, quota holders, the content of the cluster, and checksums. It identifies pods
+and preemptors only by name.
 """
 
 TIME = pl.Int64
-"""The type of a time column: the trace's kind in files, microseconds since the origin during a replay."""
+"""The type of a time column. Files contain the trace's kind of time, and a replay uses microseconds since the
+origin.
+"""
 
 STRING = pl.String
 COUNT = pl.Int64
 ROW = pl.Int32
-"""The number of a job's row in `jobs.parquet`, from 0: the fastest key for joins."""
+"""The number of a job's row in `jobs.parquet`, beginning with 0, which is the fastest key for joins."""
 
 
 TIMELINE_QUEUE = "timeline_queue"
@@ -46,20 +48,22 @@ Only runs with such jobs have it; see `harness.base.tables.pod_set_texts`.
 
 
 RAN_BEFORE = "ran_before"
-"""A column of `jobs.parquet`: how long a job had run before the replay began.
+"""A column of `jobs.parquet` that contains how long a job had run before the replay began.
 
-Only runs that began with jobs of the manifests have it. It is null for jobs that arrived later, and for pods
-without an end, such as those of a DaemonSet.
+Only runs that began with jobs from the manifests have this column. It is null for jobs that arrived later,
+and for pods without an end, such as those of a DaemonSet.
 """
 
 LOST_BEFORE = "lost_before"
-"""A column of `stints.parquet` in runs with `RAN_BEFORE`: the part of this time that an eviction lost."""
+"""A column of `stints.parquet` in runs with `RAN_BEFORE`, which contains how much of this time an eviction
+lost.
+"""
 
 
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """Returns the columns of `jobs.parquet`: one row per job, in order of arrival.
+    """Returns the columns of `jobs.parquet`, which has one row for each job in the order of arrival.
 
-    `extra` are further columns, such as those of the trace.
+    `extra` contains additional columns, such as those of the trace.
     """
     return {
         "job_id": STRING(),
@@ -102,11 +106,13 @@ DECISIONS: dict[str, pl.DataType] = {
     "flavors": STRING(),
     "detail": STRING(),
 }
-"""`decisions.parquet`: one row per decision, in the order in which decisions took effect."""
+"""The columns of `decisions.parquet`, which has one row for each decision in the order in which they took
+effect.
+"""
 
 
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
-    """Returns the columns of `stints.parquet`: spans in which pods of a job held resources in one state.
+    """Returns the columns of `stints.parquet`, with time spans in which pods held resources in one state.
 
     Args:
         resources: the resources that jobs request.
@@ -128,7 +134,7 @@ def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.Da
 
 
 def requests(resources: Iterable[str]) -> dict[str, pl.DataType]:
-    """Returns a column for each resource: the amount that a job, or some of its pods, requests or holds."""
+    """Returns a column for each resource, with what a job or some of its pods request or hold."""
     return {f"request.{resource}": COUNT() for resource in resources}
 
 
@@ -145,7 +151,9 @@ TIMELINE: dict[str, pl.DataType] = {
     "dominant_share": pl.Float64(),
     "weighted_share": pl.Int64(),
 }
-"""`timeline.parquet`: the state of each queue after every instant at which it changed."""
+"""The columns of `timeline.parquet`, which contains the state of each queue after every time at which it
+changed.
+"""
 
 METRICS: dict[str, pl.DataType] = {
     "metric": STRING(),
@@ -156,15 +164,14 @@ METRICS: dict[str, pl.DataType] = {
     "better": STRING(),
     "at_least": pl.Boolean(),
 }
-"""`metrics.parquet`: one row per measured value."""
+"""The columns of `metrics.parquet`, which has one row for each measured value."""
 
 
 CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
-"""`causes.parquet`: one row per job and per change of the reason why the job waits.
+"""The columns of `causes.parquet`, which has a row whenever the reason changes why a job waits.
 
-Only runs that were judged for this have it. Its columns are whole minutes from the first arrival, and an
-index into
-`harness.analysis.metrics.idle.CAUSES`.
+Only runs for which harness has determined these reasons have the table. Its columns contain whole minutes
+since the first arrival, and an index into `harness.analysis.metrics.idle.CAUSES`.
 """
 
 _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -176,11 +183,11 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "3": {"stints": ("pod_number",), "metrics": ("at_least",)},
 }
-"""Version -> table -> the columns that the table lacks in this version."""
+"""The columns that a table lacks in a version, by version and table."""
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """Returns the columns that a table always has in a version; `jobs` may have more from the trace."""
+    """Returns the columns that a table always has in a version; `jobs` can have more from the trace."""
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,

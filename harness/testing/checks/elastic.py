@@ -108,8 +108,7 @@ class Elastic(Rule):
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
-        """Check that the usage of all quotas is within the guarantee of the root, or the sum of guarantees.
-        """
+        """Check that the usage of all quotas is within the root's guarantee, or the sum of guarantees."""
         leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
         for resource in asks:

@@ -81,8 +81,7 @@ class ClusterQuotas(Rule):
         return True
 
     def _chosen(self, step: Step, queue: ClusterQueue) -> Iterator[Broken]:
-        """Check that every requested resource has a flavor of the queue, and each resource group one flavor.
-        """
+        """Check that each requested resource has a flavor, and each resource group one flavor."""
         for part in step.life.asked.parts:
             chosen = self._flavors[step.life.asked.name].get(part.name, {})
             wanted = {name for name, amount in part.requests.items() if amount}
