@@ -36,8 +36,8 @@ class Hold(NamedTuple):
     """A hidden name that belongs to this process.
 
     Attributes:
-        path: the hidden name for new content.
-        old: the name for the old content of the destination, if the system can't exchange two names.
+            path: the hidden name for new content.
+            old: the name for the old content of the destination, if the system can't exchange two names.
     """
 
     path: Path
@@ -49,7 +49,7 @@ def held(place: Path) -> Iterator[Hold]:
     """Hold a hidden name beside a path during the block, and remove the file with this name afterwards.
 
     Raises:
-    OSError: the folder of the path can't be written to.
+        OSError: the folder of the path can't be written to.
     """
     lock, descriptor = _new_lock(place.parent)
     try:
@@ -87,7 +87,7 @@ def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with its content, if it exists.
 
     Raises:
-    OSError: it can't be removed, or only part of it.
+        OSError: it can't be removed, or only part of it.
     """
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
@@ -146,7 +146,7 @@ def _there(path: Path) -> bool:
     """Returns True if a path exists, and raises an error if the disk can't tell, unlike `os.path.lexists`.
 
     Raises:
-        OSError: the system cannot tell.
+            OSError: the system cannot tell.
     """
     try:
         path.lstat()
@@ -159,7 +159,7 @@ def _take(descriptor: int) -> bool:
     """Tries to lock a file, and returns True if no other process holds the lock.
 
     Raises:
-        OSError: the file system has no locks.
+            OSError: the file system has no locks.
     """
     if sys.platform == "win32":
         raise OSError

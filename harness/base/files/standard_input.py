@@ -21,7 +21,7 @@ def standard_input() -> bytes:
     """Returns all bytes of standard input, and the same bytes again in later calls.
 
     Raises:
-        OSError: standard input is closed, or cannot be read.
+            OSError: standard input is closed, or cannot be read.
     """
     stream: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     if stream is None or stream.closed:
@@ -39,7 +39,7 @@ def standard_input_file() -> Iterator[Path]:
     """Provide standard input as a file named `stdin` during the block.
 
     Raises:
-    OSError: standard input can't be read, or the file can't be written.
+        OSError: standard input can't be read, or the file can't be written.
     """
     data = standard_input()
     with TemporaryDirectory(prefix="harness-") as folder:
