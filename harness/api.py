@@ -99,9 +99,9 @@ def replay(
             `harness.runs.settings.Given`.
 
     Raises:
-            InputError: the trace, the manifests or an option can't be used. The message lists all faults.
-            DecisionError: the policy made an impossible decision.
-            PolicyError: the policy raised an error of its own.
+        InputError: the trace, the manifests or an option can't be used. The message lists all faults.
+        DecisionError: the policy made an impossible decision.
+        PolicyError: the policy raised an error of its own.
     """
     request = Request(
         trace,
@@ -134,22 +134,22 @@ def replay_all(
     under `if __name__ == "__main__"`.
 
     Args:
-            requests: the requests.
-            workers: how many requests to carry out in parallel. With 1, they run in this process. The default
-                depends on the number of cores and on the memory. It is 1 if a request can't be pickled or if the
-                traces are short.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
-            watch: a function that harness calls from time to time with the number of a request, its simulated
-                time, and the number of its jobs that have arrived.
+        requests: the requests.
+        workers: how many requests to carry out in parallel. With 1, they run in this process. The default
+            depends on the number of cores and on the memory. It is 1 if a request can't be pickled or if the
+            traces are short.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        watch: a function that harness calls from time to time with the number of a request, its simulated
+            time, and the number of its jobs that have arrived.
 
     Returns:
         The runs in the order of the requests. They don't depend on the number of processes.
 
     Raises:
-            ReplayError: some of the requests failed. The error names these requests and contains the runs of the
-                others.
-            HarnessError: there is only one request, and it failed with this error.
-            OptionError: an argument has a wrong type.
+        ReplayError: some of the requests failed. The error names these requests and contains the runs of the
+            others.
+        HarnessError: there is only one request, and it failed with this error.
+        OptionError: an argument has a wrong type.
     """
     from harness.runs.side_by_side import carry_out, runs_of
 
@@ -176,23 +176,23 @@ def sweep(
     `if __name__ == "__main__"`.
 
     Args:
-            spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-            output: the folder for results. The experiment is stored in `<output>/<name>`.
-            workers: how many processes replay items. With 1, this process replays them. The default depends on
-                the number of cores and on the memory.
-            executor: an executor that replays the items instead of processes on this machine. Its `submit` must
-                return futures of Python, as for example `dask.distributed.Client().get_executor()` does. harness
-                rejects an executor that forks its processes, because forked processes would hang.
-                `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))` doesn't fork.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
-            watch: a function that receives the progress of the experiment at the beginning and after each item.
+        spec: a file, or its fields as a mapping; docs/experiments.md describes them.
+        output: the folder for results. The experiment is stored in `<output>/<name>`.
+        workers: how many processes replay items. With 1, this process replays them. The default depends on
+            the number of cores and on the memory.
+        executor: an executor that replays the items instead of processes on this machine. Its `submit` must
+            return futures of Python, as for example `dask.distributed.Client().get_executor()` does. harness
+            rejects an executor that forks its processes, because forked processes would hang.
+            `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))` doesn't fork.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        watch: a function that receives the progress of the experiment at the beginning and after each item.
 
     Raises:
-            SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
-            OptionError: you give both `workers` and `executor`, an argument has a wrong type, or the executor
-                forks.
-            ReplayError: the executor has shut down.
-            RunError: a result can't be written.
+        SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
+        OptionError: you give both `workers` and `executor`, an argument has a wrong type, or the executor
+            forks.
+        ReplayError: the executor has shut down.
+        RunError: a result can't be written.
     """
     from harness.studies.experiments.parsing import load_spec, spec_of
     from harness.studies.experiments.preparation import prepared
@@ -229,20 +229,20 @@ def tune(
     so a script must call it under `if __name__ == "__main__"`.
 
     Args:
-            spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-            output: the folder for results. All trials are stored as the experiment `<output>/<name>`.
-            workers: how many processes replay trials. With 1, this process replays them. The default is the
-                largest number that the search can use.
-            executor: an executor that replays the trials instead, with the same restrictions as in `sweep`.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
+        spec: a file, or its fields as a mapping; docs/experiments.md describes them.
+        output: the folder for results. All trials are stored as the experiment `<output>/<name>`.
+        workers: how many processes replay trials. With 1, this process replays them. The default is the
+            largest number that the search can use.
+        executor: an executor that replays the trials instead, with the same restrictions as in `sweep`.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-            SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
-            InputError: Optuna is not installed.
-            OptionError: an objective was not measured, you give both `workers` and `executor`, an argument has a
-                wrong type, or the executor forks.
-            ReplayError: today's configuration can't be replayed, or the executor has shut down.
-            RunError: a file can't be written.
+        SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
+        InputError: Optuna is not installed.
+        OptionError: an objective was not measured, you give both `workers` and `executor`, an argument has a
+            wrong type, or the executor forks.
+        ReplayError: today's configuration can't be replayed, or the executor has shut down.
+        RunError: a file can't be written.
     """
     from harness.studies.tuning.specification import load_tuning, tuning_of
     from harness.studies.tuning.tuner import Tuner
@@ -282,40 +282,40 @@ def forecast(
     `if __name__ == "__main__"`.
 
     Args:
-            cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`.
-            history: a trace of past jobs in a format that one of the readers supports. The default is the ended
-                jobs in the manifests. harness draws run times and future arrivals from these jobs.
-            submit: the manifest of a Job, Pod or Workload that you consider submitting now.
-            plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
-                otherwise.
-            options: the plugin's options.
-            on_preemption: what a preempted job loses, given as `restart`, `resume` or
-                `checkpoint=<interval>[,restore=<cost>]`.
-            futures: how many futures to simulate.
-            seed: the seed of all draws.
-            horizon: the longest simulated time of a future, given as a duration such as `7d` or as a number of
-                microseconds.
-            now: the current time in microseconds since 1970. The default is the latest time in the cluster's
-                work.
-            reader: the name of the reader for the history.
-            others: maps names to variants of the cluster, such as `cluster.patched("more.yaml")`. The forecast's
-                `shifts` contains the effect of each variant on each workload.
-            workloads: the names of the workloads to forecast. The default is all waiting workloads. A future ends
-                when these workloads have started.
-            calibrate: the number of times in the history for which harness compares a forecast with the recorded
-                starts. The errors of these forecasts determine the width of intervals. With 0, harness skips this
-                step.
-            workers: how many processes simulate futures. With 1, this process simulates them. The default depends
-                on the number of cores and on the memory.
-            executor: an executor that simulates the futures instead, with the same restrictions as in `sweep`.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
-            watch: a function that receives the number of finished futures, beginning with 0, and the total number
-                of futures.
+        cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`.
+        history: a trace of past jobs in a format that one of the readers supports. The default is the ended
+            jobs in the manifests. harness draws run times and future arrivals from these jobs.
+        submit: the manifest of a Job, Pod or Workload that you consider submitting now.
+        plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
+            otherwise.
+        options: the plugin's options.
+        on_preemption: what a preempted job loses, given as `restart`, `resume` or
+            `checkpoint=<interval>[,restore=<cost>]`.
+        futures: how many futures to simulate.
+        seed: the seed of all draws.
+        horizon: the longest simulated time of a future, given as a duration such as `7d` or as a number of
+            microseconds.
+        now: the current time in microseconds since 1970. The default is the latest time in the cluster's
+            work.
+        reader: the name of the reader for the history.
+        others: maps names to variants of the cluster, such as `cluster.patched("more.yaml")`. The forecast's
+            `shifts` contains the effect of each variant on each workload.
+        workloads: the names of the workloads to forecast. The default is all waiting workloads. A future ends
+            when these workloads have started.
+        calibrate: the number of times in the history for which harness compares a forecast with the recorded
+            starts. The errors of these forecasts determine the width of intervals. With 0, harness skips this
+            step.
+        workers: how many processes simulate futures. With 1, this process simulates them. The default depends
+            on the number of cores and on the memory.
+        executor: an executor that simulates the futures instead, with the same restrictions as in `sweep`.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        watch: a function that receives the number of finished futures, beginning with 0, and the total number
+            of futures.
 
     Raises:
-            InputError: an input can't be read, no workload waits, or the job to submit can never start.
-            OptionError: an argument has a wrong type, or the executor forks.
-            ReplayError: a future couldn't be simulated, or the executor has shut down.
+        InputError: an input can't be read, no workload waits, or the job to submit can never start.
+        OptionError: an argument has a wrong type, or the executor forks.
+        ReplayError: a future couldn't be simulated, or the executor has shut down.
     """
     from harness.studies.forecasting.from_files import Asked
 
@@ -386,29 +386,29 @@ def simulate(
     The given cluster doesn't change.
 
     Args:
-            cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`. With
-                a trace, this is the cluster of the replay, and None means the cluster beside the trace.
-            jobs: the jobs to submit in this order, given as manifests or as files with manifests. Without jobs,
-                the answer covers each waiting workload.
-            plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
-                otherwise.
-            options: the plugin's options.
-            on_preemption: what a preempted job loses, given as `restart`, `resume` or
-                `checkpoint=<interval>[,restore=<cost>]`.
-            workloads: the names of the waiting workloads that the answer covers if you don't submit jobs. The
-                default is all waiting workloads.
-            each: whether to simulate each job alone instead of adding one job after the other.
-            changes: whether to search for the smallest changes that let jobs start. By default, harness searches
-                if you name workloads or submit jobs to a dump. With a trace, each change that harness tries takes
-                a whole replay.
-            trace: the trace to replay. harness then simulates a point in time of this replay instead of a dump.
-            at: this point in time, given as a time in the trace or as a duration since its beginning.
-            plugins: the result of `harness.plugins.load()`; loaded if absent.
+        cluster: the output of `kubectl get` for the cluster with its Workloads or Pods, or a `Cluster`. With
+            a trace, this is the cluster of the replay, and None means the cluster beside the trace.
+        jobs: the jobs to submit in this order, given as manifests or as files with manifests. Without jobs,
+            the answer covers each waiting workload.
+        plugin: the scheduler. The default is Kueue if the cluster has ClusterQueues, and kube-scheduler
+            otherwise.
+        options: the plugin's options.
+        on_preemption: what a preempted job loses, given as `restart`, `resume` or
+            `checkpoint=<interval>[,restore=<cost>]`.
+        workloads: the names of the waiting workloads that the answer covers if you don't submit jobs. The
+            default is all waiting workloads.
+        each: whether to simulate each job alone instead of adding one job after the other.
+        changes: whether to search for the smallest changes that let jobs start. By default, harness searches
+            if you name workloads or submit jobs to a dump. With a trace, each change that harness tries takes
+            a whole replay.
+        trace: the trace to replay. harness then simulates a point in time of this replay instead of a dump.
+        at: this point in time, given as a time in the trace or as a duration since its beginning.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-            InputError: an input can't be read, or the scheduler doesn't schedule a job.
-            OptionError: an argument has a wrong type.
-            PolicyError: the scheduler's plugin failed.
+        InputError: an input can't be read, or the scheduler doesn't schedule a job.
+        OptionError: an argument has a wrong type.
+        PolicyError: the scheduler's plugin failed.
     """
     from harness.studies.simulation.asking import Question
 
@@ -444,25 +444,25 @@ def compare(
     """Compare runs of the same jobs, which may differ in their clusters, plugins and settings.
 
     Args:
-            runs: the runs, or their folders.
-            baseline: the label or folder of the run with which the other runs are compared. The default is the
-                first run.
-            shake: the number of twins of each run to compare, such as `10` or `10@SEED`; see
-                `harness.trace.shake`. Every difference then has an interval. harness replays and stores missing
-                twins.
-            isolated: whether to replay each quota of the runs and twins alone first, as the function `isolated`
-                does. This takes as long as the replays of the twins.
-            idle_causes: whether to find out first why jobs of the runs and twins wait, as the function
-                `idle_causes` does. This also takes as long as the replays of the twins.
-            workers: how many twins to replay in parallel; see `replay_all`.
-            plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins if it needs
-                them for a replay.
+        runs: the runs, or their folders.
+        baseline: the label or folder of the run with which the other runs are compared. The default is the
+            first run.
+        shake: the number of twins of each run to compare, such as `10` or `10@SEED`; see
+            `harness.trace.shake`. Every difference then has an interval. harness replays and stores missing
+            twins.
+        isolated: whether to replay each quota of the runs and twins alone first, as the function `isolated`
+            does. This takes as long as the replays of the twins.
+        idle_causes: whether to find out first why jobs of the runs and twins wait, as the function
+            `idle_causes` does. This also takes as long as the replays of the twins.
+        workers: how many twins to replay in parallel; see `replay_all`.
+        plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins if it needs
+            them for a replay.
 
     Raises:
-            RunError: a folder is not a run, or the runs can't be compared. The message says what differs. The
-                error also occurs if twins are missing and the record of a run isn't sufficient for replaying it.
-            OptionError: an argument has a wrong type.
-            ReplayError: the replays of some twins failed. The other twins are stored.
+        RunError: a folder is not a run, or the runs can't be compared. The message says what differs. The
+            error also occurs if twins are missing and the record of a run isn't sufficient for replaying it.
+        OptionError: an argument has a wrong type.
+        ReplayError: the replays of some twins failed. The other twins are stored.
     """
     from harness.analysis.comparison import Comparison
 
@@ -512,14 +512,14 @@ def isolated(
     `run.remarks` says why.
 
     Args:
-            runs: the runs, or their folders, with all their tables.
-            workers: how many replays to run in parallel; see `replay_all`.
-            plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
+        runs: the runs, or their folders, with all their tables.
+        workers: how many replays to run in parallel; see `replay_all`.
+        plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
 
     Raises:
-            RunError: a folder is not a run, or the record of a run isn't sufficient for replaying it.
-            OptionError: an argument has a wrong type.
-            ReplayError: some of the replays failed. The others are stored.
+        RunError: a folder is not a run, or the record of a run isn't sufficient for replaying it.
+        OptionError: an argument has a wrong type.
+        ReplayError: some of the replays failed. The others are stored.
     """
     from harness.studies.isolated import Isolated
 
@@ -557,20 +557,20 @@ def make_report(
     """Returns a report about runs of the same jobs, which `.html()` and `.markdown()` render.
 
     Args:
-            runs: the runs, or their folders, or a comparison of runs.
-            baseline: the label or folder of the run with which the other runs are compared. The default is the
-                first run.
-            plugins: the plugins that register sections. By default, harness loads them.
-            command: the command line that generates the report. The report shows it.
-            gantt: the time span in which the report draws each job, such as `1d..1d6h`. Each end is a time as in
-                the run or a duration, and you can omit it. By default, the report draws all jobs if the runs have
-                at most 60 jobs.
+        runs: the runs, or their folders, or a comparison of runs.
+        baseline: the label or folder of the run with which the other runs are compared. The default is the
+            first run.
+        plugins: the plugins that register sections. By default, harness loads them.
+        command: the command line that generates the report. The report shows it.
+        gantt: the time span in which the report draws each job, such as `1d..1d6h`. Each end is a time as in
+            the run or a duration, and you can omit it. By default, the report draws all jobs if the runs have
+            at most 60 jobs.
 
     Raises:
-            InputError, OptionError: `gantt` is invalid, no job of the runs is within this time span, or an
-                argument has a wrong type.
-            RunError: a folder is not a run, or the runs can't be compared. The message says what differs.
-            PluginError: a section failed.
+        InputError, OptionError: `gantt` is invalid, no job of the runs is within this time span, or an
+            argument has a wrong type.
+        RunError: a folder is not a run, or the runs can't be compared. The message says what differs.
+        PluginError: a section failed.
     """
     from harness.analysis.comparison import Comparison
     from harness.analysis.report.report import compose
@@ -584,7 +584,7 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
     """Returns a pair of name and label for each `NAME` or `NAME@LABEL`; labels are unique.
 
     Raises:
-            OptionError: two runs would have the same label.
+        OptionError: two runs would have the same label.
     """
     found: list[tuple[str, str]] = []
     for text in plugins:

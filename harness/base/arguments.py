@@ -23,9 +23,9 @@ def wrong(name: str, wanted: str, value: object) -> OptionError:
     """Returns the error for an argument of a wrong type.
 
     Args:
-            name: the argument.
-            wanted: a description of the accepted types.
-            value: the given value.
+        name: the argument.
+        wanted: a description of the accepted types.
+        value: the given value.
     """
     return OptionError(f"{name} must be {wanted}, not {about(value)}")
 

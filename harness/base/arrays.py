@@ -58,8 +58,8 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
     """Returns the index of each text in a list of distinct texts, in the smallest suitable integer type.
 
     Args:
-            column: texts or categories, without nulls.
-            names: all distinct texts.
+        column: texts or categories, without nulls.
+        names: all distinct texts.
     """
     if column.dtype != pl.Categorical:
         column, names = (each.cast(pl.Enum(names)) for each in (column, names))
@@ -86,8 +86,8 @@ def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
     """Returns the distinct values in order, and the index of each value among them.
 
     Args:
-            values: the values to look up.
-            among: the values that are sorted. The default is `values`.
+        values: the values to look up.
+        among: the values that are sorted. The default is `values`.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))
@@ -144,9 +144,9 @@ def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
     Args:
-            values: one or more values. The two values that `between` returns must be at the same indices as in
-                sorted order.
-            part: a number from 0 to 1.
+        values: one or more values. The two values that `between` returns must be at the same indices as in
+            sorted order.
+        part: a number from 0 to 1.
     """
     before, after = between(len(values), part)
     low, high = float(values[before]), float(values[after])
@@ -164,13 +164,13 @@ class Groups:
     """Rows that are grouped by keys, where the rows of each group keep their order.
 
     Args:
-            keys: the key of each row, which must be a non-negative number.
+        keys: the key of each row, which must be a non-negative number.
 
     Attributes:
-            order: the numbers of the rows, group by group.
-            keys: the keys of the rows in this order.
-            first: for each row in this order, whether it is the first row of its group.
-            begins: the indices at which groups begin.
+        order: the numbers of the rows, group by group.
+        keys: the keys of the rows in this order.
+        first: for each row in this order, whether it is the first row of its group.
+        begins: the indices at which groups begin.
     """
 
     def __init__(self, keys: Ints) -> None:

@@ -21,7 +21,7 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
     """Returns the result of a function that changes objects, without changing the objects of this process.
 
     Args:
-            work: a function to run in a copy of the process, with a picklable result.
+        work: a function to run in a copy of the process, with a picklable result.
 
     Returns:
         The result, or None if the system can't copy processes, if other threads might hold a lock in the

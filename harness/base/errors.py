@@ -93,8 +93,8 @@ class ReplayError(HarnessError):
     """Some of several replays failed, or the process of a replay died.
 
     Attributes:
-            runs: the runs in the order of their requests, with None for failed replays.
-            errors: maps the number of a request to its error.
+        runs: the runs in the order of their requests, with None for failed replays.
+        errors: maps the number of a request to its error.
     """
 
     def __init__(
@@ -158,12 +158,12 @@ def blamed_on(
     """Convert an error of a plugin in this block into an error that names the plugin; see `is_of_plugin`.
 
     Args:
-            what: the beginning of the message, which contains the plugin and the failed action.
-            kind: the class of the new error.
-            hint: what to do about it.
+        what: the beginning of the message, which contains the plugin and the failed action.
+        kind: the class of the new error.
+        hint: what to do about it.
 
     Raises:
-            HarnessError: an error of this class, if the code failed.
+        HarnessError: an error of this class, if the code failed.
     """
     try:
         yield
@@ -188,9 +188,9 @@ class FaultyInputError(InputError):
     """An input has one or more faults. The error lists all of them.
 
     Args:
-            source: the input, which is usually a path.
-            faults: all faults, in the order of the input.
-            hint: what to do about it.
+        source: the input, which is usually a path.
+        faults: all faults, in the order of the input.
+        hint: what to do about it.
     """
 
     def __init__(

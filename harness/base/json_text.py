@@ -24,14 +24,14 @@ def parse_json(
     """Returns the value of JSON text.
 
     Args:
-            text: the text, or bytes in UTF-8.
-            pairs: a function that creates an object from pairs of name and value. By default, the last value of a
-                repeated name is used.
-            nan_is_null: whether `NaN`, which some programs write, is read as null instead of causing an error.
+        text: the text, or bytes in UTF-8.
+        pairs: a function that creates an object from pairs of name and value. By default, the last value of a
+            repeated name is used.
+        nan_is_null: whether `NaN`, which some programs write, is read as null instead of causing an error.
 
     Raises:
-            ValueError: the text is not JSON, is nested more than 100 levels deep, or has a number that is not
-                finite or has more than 100 digits.
+        ValueError: the text is not JSON, is nested more than 100 levels deep, or has a number that is not
+            finite or has more than 100 digits.
     """
     constant = _nan_as_null if nan_is_null else None
     content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs, parse_constant=constant))
@@ -45,12 +45,12 @@ def leading_json(
     """Returns the JSON value that begins at an index in a text, and the index of its end.
 
     Args:
-            text: the text.
-            start: the index of the value's first character.
-            pairs: see `parse_json`.
+        text: the text.
+        start: the index of the value's first character.
+        pairs: see `parse_json`.
 
     Raises:
-            ValueError: see `parse_json`.
+        ValueError: see `parse_json`.
     """
     decoder = json.JSONDecoder(object_pairs_hook=pairs)
     content, end = _bounded(lambda: decoder.raw_decode(text, start))

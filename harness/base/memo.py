@@ -17,7 +17,7 @@ class Memo(dict[_K, _V]):
     recur, but memory must not grow with the trace.
 
     Args:
-            most: the maximum number of answers in the cache.
+        most: the maximum number of answers in the cache.
     """
 
     __slots__ = ("most",)

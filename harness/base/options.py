@@ -38,15 +38,15 @@ class Option(Value):
     """One option of a plugin.
 
     Args:
-            name: the text before the `=`.
-            default: the value if the user doesn't set the option.
-            help: a description of the option's effect in one line.
-            type: a function that converts text from the user, such as `str`, `int`, `boolean` or
-                `parse_duration`.
-            choices: the allowed values, or an empty tuple if all values are allowed.
+        name: the text before the `=`.
+        default: the value if the user doesn't set the option.
+        help: a description of the option's effect in one line.
+        type: a function that converts text from the user, such as `str`, `int`, `boolean` or
+            `parse_duration`.
+        choices: the allowed values, or an empty tuple if all values are allowed.
 
     Raises:
-            OptionError: users can't write the option after `--set`, or `run.json` can't store its default.
+        OptionError: users can't write the option after `--set`, or `run.json` can't store its default.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Option(Value):
         """Returns the option's value after parsing text. Other values must be possible results of parsing.
 
         Raises:
-                OptionError: the value is invalid for this option.
+            OptionError: the value is invalid for this option.
         """
         given = value
         value = self._parsed(value) if isinstance(value, str) else self._typed(value)
@@ -138,7 +138,7 @@ def declared_options(options: object) -> tuple[Option, ...]:
     """Returns declared options as a tuple.
 
     Raises:
-            OptionError: `options` is not a tuple or list of `Option`, or two options have the same name.
+        OptionError: `options` is not a tuple or list of `Option`, or two options have the same name.
     """
     if isinstance(options, Option):
         raise OptionError(
@@ -162,8 +162,8 @@ def policy_options(options: object) -> tuple[Option, ...]:
     """Returns the declared options of a policy as a tuple.
 
     Raises:
-            OptionError: see `declared_options`. The error also occurs if an option has the name `seed`, which a
-                sweep sets for each twin.
+        OptionError: see `declared_options`. The error also occurs if an option has the name `seed`, which a
+            sweep sets for each twin.
     """
     found = declared_options(options)
     if any(each.name == "seed" for each in found):
@@ -208,13 +208,13 @@ def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fractio
     """Returns an exact positive scale factor from `2`, `0.5`, `1/8` or a computed number.
 
     Args:
-            refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
-            value: the factor.
-            hint: examples of factors and their effect.
+        refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
+        value: the factor.
+        hint: examples of factors and their effect.
 
     Raises:
-            OptionError: the value is not a number from a millionth to a million, or has more digits than a float
-                can have.
+        OptionError: the value is not a number from a millionth to a million, or has more digits than a float
+            can have.
     """
     try:
         found = value if isinstance(value, Fraction) else exact_number(str(value))
@@ -268,9 +268,9 @@ def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str
     """Returns an option's value in the form in which users write it after `--set`.
 
     Args:
-            value: the value that the policy gets.
-            duration: whether the value is a duration in microseconds.
-            nothing: the text for None.
+        value: the value that the policy gets.
+        duration: whether the value is a duration in microseconds.
+        nothing: the text for None.
     """
     if value is None or value == "":
         return nothing

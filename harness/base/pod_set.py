@@ -26,11 +26,11 @@ class TopologyRequest(Value):
     """A pod set's `topologyRequest`.
 
     Attributes:
-            required: the level at which one domain must hold all pods, or "".
-            preferred: the level at which one domain should hold all pods, or "".
-            unconstrained: whether pods can be in any domains.
-            slices: layers of groups, from the outermost to the innermost.
-            group: the name of a group of pod sets that are placed together, or "".
+        required: the level at which one domain must hold all pods, or "".
+        preferred: the level at which one domain should hold all pods, or "".
+        unconstrained: whether pods can be in any domains.
+        slices: layers of groups, from the outermost to the innermost.
+        group: the name of a group of pod sets that are placed together, or "".
     """
 
     required: str = ""
@@ -51,17 +51,17 @@ class PodSet(Fixed):
     """A set of identical pods of a job. Jobs with equal requests share one object.
 
     Attributes:
-            name: the name, which is unique within the job.
-            count: the number of pods.
-            min_count: the minimum number of pods that partial admission can admit. It equals `count` if the job
-                doesn't allow partial admission.
-            requests: the request of one pod for each resource (cpu in millicores, other resources in base units).
-            limits: the limit of one pod for each resource. Limits determine the QoS class, and Kueue rejects
-                requests above them.
-            labels, node_selector: as in a Pod.
-            tolerations, affinity, pod_template: JSON text as in a Pod, or None.
-            reclaimed: the number of pods that ended before the job arrived; `count` excludes them.
-            topology: the topology request of the pods, or None.
+        name: the name, which is unique within the job.
+        count: the number of pods.
+        min_count: the minimum number of pods that partial admission can admit. It equals `count` if the job
+            doesn't allow partial admission.
+        requests: the request of one pod for each resource (cpu in millicores, other resources in base units).
+        limits: the limit of one pod for each resource. Limits determine the QoS class, and Kueue rejects
+            requests above them.
+        labels, node_selector: as in a Pod.
+        tolerations, affinity, pod_template: JSON text as in a Pod, or None.
+        reclaimed: the number of pods that ended before the job arrived; `count` excludes them.
+        topology: the topology request of the pods, or None.
     """
 
     name: str

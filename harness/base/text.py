@@ -46,9 +46,9 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
     """Returns a text with at most `most` characters, after removing the middle of a longer text.
 
     Args:
-            text: the text.
-            most: the maximum number of characters.
-            head: how many characters to keep from the beginning. The default is half of `most`.
+        text: the text.
+        most: the maximum number of characters.
+        head: how many characters to keep from the beginning. The default is half of `most`.
     """
     if len(text) <= most:
         return text
@@ -106,15 +106,15 @@ def aligned(
     """Returns rows of cells in columns; the first row is the header.
 
     Args:
-            rows: rows with equal numbers of cells.
-            left: the columns that are aligned to the left. The default is the first column. Other columns are
-                aligned to the right. If the table is too wide, the cells of these columns are folded, except for
-                names.
-            names: maps a column with names to all names that must remain distinct, in this column and elsewhere.
-                If the table is too wide, names are shortened, beginning with the widest column.
-            width: the width of the terminal, or None for no limit. If shorter names aren't sufficient, the
-                remaining columns follow in tables below, each with the first column and with the rows that have
-                values.
+        rows: rows with equal numbers of cells.
+        left: the columns that are aligned to the left. The default is the first column. Other columns are
+            aligned to the right. If the table is too wide, the cells of these columns are folded, except for
+            names.
+        names: maps a column with names to all names that must remain distinct, in this column and elsewhere.
+            If the table is too wide, names are shortened, beginning with the widest column.
+        width: the width of the terminal, or None for no limit. If shorter names aren't sufficient, the
+            remaining columns follow in tables below, each with the first column and with the rows that have
+            values.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -185,9 +185,9 @@ def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict
     """Returns the maximum width of the cells in each column with names, or None for no limit.
 
     Args:
-            widths: the width of each column of the table.
-            least: the minimum width of each column that can become narrower.
-            excess: by how much the table is too wide. The widest columns become narrower.
+        widths: the width of each column of the table.
+        least: the minimum width of each column that can become narrower.
+        excess: by how much the table is too wide. The widest columns become narrower.
     """
     rooms = {column: widths[column] for column in least}
     while excess > 0:

@@ -53,9 +53,9 @@ class Unit(NamedTuple):
     """The unit in which harness shows quantities of a resource.
 
     Attributes:
-            name: the name, such as `cores`.
-            hours: the unit of quantities multiplied by time, such as `core·h`.
-            size: the size of the unit in the integers that harness computes with.
+        name: the name, such as `cores`.
+        hours: the unit of quantities multiplied by time, such as `core·h`.
+        size: the size of the unit in the integers that harness computes with.
     """
 
     name: str
@@ -80,7 +80,7 @@ def parse_quantity(text: str | int | float) -> Fraction:
     """Returns the exact value of a Kubernetes quantity such as `100m`, `1.5Gi`, `12e6` or `4`.
 
     Raises:
-            InputError: the text is not a quantity.
+        InputError: the text is not a quantity.
     """
     if isinstance(text, int) and abs(text) > 10**_MOST_DIGITS:  # Python refuses to write very long numbers
         raise InputError(f"a whole number of more than {_MOST_DIGITS} digits is not a quantity")
@@ -100,7 +100,7 @@ def exact_number(text: str) -> Fraction:
     """Returns the exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
 
     Raises:
-            ValueError: the text is not a number, or has too many digits to compute with it in reasonable time.
+        ValueError: the text is not a number, or has too many digits to compute with it in reasonable time.
     """
     match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_DIGITS else None
     if match is None or abs(int(match["exponent"] or 0)) > _MOST_DIGITS or not int(match["below"] or 1):
@@ -121,11 +121,11 @@ def to_amount(resource: str, text: str | int | float) -> int:
     """Returns a quantity as an integer, which `round_up` has rounded.
 
     Args:
-            resource: the resource, which determines the unit: millicores for `cpu`, and the base unit otherwise.
-            text: the quantity.
+        resource: the resource, which determines the unit: millicores for `cpu`, and the base unit otherwise.
+        text: the quantity.
 
     Raises:
-            InputError: the text is not a quantity, or doesn't fit a 64-bit integer.
+        InputError: the text is not a quantity, or doesn't fit a 64-bit integer.
     """
     amount = round_up(resource, parse_quantity(text))
     if abs(amount) > INT64_MAX:
@@ -168,7 +168,7 @@ def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
     Raises:
-            InputError: the text is not a duration, or the duration is longer than 100 years.
+        InputError: the text is not a duration, or the duration is longer than 100 years.
     """
     text = text.strip()
     if text == "0":

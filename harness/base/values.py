@@ -27,7 +27,7 @@ def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
     """Convert a subclass of `Fixed` or `Value` to a dataclass, as `@dataclass(frozen=True)` would.
 
     Args:
-            slots: whether values have no attributes other than their fields.
+        slots: whether values have no attributes other than their fields.
     """
 
     def made(kind: type[_T]) -> type[_T]:

@@ -27,12 +27,12 @@ class Demand(NamedTuple):
     """A trace's demand for one resource; cpu is in millicores, and other resources are in base units.
 
     Attributes:
-            largest: the largest request of any job, summed over all of its pods.
-            mean: the resource-time of all jobs divided by the span of the trace. If all jobs are submitted at the
-                same time, it is the sum of their requests.
-            capacity: the size of the traced machine, if the trace records it.
-            recorded: the most that the recorded runs used at the same time, if the trace records nearly all of
-                them.
+        largest: the largest request of any job, summed over all of its pods.
+        mean: the resource-time of all jobs divided by the span of the trace. If all jobs are submitted at the
+            same time, it is the sum of their requests.
+        capacity: the size of the traced machine, if the trace records it.
+        recorded: the most that the recorded runs used at the same time, if the trace records nearly all of
+            them.
     """
 
     largest: int
@@ -68,9 +68,9 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     equally, and the remainder goes to the first queues by name.
 
     Args:
-            queues: names of the trace's queues.
-            demands: maps each resource to its demand. A resource that no job requests gets no quota.
-            source: the name of the trace, for messages.
+        queues: names of the trace's queues.
+        demands: maps each resource to its demand. A resource that no job requests gets no quota.
+        source: the name of the trace, for messages.
     """
     names = sorted(set(queues))
     asked = {resource: demand for resource, demand in sorted(demands.items()) if demand.largest > 0}
@@ -100,10 +100,10 @@ def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None)
     rounded up.
 
     Args:
-            resource: the resource.
-            demand: the demand for the resource.
-            load: the mean utilization to aim for instead of the recorded peak. The default is 80 % if no peak is
-                recorded.
+        resource: the resource.
+        demand: the demand for the resource.
+        load: the mean utilization to aim for instead of the recorded peak. The default is 80 % if no peak is
+            recorded.
     """
     if demand.capacity is not None:
         return demand.capacity

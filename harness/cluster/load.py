@@ -32,13 +32,13 @@ def load_cluster(path: str | Path) -> Cluster:
     """Load the cluster that manifests describe, as printed by `kubectl get -o yaml` or `-o json`.
 
     Args:
-            path: a file (plain or gzipped), a folder, or `-` for standard input. Several paths, separated by
-                commas, form one cluster. A folder stands for all .yaml, .yml and .json files (also .gz) in it and
-                its subfolders, sorted by path, except for hidden files.
+        path: a file (plain or gzipped), a folder, or `-` for standard input. Several paths, separated by
+            commas, form one cluster. A folder stands for all .yaml, .yml and .json files (also .gz) in it and
+            its subfolders, sorted by path, except for hidden files.
 
     Raises:
-            ClusterError: a file can't be read, or its manifests are faulty. Each fault states the document,
-                object and field, and the file if there are several.
+        ClusterError: a file can't be read, or its manifests are faulty. Each fault states the document,
+            object and field, and the file if there are several.
     """
     path, faults = Path(path), list[Fault]()
     documents, complete = read_manifests(path, faults)
@@ -53,7 +53,7 @@ def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], boo
     """Returns the documents of files and folders unchanged, and whether all documents could be read.
 
     Raises:
-            ClusterError: a file can't be read at all.
+        ClusterError: a file can't be read at all.
     """
     documents: list[Document] = []
     complete = True
@@ -68,7 +68,7 @@ def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Docume
     """Returns the documents of a file, and whether all could be read; `where` is their prefix in messages.
 
     Raises:
-            ClusterError: the file can't be read.
+        ClusterError: the file can't be read.
     """
     own: list[Fault] = []
     documents, complete = read_documents(text_of(path), own)
@@ -85,14 +85,14 @@ def cluster_from(
     """Make the cluster that parsed manifests describe.
 
     Args:
-            documents: manifests as JSON values. The cluster keeps references to them, so don't change them later.
-            source: the origin of the manifests, for messages.
-            webhooks: False accepts objects that the admission webhooks of a cluster would reject, like a
-                component that runs without an API server.
-            kinds: the kinds to read. The default is the built-in kinds and the kinds of installed plugins.
+        documents: manifests as JSON values. The cluster keeps references to them, so don't change them later.
+        source: the origin of the manifests, for messages.
+        webhooks: False accepts objects that the admission webhooks of a cluster would reject, like a
+            component that runs without an API server.
+        kinds: the kinds to read. The default is the built-in kinds and the kinds of installed plugins.
 
     Raises:
-            ClusterError: the manifests are faulty.
+        ClusterError: the manifests are faulty.
     """
     numbered = [Document(f"document {number}", content) for number, content in enumerate(documents, 1)]
     return cluster_of(numbered, source, [], webhooks=webhooks, kinds=kinds)
@@ -110,16 +110,16 @@ def cluster_of(
     """Make the cluster that documents describe; see `cluster_from`.
 
     Args:
-            documents: the documents, in which `where` is the name for messages, or "".
-            source: the origin of the documents, for messages.
-            faults: the faults found so far.
-            complete: False if a document could not be read. In that case, references to missing objects are not
-                faults.
-            webhooks: see `cluster_from`.
-            kinds: see `cluster_from`.
+        documents: the documents, in which `where` is the name for messages, or "".
+        source: the origin of the documents, for messages.
+        faults: the faults found so far.
+        complete: False if a document could not be read. In that case, references to missing objects are not
+            faults.
+        webhooks: see `cluster_from`.
+        kinds: see `cluster_from`.
 
     Raises:
-            ClusterError: there are faults.
+        ClusterError: there are faults.
     """
     draft = Draft(faults=faults)
     not_read: Counter[tuple[str, str]] = Counter()

@@ -40,9 +40,9 @@ class Profile(NamedTuple):
     """The size of a slice.
 
     Attributes:
-            compute: the number of compute slices.
-            memory: the memory in GB.
-            media: whether the slice has the media extensions of its GPU.
+        compute: the number of compute slices.
+        memory: the memory in GB.
+        media: whether the slice has the media extensions of its GPU.
     """
 
     compute: int
@@ -57,9 +57,9 @@ class Model(NamedTuple):
     """A GPU model.
 
     Attributes:
-            name: the name in NVIDIA's guide.
-            compute: the number of compute slices of one GPU.
-            unit: the memory of the smallest slice, in GB.
+        name: the name in NVIDIA's guide.
+        compute: the number of compute slices of one GPU.
+        unit: the memory of the smallest slice, in GB.
     """
 
     name: str
@@ -133,10 +133,10 @@ class Partition(NamedTuple):
     """The slices of a node.
 
     Attributes:
-            slices: the number of offered slices of each resource.
-            model: the model of the node's GPUs; None if unknown.
-            gpus: how many GPUs are divided into slices; None if unknown.
-            unknown: why the GPUs are unknown; "" if they are known.
+        slices: the number of offered slices of each resource.
+        model: the model of the node's GPUs; None if unknown.
+        gpus: how many GPUs are divided into slices; None if unknown.
+        unknown: why the GPUs are unknown; "" if they are known.
     """
 
     slices: Mapping[str, int]

@@ -26,9 +26,9 @@ def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
     """Add the time and the responsible component to errors.
 
     Args:
-            name: the name of the policy.
-            lifecycle: provides the time.
-            referee: rejects a decision whose texts can't be stored.
+        name: the name of the policy.
+        lifecycle: provides the time.
+        referee: rejects a decision whose texts can't be stored.
     """
     try:
         yield

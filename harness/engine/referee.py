@@ -77,20 +77,20 @@ class Referee:
     """Checks and applies decisions.
 
     Args:
-            lifecycle: the live jobs.
-            recorder: receives the decisions.
-            name: the name of the policy, for messages.
-            quotas: the ClusterQueues and ElasticQuotas that have shares. If there are none, any name is valid.
-            arrivals: the jobs that will arrive.
-            others: the sources of events other than the policy, including `arrivals`.
-            ends: whether the replay ends at some time regardless of the policy.
+        lifecycle: the live jobs.
+        recorder: receives the decisions.
+        name: the name of the policy, for messages.
+        quotas: the ClusterQueues and ElasticQuotas that have shares. If there are none, any name is valid.
+        arrivals: the jobs that will arrive.
+        others: the sources of events other than the policy, including `arrivals`.
+        ends: whether the replay ends at some time regardless of the policy.
 
     Attributes:
-            handlers: maps the type of a decision to the function that applies it or raises `DecisionError`.
-            idle: how many consecutive decisions changed nothing. It is reset when time advances.
-            wakes: when the policy wants to be called.
-            idle_wakes: when the policy wants to be called by wakes that do not keep a replay alive.
-            stopped: the livelock that stops the replay at the current time, or None.
+        handlers: maps the type of a decision to the function that applies it or raises `DecisionError`.
+        idle: how many consecutive decisions changed nothing. It is reset when time advances.
+        wakes: when the policy wants to be called.
+        idle_wakes: when the policy wants to be called by wakes that do not keep a replay alive.
+        stopped: the livelock that stops the replay at the current time, or None.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Referee:
         """Stop a policy that keeps making decisions without changing anything.
 
         Raises:
-                DecisionError: the policy has made more such decisions than any policy needs.
+            DecisionError: the policy has made more such decisions than any policy needs.
         """
         self.idle += 1
         if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
@@ -160,8 +160,8 @@ class Referee:
         """Check the answer of a policy's `doze`, which simulates idle wakes on its own, see `Policy`.
 
         Args:
-                answer: how many cycles the policy has simulated, and when it wants to be woken next.
-                due: when the policy wanted to be woken.
+            answer: how many cycles the policy has simulated, and when it wants to be woken next.
+            due: when the policy wanted to be woken.
         """
         # A pattern such as `int(played)` would take ten times as long, and this method is called very often.
         played, later = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)

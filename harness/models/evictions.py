@@ -51,12 +51,12 @@ class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-            number: the number of consecutive evictions without an effect, starting at 1.
-            at: the time of the eviction.
-            preemptor: the preemptor; None if there was none.
-            admissions: how often the preemptor had received resources by then.
-            progress: the progress in the cluster by then. See `Evictions.progressed`.
-            idle: the number of consecutive evictions without progress between them, starting at 1.
+        number: the number of consecutive evictions without an effect, starting at 1.
+        at: the time of the eviction.
+        preemptor: the preemptor; None if there was none.
+        admissions: how often the preemptor had received resources by then.
+        progress: the progress in the cluster by then. See `Evictions.progressed`.
+        idle: the number of consecutive evictions without progress between them, starting at 1.
     """
 
     number: int
@@ -72,14 +72,14 @@ class Evictions(Generic[V]):
     """The victims whose pods are gone, but whose resources are not free for the scheduler yet.
 
     Args:
-            latency: how long it takes until the scheduler sees the resources as free, in microseconds. None if it
-                always does so immediately, in which case eviction loops never end.
+        latency: how long it takes until the scheduler sees the resources as free, in microseconds. None if it
+            always does so immediately, in which case eviction loops never end.
 
     Attributes:
-            progressed: how often a job arrived, received resources for the first time, or ended. Callers
-                increment this number.
-            returning: these victims.
-            alarms: the times for which no wake-up was requested yet.
+        progressed: how often a job arrived, received resources for the first time, or ended. Callers
+            increment this number.
+        returning: these victims.
+        alarms: the times for which no wake-up was requested yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -100,10 +100,10 @@ class Evictions(Generic[V]):
         - The victim has been evicted often since the last progress in the cluster, by any preemptors.
 
         Args:
-                last: the previous eviction of the victim.
-                preemptor: the preemptor of this eviction.
-                held: how long the victim held its resources.
-                now: the current time.
+            last: the previous eviction of the victim.
+            preemptor: the preemptor of this eviction.
+            held: how long the victim held its resources.
+            now: the current time.
         """
         number = idle = 1
         if last is not None:
@@ -122,10 +122,10 @@ class Evictions(Generic[V]):
         """Records that the pods of a victim are gone, and returns the time at which its resources are free.
 
         Args:
-                victim: the victim, which `due` returns at that time unless it is the current time.
-                name: the name, which determines the order of victims at the same time.
-                last: the eviction; None if it started before the replay.
-                now: the current time.
+            victim: the victim, which `due` returns at that time unless it is the current time.
+            name: the name, which determines the order of victims at the same time.
+            last: the eviction; None if it started before the replay.
+            now: the current time.
         """
         latency, number = self._latency, last.number if last is not None else 1
         if latency is None:

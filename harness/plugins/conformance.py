@@ -37,12 +37,12 @@ class ConformanceSpec(Value):
     """A component that a plugin models and has registered.
 
     Attributes:
-            name: the component's name in cases.
-            answer: a function that answers a case. If it raises an error, the case counts as different.
-            informative: the names of fields, at any depth, that are reported but not judged.
-            fields: the paths in the input of a case that the component knows, such as `given.pods[].pod`. All
-                paths below a known path are also known. None if the component itself reports unknown fields.
-            explain: a function that explains an answer in words.
+        name: the component's name in cases.
+        answer: a function that answers a case. If it raises an error, the case counts as different.
+        informative: the names of fields, at any depth, that are reported but not judged.
+        fields: the paths in the input of a case that the component knows, such as `given.pods[].pod`. All
+            paths below a known path are also known. None if the component itself reports unknown fields.
+        explain: a function that explains an answer in words.
     """
 
     name: str
@@ -75,7 +75,7 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         `fields`, the component must check its input itself.
 
         Raises:
-                RegistrationError: the registration is invalid; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         if not is_path(name):
@@ -103,9 +103,9 @@ class Verdict(Value):
     """The result of comparing the answer to one case.
 
     Attributes:
-            differences: the judged differences, empty if the answers agree.
-            informative: the differences in fields that are only reported.
-            error: why the plugin gave no answer, or "".
+        differences: the judged differences, empty if the answers agree.
+        informative: the differences in fields that are only reported.
+        error: why the plugin gave no answer, or "".
     """
 
     id: str
@@ -139,12 +139,12 @@ class Report:
     """A summary of how many cases agree.
 
     Attributes:
-            total: the tally of all cases.
-            components: maps each component to its tally.
-            features: maps pairs of a component and a feature tag to their tally.
-            informative: maps pairs of a component and a field that is only reported to the number of cases that
-                differ in the field.
-            differing: the cases that differ, in the order of the corpora.
+        total: the tally of all cases.
+        components: maps each component to its tally.
+        features: maps pairs of a component and a feature tag to their tally.
+        informative: maps pairs of a component and a field that is only reported to the number of cases that
+            differ in the field.
+        differing: the cases that differ, in the order of the corpora.
     """
 
     total: Tally = field(default_factory=Tally)
@@ -179,14 +179,14 @@ def read_cases(
     """Yields the cases in corpus files, in order.
 
     Args:
-            paths: files of JSON Lines, gzipped or not.
-            component: only cases of this component.
-            features: only cases with all of these tags.
-            case: only the case with this id.
+        paths: files of JSON Lines, gzipped or not.
+        component: only cases of this component.
+        features: only cases with all of these tags.
+        case: only the case with this id.
 
     Raises:
-            InputError: a file is missing or can't be read, or a line is not a case. harness looks for missing
-                files before it reads any file.
+        InputError: a file is missing or can't be read, or a line is not a case. harness looks for missing
+            files before it reads any file.
     """
     wanted = set(features)
     for path, zipped in [(path, _is_zipped(path)) for path in paths]:
@@ -268,15 +268,15 @@ def check(
     """Let the plugins answer every case, and compare their answers with the recorded answers.
 
     Args:
-            cases: the cases.
-            plugins: the plugins that answer.
-            jobs: the number of processes. If there are several processes, each of them loads the installed
-                plugins again.
-            block: the plugins that these processes don't load.
-            counters: whether to judge the informative fields too, such as numbers of cycles.
+        cases: the cases.
+        plugins: the plugins that answer.
+        jobs: the number of processes. If there are several processes, each of them loads the installed
+            plugins again.
+        block: the plugins that these processes don't load.
+        counters: whether to judge the informative fields too, such as numbers of cycles.
 
     Raises:
-            InputError: no plugin answers for the component of a case.
+        InputError: no plugin answers for the component of a case.
     """
     report = Report()
     if jobs <= 1:
@@ -303,7 +303,7 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
     """Returns the component of a case.
 
     Raises:
-            InputError: no plugin registers the component.
+        InputError: no plugin registers the component.
     """
     spec = plugins.conformance.get(case["component"])
     if spec is None:
@@ -345,7 +345,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
     """Check that a component knows all fields of a case.
 
     Raises:
-            InputError: a field is unknown.
+        InputError: a field is unknown.
     """
     if spec.fields is None:
         return

@@ -45,20 +45,20 @@ class RegisterKind(Registrar[KindSpec]):
         """Register a kind of manifests, such as the kind of a CRD.
 
         Args:
-                group: the API group, such as `scheduling.volcano.sh`.
-                kind: the name of the kind, such as `Queue`.
-                versions: the supported API versions. Any other version is a fault.
-                read: a function that reads an object. It adds faults to the object's fields, and adds the object
-                    to `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object is then in
-                    `cluster.custom_resources` under the same name.
-                coverage: a verdict on every field. harness warns users about fields that are unknown or not
-                    modelled.
-                check: a function that checks rules between objects. harness calls it once, after it has read all
-                    objects. Several kinds can share the same check.
+            group: the API group, such as `scheduling.volcano.sh`.
+            kind: the name of the kind, such as `Queue`.
+            versions: the supported API versions. Any other version is a fault.
+            read: a function that reads an object. It adds faults to the object's fields, and adds the object
+                to `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object is then in
+                `cluster.custom_resources` under the same name.
+            coverage: a verdict on every field. harness warns users about fields that are unknown or not
+                modelled.
+            check: a function that checks rules between objects. harness calls it once, after it has read all
+                objects. Several kinds can share the same check.
 
         Raises:
-                PluginError: harness itself, or another plugin, already reads the kind.
-                RegistrationError: the registration is invalid; names the plugin.
+            PluginError: harness itself, or another plugin, already reads the kind.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         from harness.cluster.coverage.verdicts import Coverage
         from harness.cluster.kinds.table import OURS

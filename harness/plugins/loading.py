@@ -80,8 +80,8 @@ class Plugins(Value):
         """Returns the policy with this name.
 
         Raises:
-                PluginError: no policy has this name. The message suggests a name and lists the plugins that
-                    failed to load.
+            PluginError: no policy has this name. The message suggests a name and lists the plugins that
+                failed to load.
         """
         return self._required(self.policies, name)
 
@@ -89,7 +89,7 @@ class Plugins(Value):
         """Returns the trace reader with this name.
 
         Raises:
-                PluginError: no reader has this name.
+            PluginError: no reader has this name.
         """
         return self._required(self.readers, name)
 
@@ -124,13 +124,13 @@ def load(
     or raises an error while it registers. `found` contains the reason.
 
     Args:
-            only: the names of the entry points to load. All others are ignored.
-            block: the names of the entry points to leave out.
-            extra: maps names to plugin objects, which are registered like installed plugins. Notebooks and tests
-                use this argument.
+        only: the names of the entry points to load. All others are ignored.
+        block: the names of the entry points to leave out.
+        extra: maps names to plugin objects, which are registered like installed plugins. Notebooks and tests
+            use this argument.
 
     Raises:
-            PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
+        PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
     """
     how = {"only": None if only is None else tuple(only), "block": tuple(block), "extra": dict(extra or {})}
     return _loaded(how)
@@ -190,7 +190,7 @@ def installed_kinds() -> Mapping[tuple[str, str], Kind]:
     A plugin that can't be loaded adds no kinds. `load` reports the reason.
 
     Raises:
-            PluginError: two plugins add the same kind.
+        PluginError: two plugins add the same kind.
     """
     from harness.plugins.kind import RegisterKind
 

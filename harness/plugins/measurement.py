@@ -30,18 +30,18 @@ class Measurement(NamedTuple):
     """One row of `metrics.parquet`.
 
     Attributes:
-            metric: the name of the metric, such as `wait.first_start.p95`. A metric has at most one value for
-                each scope and resource.
-            value: a finite number, or None if the value is undefined, for example because a denominator is 0 or
-                there is no capacity.
-            unit: `share` of a whole, `s`, `count`, `mean` of counts, and so on. For a resource, the unit is that
-                of `unit_of`.
-            better: `higher`, `lower`, or "" if neither is better.
-            scope: `all` or a scope such as `queue=<name>`; see `harness.plugins.scopes`.
-            resource: the resource, or "".
-            at_least: whether the value is a lower bound because some jobs were unfinished at the end of the
-                window. None if these jobs could change the value in either direction, or if the answer is unknown
-                (for older runs).
+        metric: the name of the metric, such as `wait.first_start.p95`. A metric has at most one value for
+            each scope and resource.
+        value: a finite number, or None if the value is undefined, for example because a denominator is 0 or
+            there is no capacity.
+        unit: `share` of a whole, `s`, `count`, `mean` of counts, and so on. For a resource, the unit is that
+            of `unit_of`.
+        better: `higher`, `lower`, or "" if neither is better.
+        scope: `all` or a scope such as `queue=<name>`; see `harness.plugins.scopes`.
+        resource: the resource, or "".
+        at_least: whether the value is a lower bound because some jobs were unfinished at the end of the
+            window. None if these jobs could change the value in either direction, or if the answer is unknown
+            (for older runs).
     """
 
     metric: str

@@ -17,16 +17,16 @@ class Reading(Value):
     """The result of reading a trace.
 
     Attributes:
-            frame: the jobs in columns of the canonical schema (`harness.trace.schema`). Other columns are kept.
-            rows_read: the number of job records in the source.
-            left_out: maps a reason to the number of job records that are not in `frame` for this reason. For
-                readers that create one row from each record, `rows_read` minus these numbers is the height of the
-                frame.
-            notes: sentences for the user about conventions that the reader applied.
-            metadata: pairs of keys and values to store with the trace, such as `harness.source` and
-                `harness.license`.
-            place: a function that returns where a row of `frame` is in the source, such as `a.csv: row 3`. Its
-                argument is the row's index, beginning with 0. None if messages refer to rows by number.
+        frame: the jobs in columns of the canonical schema (`harness.trace.schema`). Other columns are kept.
+        rows_read: the number of job records in the source.
+        left_out: maps a reason to the number of job records that are not in `frame` for this reason. For
+            readers that create one row from each record, `rows_read` minus these numbers is the height of the
+            frame.
+        notes: sentences for the user about conventions that the reader applied.
+        metadata: pairs of keys and values to store with the trace, such as `harness.source` and
+            `harness.license`.
+        place: a function that returns where a row of `frame` is in the source, such as `a.csv: row 3`. Its
+            argument is the row's index, beginning with 0. None if messages refer to rows by number.
     """
 
     frame: pl.DataFrame
@@ -78,9 +78,9 @@ def leave_out(
     """Returns the rows that become jobs, and counts of skipped rows by the first reason that applies.
 
     Args:
-            rows: one row per record.
-            reasons: maps a reason to an expression for the rows to skip, where null means no. None instead of an
-                expression means that an option keeps these rows.
+        rows: one row per record.
+        reasons: maps a reason to an expression for the rows to skip, where null means no. None instead of an
+            expression means that an option keeps these rows.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

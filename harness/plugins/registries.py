@@ -65,8 +65,8 @@ class Registry(Generic[SpecT]):
         """Add a registration.
 
         Raises:
-                PluginError: another plugin has registered the name. The message names both plugins.
-                RegistrationError: the same plugin has already registered the name.
+            PluginError: another plugin has registered the name. The message names both plugins.
+            RegistrationError: the same plugin has already registered the name.
         """
         taken = self._specs.get(spec.name)
         if taken is not None and taken.owner == spec.owner:
@@ -107,9 +107,9 @@ class Registration:
     """Checks a registration, and names the plugin, the kind and the name in faults.
 
     Args:
-            owner: the plugin.
-            kind: the kind of registration.
-            name: the name.
+        owner: the plugin.
+        kind: the kind of registration.
+        name: the name.
     """
 
     def __init__(self, owner: str, kind: str, name: object) -> None:
@@ -119,7 +119,7 @@ class Registration:
         """Raise an error with a reason.
 
         Raises:
-                RegistrationError: always.
+            RegistrationError: always.
         """
         raise RegistrationError(
             f"plugin {self._owner!r} registers {self._kind} {self._name!r}: {why}", hint=hint
@@ -265,29 +265,29 @@ class RegisterPolicy(Registrar[PolicySpec]):
         """Register a policy under a name.
 
         Args:
-                name: the name that users type.
-                factory: a function or class that creates the policy.
-                help: a description of the policy in one line.
-                options: the options of the policy.
-                clairvoyant: whether the policy sees the run times of jobs. Reports mention this.
-                running: a function that returns the jobs that already run according to the manifests, if the
-                    policy takes over these jobs.
-                ignored_fields: a function that returns sentences about manifest fields that the policy ignores.
-                    Runs show these sentences as warnings.
-                never: a function that returns another function, which finds jobs that can never start. harness
-                    reports these jobs before a replay.
-                record: whether the policy repeats the trace's recorded events. Its jobs then have `recorded` runs
-                    and end with the last of them. Starts have no limits, and harness counts usage that exceeds
-                    the cluster's capacity.
-                by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
-                    cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
-                by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
-                    that also has ClusterQueues. Metrics then use the elastic quotas.
-                assumes: a function that returns sentences about assumptions that fill gaps in the manifests.
-                    harness prints these sentences before a replay and stores them in the run.
+            name: the name that users type.
+            factory: a function or class that creates the policy.
+            help: a description of the policy in one line.
+            options: the options of the policy.
+            clairvoyant: whether the policy sees the run times of jobs. Reports mention this.
+            running: a function that returns the jobs that already run according to the manifests, if the
+                policy takes over these jobs.
+            ignored_fields: a function that returns sentences about manifest fields that the policy ignores.
+                Runs show these sentences as warnings.
+            never: a function that returns another function, which finds jobs that can never start. harness
+                reports these jobs before a replay.
+            record: whether the policy repeats the trace's recorded events. Its jobs then have `recorded` runs
+                and end with the last of them. Starts have no limits, and harness counts usage that exceeds
+                the cluster's capacity.
+            by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
+                cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
+            by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
+                that also has ClusterQueues. Metrics then use the elastic quotas.
+            assumes: a function that returns sentences about assumptions that fill gaps in the manifests.
+                harness prints these sentences before a replay and stores them in the run.
 
         Raises:
-                RegistrationError: the registration is invalid; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -341,7 +341,7 @@ class RegisterReader(Registrar[ReaderSpec]):
         """Register a reader of a trace format.
 
         Raises:
-                RegistrationError: the registration is invalid; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -362,7 +362,7 @@ class RegisterMetric(Registrar[MetricSpec]):
         """Register a metric, or a family of metrics that are computed together.
 
         Raises:
-                RegistrationError: the registration is invalid; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()

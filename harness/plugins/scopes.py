@@ -36,8 +36,8 @@ class Scope(NamedTuple):
     """A single scope, or all scopes of a kind.
 
     Attributes:
-            kind: one of `KINDS`.
-            name: the name of the queue, reason and so on. It is "" for `all` and for all scopes of a kind.
+        kind: one of `KINDS`.
+        name: the name of the queue, reason and so on. It is "" for `all` and for all scopes of a kind.
     """
 
     kind: str
@@ -57,7 +57,7 @@ def parse_scope(text: str) -> Scope:
     """Parse a scope.
 
     Raises:
-            OptionError: the kind doesn't exist. The message lists the existing kinds.
+        OptionError: the kind doesn't exist. The message lists the existing kinds.
     """
     kind, equals, name = text.partition("=")
     if kind in KINDS and not (equals and (kind == ALL or not name)):
@@ -74,8 +74,8 @@ def hint_at(scope: Scope, known: Iterable[str]) -> str:
     """Returns a hint for an unknown scope, which suggests a similar scope and lists the existing scopes.
 
     Args:
-            scope: the scope.
-            known: the existing scopes, as text.
+        scope: the scope.
+        known: the existing scopes, as text.
     """
     kinds: dict[str, list[str]] = {}
     for kind, _, name in sorted(each.partition("=") for each in set(known)):

@@ -45,16 +45,16 @@ class RegisterSection(Registrar[SectionSpec]):
         """Register a section of reports.
 
         Args:
-                name: the name of the section, which is also its anchor on the page.
-                make: a function that returns the content of the section for the given runs. If there is no
-                    content, the report omits the section.
-                title: the heading.
-                help: a description of the content in one line.
-                place: the sort key of the section. Sections with equal places are sorted by name. Built-in
-                    sections have the places 100, 200 and so on, and the assumptions at the end have 10,000.
+            name: the name of the section, which is also its anchor on the page.
+            make: a function that returns the content of the section for the given runs. If there is no
+                content, the report omits the section.
+            title: the heading.
+            help: a description of the content in one line.
+            place: the sort key of the section. Sections with equal places are sorted by name. Built-in
+                sections have the places 100, 200 and so on, and the assumptions at the end have 10,000.
 
         Raises:
-                RegistrationError: the registration is invalid; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -69,7 +69,7 @@ def named(section: str, owner: str) -> AbstractContextManager[None]:
     """Convert an error in the block into an error that names the section and its plugin.
 
     Raises:
-            PluginError: the block failed.
+        PluginError: the block failed.
     """
     hint = f"--debug shows where it failed, and --no-plugin {owner} leaves the plugin out"
     return blamed_on(f"section {section!r} of plugin {owner!r} failed", hint=hint)

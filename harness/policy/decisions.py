@@ -36,15 +36,15 @@ class Admit:
     are gone. Admitted jobs that wait for free resources start in the order of their admission.
 
     Attributes:
-            job: the job, all of whose pods wait.
-            flavors: maps each pod set to a mapping from resources to flavors. It is empty if there are no
-                flavors. Equal choices should be the same object, because harness converts each object to text
-                only once.
-            counts: maps a pod set to its number of pods, for pod sets that get fewer pods than requested (partial
-                admission).
-            detail: the numbers behind the decision, which harness stores with the run.
-            delay: the minimum time from admission to start in microseconds, during which the job already holds
-                quota. With nodes, none of its pods can be bound earlier.
+        job: the job, all of whose pods wait.
+        flavors: maps each pod set to a mapping from resources to flavors. It is empty if there are no
+            flavors. Equal choices should be the same object, because harness converts each object to text
+            only once.
+        counts: maps a pod set to its number of pods, for pod sets that get fewer pods than requested (partial
+            admission).
+        detail: the numbers behind the decision, which harness stores with the run.
+        delay: the minimum time from admission to start in microseconds, during which the job already holds
+            quota. With nodes, none of its pods can be bound earlier.
     """
 
     job: Job
@@ -60,10 +60,10 @@ class Bind:
     """Bind waiting pods of a job to a node, so that the pods hold resources of the node from now on.
 
     Attributes:
-            job: the job.
-            pods: the numbers of the pods within the job. All of these pods must wait.
-            node: the node's name.
-            detail: the numbers behind the decision.
+        job: the job.
+        pods: the numbers of the pods within the job. All of these pods must wait.
+        node: the node's name.
+        detail: the numbers behind the decision.
     """
 
     job: Job
@@ -80,17 +80,17 @@ class Preempt:
     If an eviction began before the replay, the policy repeats this eviction with the remaining grace period.
 
     Attributes:
-            job: the victim.
-            by: the preemptor. None means that no job takes the victim's place, for example in a drained queue.
-                harness then records an eviction instead of a preemption.
-            reason: the rule, in the words of the real component, such as `InCohortReclamation`.
-            pods: the numbers of the evicted pods. None means all pods that hold resources and are not terminating
-                yet. On nodes, an eviction without a preemptor can name only some of the pods of a job that was
-                admitted as a whole. The job then keeps its quota, and these pods wait to be bound again.
-            detail: the numbers behind the decision.
-            unnamed: whether an unknown job takes the victim's place. harness then records a preemption.
-            grace: how long the victim keeps its resources, in microseconds. harness records this time as
-                `grace_us` in `detail`. None means the job's own grace period.
+        job: the victim.
+        by: the preemptor. None means that no job takes the victim's place, for example in a drained queue.
+            harness then records an eviction instead of a preemption.
+        reason: the rule, in the words of the real component, such as `InCohortReclamation`.
+        pods: the numbers of the evicted pods. None means all pods that hold resources and are not terminating
+            yet. On nodes, an eviction without a preemptor can name only some of the pods of a job that was
+            admitted as a whole. The job then keeps its quota, and these pods wait to be bound again.
+        detail: the numbers behind the decision.
+        unnamed: whether an unknown job takes the victim's place. harness then records a preemption.
+        grace: how long the victim keeps its resources, in microseconds. harness records this time as
+            `grace_us` in `detail`. None means the job's own grace period.
     """
 
     job: Job
@@ -112,10 +112,10 @@ class Note:
     """Record a change of the nodes of an admitted job, without any other effect.
 
     Attributes:
-            job: the job.
-            what: `MARK`, `UNMARK` or `REPLACE`.
-            node: the node, which can be gone already.
-            detail: the numbers behind the change.
+        job: the job.
+        what: `MARK`, `UNMARK` or `REPLACE`.
+        node: the node, which can be gone already.
+        detail: the numbers behind the change.
     """
 
     job: Job
@@ -160,9 +160,9 @@ class Refuse:
     """Record why a waiting job gets no resources now. The job keeps waiting, and nothing else changes.
 
     Attributes:
-            job: the job, some of whose pods wait.
-            reason: the rule, in the words of the real component.
-            detail: the pod, the nodes and the numbers behind the refusal.
+        job: the job, some of whose pods wait.
+        reason: the rule, in the words of the real component.
+        detail: the pod, the nodes and the numbers behind the refusal.
     """
 
     job: Job
@@ -176,10 +176,10 @@ class Wake:
     """Request a cycle at a later time.
 
     Attributes:
-            at: the time of the cycle in microseconds since the origin, which must be later than now.
-            idle: True for a wake that doesn't keep the replay alive, such as a periodic flush. A wake that can
-                start work must keep the replay alive. If no job is alive and no job will arrive, all wakes count
-                as idle.
+        at: the time of the cycle in microseconds since the origin, which must be later than now.
+        idle: True for a wake that doesn't keep the replay alive, such as a periodic flush. A wake that can
+            start work must keep the replay alive. If no job is alive and no job will arrive, all wakes count
+            as idle.
     """
 
     at: int
@@ -192,9 +192,9 @@ class QueueShare:
     """Record the new share of a queue that the policy has computed, without any other effect.
 
     Attributes:
-            queue: a ClusterQueue.
-            share: its dominant resource share.
-            weighted: its weighted share in the form in which the real component publishes it.
+        queue: a ClusterQueue.
+        share: its dominant resource share.
+        weighted: its weighted share in the form in which the real component publishes it.
     """
 
     queue: str

@@ -13,10 +13,10 @@ class RecordedRun(NamedTuple):
     """A recorded run of a job, with times in microseconds since the trace's origin.
 
     Attributes:
-            start: the start of the run, which is never before the job's arrival or the end of its previous run.
-            end: the end of the run, or `ENDLESS` if the run had not ended when the record was made.
-            why: how the run ended, in the words of the record, or "" if unknown.
-            preempted: whether the run ended because another job took its place.
+        start: the start of the run, which is never before the job's arrival or the end of its previous run.
+        end: the end of the run, or `ENDLESS` if the run had not ended when the record was made.
+        why: how the run ended, in the words of the record, or "" if unknown.
+        preempted: whether the run ended because another job took its place.
     """
 
     start: int
@@ -33,25 +33,25 @@ class Job:
     Creating an immutable object takes one call for each field, so `made` is faster for many jobs.
 
     Attributes:
-            index: the job's position in the order of arrival, beginning with 0. Policies can use it as an index
-                into their own lists.
-            id: the name of the job in the trace.
-            submit: the time of arrival in microseconds since the trace's origin.
-            queue, namespace, user: the owner of the job. `user` is "" if the trace doesn't contain it.
-            priority: the priority, where a larger number is more important.
-            priority_class: the name of the priority class, or "" if the trace contains none.
-            preempts: False for `preemptionPolicy: Never`.
-            gang: whether the job makes progress only while all its pods hold their resources.
-            grace_period: how long a preempted pod keeps its resources, in microseconds.
-            uid: the last tie-break in components that compare UIDs.
-            pod_sets: the pod sets of the job, at least one. Pods are numbered consecutively across all pod sets.
-            pods: the total number of pods.
-            duration: how long the job runs without interruptions, in microseconds. None unless the policy is
-                clairvoyant.
-            requested: the longest run time that the user requested, in microseconds. None if there is no such
-                request.
-            recorded: the job's runs according to the trace, in order. Empty unless the policy repeats recorded
-                runs.
+        index: the job's position in the order of arrival, beginning with 0. Policies can use it as an index
+            into their own lists.
+        id: the name of the job in the trace.
+        submit: the time of arrival in microseconds since the trace's origin.
+        queue, namespace, user: the owner of the job. `user` is "" if the trace doesn't contain it.
+        priority: the priority, where a larger number is more important.
+        priority_class: the name of the priority class, or "" if the trace contains none.
+        preempts: False for `preemptionPolicy: Never`.
+        gang: whether the job makes progress only while all its pods hold their resources.
+        grace_period: how long a preempted pod keeps its resources, in microseconds.
+        uid: the last tie-break in components that compare UIDs.
+        pod_sets: the pod sets of the job, at least one. Pods are numbered consecutively across all pod sets.
+        pods: the total number of pods.
+        duration: how long the job runs without interruptions, in microseconds. None unless the policy is
+            clairvoyant.
+        requested: the longest run time that the user requested, in microseconds. None if there is no such
+            request.
+        recorded: the job's runs according to the trace, in order. Empty unless the policy repeats recorded
+            runs.
     """
 
     index: int
@@ -88,9 +88,9 @@ class Job:
         """Returns the name of a pod. If the job has several pods, the name ends with the pod's number.
 
         Args:
-                pod: the pod's number within the job.
-                successor: how often the pod was recreated after an eviction. The k-th successor of `p` has the
-                    name `p-r<k>`.
+            pod: the pod's number within the job.
+            successor: how often the pod was recreated after an eviction. The k-th successor of `p` has the
+                name `p-r<k>`.
         """
         name = self.id if self.pods == 1 else f"{self.id}-{pod}"
         return f"{name}-r{successor}" if successor else name

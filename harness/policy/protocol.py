@@ -26,9 +26,9 @@ class Standing(NamedTuple):
     """The state of a policy, which alone determines what the policy does next if nothing else happens.
 
     Attributes:
-            state: everything that influences the next cycles. The engine compares states with `==`, so times in a
-                state are relative to now.
-            counts: numbers that never decrease and don't influence any decision.
+        state: everything that influences the next cycles. The engine compares states with `==`, so times in a
+            state are relative to now.
+        counts: numbers that never decrease and don't influence any decision.
     """
 
     state: tuple[object, ...]
@@ -96,9 +96,9 @@ class Never(NamedTuple):
     """The reason why a job can never start, no matter what else runs.
 
     Attributes:
-            where: the object that rules out the job, such as `ClusterQueue a` or `nodes`. Reports count jobs by
-                this object.
-            why: the rule that the job violates, with numbers.
+        where: the object that rules out the job, such as `ClusterQueue a` or `nodes`. Reports count jobs by
+            this object.
+        why: the rule that the job violates, with numbers.
     """
 
     where: str

@@ -27,14 +27,14 @@ class Field:
     """One column of a file.
 
     Attributes:
-            name: the name in the resulting table, and in the header unless `column` is set.
-            value: converts a cell's text to its value; null if the text has no valid value.
-            expects: the kind of text that is required, for messages.
-            limits: the bounds of a number.
-            empty: whether a cell may be empty, which gives null.
-            absent: whether the file may lack the column; the table then lacks it too.
-            label: the name in messages; by default, the column's name.
-            column: the name in the header, if it differs from `name`.
+        name: the name in the resulting table, and in the header unless `column` is set.
+        value: converts a cell's text to its value; null if the text has no valid value.
+        expects: the kind of text that is required, for messages.
+        limits: the bounds of a number.
+        empty: whether a cell may be empty, which gives null.
+        absent: whether the file may lack the column; the table then lacks it too.
+        label: the name in messages; by default, the column's name.
+        column: the name in the header, if it differs from `name`.
     """
 
     name: str
@@ -135,10 +135,10 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
     """Returns a column of amounts in a larger unit, scaled and rounded to the nearest int64.
 
     Args:
-            name: the column.
-            scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
-                amounts must be integers, because fractions would be lost.
-            least: the minimum amount, in the file's unit.
+        name: the column.
+        scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
+            amounts must be integers, because fractions would be lost.
+        least: the minimum amount, in the file's unit.
     """
     if scale == 1:
         return whole(name, least)
@@ -155,9 +155,9 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
     """Returns a column of times or durations that are written as numbers, in int64 microseconds.
 
     Args:
-            name: the column.
-            least: the minimum value, in the file's unit.
-            unit: the file's unit in microseconds.
+        name: the column.
+        least: the minimum value, in the file's unit.
+        unit: the file's unit in microseconds.
     """
     most = SECONDS * SECOND // unit
 
@@ -174,11 +174,11 @@ def moment(name: str, form: str) -> Field:
     """Returns a column of moments as text: timestamp[us], or timestamp[us, UTC] if the form has `%z`.
 
     Args:
-            name: the column.
-            form: the form of the texts, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
+        name: the column.
+        form: the form of the texts, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
 
     Raises:
-            ValueError: the form does not determine a moment.
+        ValueError: the form does not determine a moment.
     """
     known = read_form(form)
     return Field(name, known.value, f"a time such as {_EXAMPLE.strftime(form)}")

@@ -43,11 +43,11 @@ class Table:
     """A file of delimited text whose header line was read.
 
     Attributes:
-            path: the file.
-            names: the names of the columns.
-            lines: the other non-blank lines, with their numbers.
-            delimiter: the separator of cells.
-            nulls: the words for an empty cell.
+        path: the file.
+        names: the names of the columns.
+        lines: the other non-blank lines, with their numbers.
+        delimiter: the separator of cells.
+        nulls: the words for an empty cell.
     """
 
     path: Path
@@ -60,11 +60,11 @@ class Table:
         """Returns the rows with only the declared columns.
 
         Args:
-                fields: the wanted columns, which are found by name.
-                checks: rules for the values of a row.
+            fields: the wanted columns, which are found by name.
+            checks: rules for the values of a row.
 
         Raises:
-                TraceError: columns or all rows are missing, or lines are malformed; the error lists all faults.
+            TraceError: columns or all rows are missing, or lines are malformed; the error lists all faults.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -95,16 +95,16 @@ def open_table(
     """Open a file of delimited text, plain or gzipped.
 
     Args:
-            path: the file.
-            names: the names of the columns, for a file without a header line.
-            header: whether the first line contains the names; otherwise, the names are the column numbers from
-                1.
-            delimiter: the separator of cells.
-            nulls: words for an empty cell, in addition to the empty text.
-            data: the content of the file, if it was read before.
+        path: the file.
+        names: the names of the columns, for a file without a header line.
+        header: whether the first line contains the names; otherwise, the names are the column numbers from
+            1.
+        delimiter: the separator of cells.
+        nulls: words for an empty cell, in addition to the empty text.
+        data: the content of the file, if it was read before.
 
     Raises:
-            TraceError: the file cannot be read, or its header line names a column twice.
+        TraceError: the file cannot be read, or its header line names a column twice.
     """
     lines = lines_of(path, contents(path) if data is None else data)
     if names is None:
@@ -136,17 +136,17 @@ def typed_rows(
     """Returns lines of delimited text as typed columns.
 
     Args:
-            path: the source of the lines, for messages.
-            lines: numbered non-blank lines, with as many cells as there are names.
-            names: the names of all columns.
-            fields: the wanted columns.
-            checks: rules for the values of a row.
-            delimiter: the separator of cells.
-            quoted: whether a cell may be in double quotes.
-            nulls: the words for an empty cell.
+        path: the source of the lines, for messages.
+        lines: numbered non-blank lines, with as many cells as there are names.
+        names: the names of all columns.
+        fields: the wanted columns.
+        checks: rules for the values of a row.
+        delimiter: the separator of cells.
+        quoted: whether a cell may be in double quotes.
+        nulls: the words for an empty cell.
 
     Raises:
-            TraceError: all lines are missing, or lines are malformed; the error lists all faults.
+        TraceError: all lines are missing, or lines are malformed; the error lists all faults.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:

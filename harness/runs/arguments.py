@@ -82,10 +82,10 @@ def check_arguments(given: Mapping[str, object]) -> None:
     """Check the arguments of a replay, a comparison or an experiment.
 
     Args:
-            given: the values by argument name; the names are a subset of those in `_TAKES`.
+        given: the values by argument name; the names are a subset of those in `_TAKES`.
 
     Raises:
-            OptionError: an argument has the wrong type. The message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _TAKES)
 
@@ -94,7 +94,7 @@ def check_forecast(given: Mapping[str, object]) -> None:
     """Check the arguments of a forecast.
 
     Raises:
-            OptionError: an argument has the wrong type. The message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _FORECAST)
 
@@ -103,7 +103,7 @@ def check_simulation(given: Mapping[str, object]) -> None:
     """Check the arguments of a simulation.
 
     Raises:
-            OptionError: an argument has the wrong type. The message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _SIMULATE)
 
@@ -112,7 +112,7 @@ def checked_requests(requests: object) -> list[Request]:
     """Returns the requests as a list.
 
     Raises:
-            OptionError: the value is not an iterable of Requests.
+        OptionError: the value is not an iterable of Requests.
     """
     from harness.runs.request import Request
 
@@ -148,7 +148,7 @@ def _check_executor(executor: object, wanted: str) -> None:
     """Reject an executor that can't run functions, or that forks its processes from this one.
 
     Raises:
-            OptionError: the executor is not suitable.
+        OptionError: the executor is not suitable.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
@@ -166,8 +166,8 @@ def opened(runs: object) -> list[Run]:
     """Returns the runs in a list of runs or of their folders.
 
     Raises:
-            RunError: the value is a single run instead of a list, or a folder is not a run.
-            OptionError: a value is neither a run nor a folder.
+        RunError: the value is a single run instead of a list, or a folder is not a run.
+        OptionError: a value is neither a run nor a folder.
     """
     wanted = "a list of runs or their folders"
     if isinstance(runs, (Run, str, PathLike)):  # otherwise, each letter of a text would count as a folder

@@ -24,12 +24,12 @@ def not_as_it_was(
     """Yields sentences about work in a dump that a policy leaves out or that does not continue unchanged.
 
     Args:
-            several: the cluster with the initial work, followed by the cluster with work that arrives later, if
-                any.
-            taken: the `namespace/name` of the jobs that the policy makes from the work.
-            name: the name of the policy.
-            by_queues: whether the policy admits by ClusterQueues, in which case a Pod without a Workload is not a
-                job.
+        several: the cluster with the initial work, followed by the cluster with work that arrives later, if
+            any.
+        taken: the `namespace/name` of the jobs that the policy makes from the work.
+        name: the name of the policy.
+        by_queues: whether the policy admits by ClusterQueues, in which case a Pod without a Workload is not a
+            job.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]

@@ -37,8 +37,8 @@ class Elsewhere(Generic[TaskT, DoneT]):
     A process receives the inputs only after it has reported that it doesn't have them.
 
     Args:
-            work: defines how to carry out a task.
-            executor: the executor, which runs functions.
+        work: defines how to carry out a task.
+        executor: the executor, which runs functions.
     """
 
     def __init__(self, work: Work[TaskT, DoneT], executor: Executor) -> None:
@@ -50,7 +50,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
         """See `harness.runs.executors.Executor`.
 
         Raises:
-                ReplayError: the executor has stopped.
+            ReplayError: the executor has stopped.
         """
         left, under_way = iter(tasks), dict[Future[DoneT | None], TaskT]()
         try:
@@ -100,12 +100,12 @@ def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
     """Carries out a task in a process that may already have the work; returns None to request the work.
 
     Args:
-            digest: the hash of the work.
-            packed: the work; None if the process may already have it.
-            task: the task.
+        digest: the hash of the work.
+        packed: the work; None if the process may already have it.
+        task: the task.
 
     Raises:
-            ReplayError: this machine has another version of `harness`.
+        ReplayError: this machine has another version of `harness`.
     """
     do = _begun.get(digest)
     if do is None:
@@ -129,7 +129,7 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
     """Provides the workers of a Dask scheduler as an executor, or None if there is no address.
 
     Raises:
-            InputError: Dask is not installed, or no scheduler responds.
+        InputError: Dask is not installed, or no scheduler responds.
     """
     if address is None:
         yield None

@@ -56,7 +56,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     """Returns the content of the `run.json` in a folder.
 
     Raises:
-            RunError: the file is missing or damaged, or has a different schema.
+        RunError: the file is missing or damaged, or has a different schema.
     """
     put_back(folder)
     path = folder / "run.json"
@@ -121,7 +121,7 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
     """Check that every table that was kept exists.
 
     Raises:
-            RunError: a table is missing.
+        RunError: a table is missing.
     """
     missing = [f"{name}.parquet" for name in tables_of(info) if not (folder / f"{name}.parquet").is_file()]
     if missing:
@@ -132,12 +132,12 @@ def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
     """Check that a table has its original bytes, and the columns that the schema requires.
 
     Args:
-            folder: the folder of the run.
-            info: the content of its `run.json`.
-            name: one of `TABLES`, or `ON_REQUEST`.
+        folder: the folder of the run.
+        info: the content of its `run.json`.
+        name: one of `TABLES`, or `ON_REQUEST`.
 
     Raises:
-            RunError: the table is damaged or does not exist.
+        RunError: the table is damaged or does not exist.
     """
     if name not in TABLES and name not in tables_of(info):
         raise RunError(f"a run has no table {name!r}", hint=did_you_mean(name, TABLES))
@@ -182,7 +182,7 @@ def reading(folder: Path) -> Iterator[None]:
     """Turn errors that occur when a run's tables are read into an error that names the run.
 
     Raises:
-            RunError: a table can't be read although its bytes are unchanged.
+        RunError: a table can't be read although its bytes are unchanged.
     """
     try:
         yield

@@ -68,10 +68,10 @@ class Code(NamedTuple):
     """A piece of code.
 
     Attributes:
-            sha256: the checksum of its files. If the files do not represent the code, this is the checksum of its
-                objects in memory.
-            unknown: why the files do not represent what the code does; "" if they do.
-            changed: whether the reason is a changed file, so that the loaded code is older than the file.
+        sha256: the checksum of its files. If the files do not represent the code, this is the checksum of its
+            objects in memory.
+        unknown: why the files do not represent what the code does; "" if they do.
+        changed: whether the reason is a changed file, so that the loaded code is older than the file.
     """
 
     sha256: str
@@ -90,7 +90,7 @@ def looked_at_once(kept: Looked) -> Iterator[None]:
     """Examine each piece of code only once during the block, for callers that make many runs.
 
     Args:
-            kept: the codes found so far. Pass the same object to the next block to reuse them.
+        kept: the codes found so far. Pass the same object to the next block to reuse them.
     """
     token = _kept.set(kept)
     try:
@@ -154,9 +154,9 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
     """Returns the code of an object that a plugin registers.
 
     Args:
-            subject: a class or a function.
-            module: the module of the installed plugin; "" for an object that is given in Python.
-            besides: further packages to include.
+        subject: a class or a function.
+        module: the module of the installed plugin; "" for an object that is given in Python.
+        besides: further packages to include.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
     names = {*besides, module, *(named(getattr(each, "__module__", None) or module) for each in classes)} - {
@@ -242,9 +242,9 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
     """Returns the files without duplicates: if a module has a source and a compiled file, one of them counts.
 
     Args:
-            paths: the files of a package.
-            ours: whether a build of `harness` compiled the package and recorded its sources. In this case, the
-                sources count.
+        paths: the files of a package.
+        ours: whether a build of `harness` compiled the package and recorded its sources. In this case, the
+            sources count.
     """
     extensions = [name for name in paths if name.endswith(_EXTENSIONS)]
     if not extensions:
@@ -287,7 +287,7 @@ def _content_of(path: str) -> str:
     """Returns the checksum of a file, which is read again only if it may have changed.
 
     Raises:
-            OSError: the file can't be read.
+        OSError: the file can't be read.
     """
     stands = _stands(path)
     known = _sums.get(path)
@@ -304,7 +304,7 @@ def _stands(path: str) -> _Stands:
     """Returns values that change whenever the file is written.
 
     Raises:
-            OSError: the file does not exist.
+        OSError: the file does not exist.
     """
     about = os.stat(path)  # noqa: PTH116 - a Path is slow
     return about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino
@@ -340,9 +340,9 @@ def _is_loaded(path: str, content: str, loaded: object) -> bool:
     """Returns True if a file has not changed since its module was imported, or if the module is not loaded.
 
     Args:
-            path: the file.
-            content: the checksum of the file.
-            loaded: the import of its module; None if the module is not loaded.
+        path: the file.
+        content: the checksum of the file.
+        loaded: the import of its module; None if the module is not loaded.
     """
     before, earlier = _first.get(path, (content, loaded))
     same = before == content or loaded is None or (earlier is not None and loaded is not earlier)

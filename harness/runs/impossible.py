@@ -49,9 +49,9 @@ class Impossible(NamedTuple):
     """Jobs that can't start for the same reason.
 
     Attributes:
-            where: the object that prevents them from starting, such as `ClusterQueue a` or `nodes`.
-            why: the rule, with the numbers of the first job.
-            jobs: the ids of the jobs, in the order of the trace.
+        where: the object that prevents them from starting, such as `ClusterQueue a` or `nodes`.
+        why: the rule, with the numbers of the first job.
+        jobs: the ids of the jobs, in the order of the trace.
     """
 
     where: str
@@ -63,8 +63,8 @@ class Verdict(NamedTuple):
     """What several plugins agree on about a trace and a cluster.
 
     Attributes:
-            plugins: the names of the plugins, sorted.
-            found: the jobs that can never start with these plugins.
+        plugins: the names of the plugins, sorted.
+        found: the jobs that can never start with these plugins.
     """
 
     plugins: tuple[str, ...]
@@ -90,7 +90,7 @@ def impossible(
     made for the cluster.
 
     Raises:
-            PluginError: `never` failed, or returned an invalid answer.
+        PluginError: `never` failed, or returned an invalid answer.
     """
     if policy.never is None:
         return None
@@ -142,8 +142,8 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
     """Yields a sentence for each reason, with the number of jobs and some of their ids.
 
     Args:
-            found: the jobs.
-            total: the number of jobs in the trace.
+        found: the jobs.
+        total: the number of jobs in the trace.
     """
     for each in found[:_REASONS]:
         count, named = len(each.jobs), ", ".join(each.jobs[:_NAMED])
@@ -161,7 +161,7 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
     `left_out`, `notes` and `calibration` record which jobs were removed.
 
     Raises:
-            TraceError: no job is left.
+        TraceError: no job is left.
     """
     out = list(dict.fromkeys(jobs))
     if not out:

@@ -34,16 +34,16 @@ def measure(
     the run.
 
     Args:
-            run: the run.
-            metrics: the metrics to compute.
-            window: the span to measure. The default is the run's own window.
+        run: the run.
+        metrics: the metrics to compute.
+        window: the span to measure. The default is the run's own window.
 
     Returns:
         The measurements in the order of the metrics. The second value maps each metric that failed to a
         sentence that names the metric and its plugin. The values of failed metrics are dropped.
 
     Raises:
-            RunError: a table of the run is damaged.
+        RunError: a table of the run is damaged.
     """
     found: dict[str, list[Measurement]] = {}
     failed: dict[str, str] = {}
@@ -87,13 +87,13 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
     """Check that rows are valid for the table, and yield them.
 
     Args:
-            rows: the answer of a metric.
-            known: scopes that are known to be valid. New valid scopes are added.
+        rows: the answer of a metric.
+        known: scopes that are known to be valid. New valid scopes are added.
 
     Raises:
-            TypeError: a row is not a measurement, or its value is not a number.
-            ValueError: a row has no name, an unknown direction, or a value that is not finite.
-            OptionError: the kind of a scope is unknown.
+        TypeError: a row is not a measurement, or its value is not a number.
+        ValueError: a row has no name, an unknown direction, or a value that is not finite.
+        OptionError: the kind of a scope is unknown.
     """
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
@@ -139,12 +139,12 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
     """Check that no value is measured twice.
 
     Args:
-            name: the name of the metric.
-            rows: the answer of the metric.
-            owners: maps earlier measurements to the metrics that made them.
+        name: the name of the metric.
+        rows: the answer of the metric.
+        owners: maps earlier measurements to the metrics that made them.
 
     Raises:
-            ValueError: the metric measures a value twice, or a value that another metric measured.
+        ValueError: the metric measures a value twice, or a value that another metric measured.
     """
     seen: set[_Key] = set()
     for row in rows:

@@ -30,13 +30,13 @@ def alone(
     """Returns the jobs that count against a quota with their submission times, and the cluster for them.
 
     Args:
-            trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).
-            cluster: the cluster with all quotas and their changes.
-            quota: the name of a ClusterQueue or ElasticQuota.
-            by_elastic_quotas: see `tenants`.
+        trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).
+        cluster: the cluster with all quotas and their changes.
+        quota: the name of a ClusterQueue or ElasticQuota.
+        by_elastic_quotas: see `tenants`.
 
     Raises:
-            OptionError: the quota does not exist, or no job counts against it.
+        OptionError: the quota does not exist, or no job counts against it.
     """
     there = ever(cluster)
     known = quotas(there)

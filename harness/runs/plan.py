@@ -82,7 +82,7 @@ class Plan(Value):
         """Check that a plan that replays a record does not scale or shake arrivals.
 
         Raises:
-                OptionError: the arrivals of a record would be scaled or shaken.
+            OptionError: the arrivals of a record would be scaled or shaken.
         """
         scaled = self.settings.scale_arrivals != 1
         if self.policy.record and (scaled or self.twin is not None):
@@ -95,7 +95,7 @@ class Plan(Value):
         All values that are derived from trace, cluster and policy are reused.
 
         Raises:
-                OptionError: the arrivals of a record would be scaled.
+            OptionError: the arrivals of a record would be scaled.
         """
         other = replace(self, settings=settings)
         other.__dict__.update(code=self.code, impossible=self.impossible, content=self.content)

@@ -47,7 +47,7 @@ class Memory:
     """Converts classes and functions to JSON values.
 
     Attributes:
-            untold: the first value that is not in a file and can't be compared, or "".
+        untold: the first value that is not in a file and can't be compared, or "".
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Memory:
         """Convert one value with all nested values. A class is represented by its name.
 
         Raises:
-                RecursionError: the value is nested too deeply, or contains itself.
+            RecursionError: the value is nested too deeply, or contains itself.
         """
         kind = type(value)
         if kind in _PLAIN:

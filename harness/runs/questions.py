@@ -35,7 +35,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
     it has run by `Cluster.as_of`; see `harness.cluster.standing`.
 
     Raises:
-            PluginError: the policy's function failed, or its answer is invalid.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     if policy.running is None:
         return ()
@@ -72,7 +72,7 @@ def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, A
     """Returns sentences about fields in the manifests that the policy ignores.
 
     Raises:
-            PluginError: the policy's function failed, or its answer is invalid.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     return _sentences(policy, "ignored_fields", policy.ignored_fields, cluster, options)
 
@@ -81,7 +81,7 @@ def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]
     """Returns sentences about the policy's assumptions, which fill gaps in the manifests.
 
     Raises:
-            PluginError: the policy's function failed, or its answer is invalid.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     return _sentences(policy, "assumes", policy.assumes, cluster, options)
 
@@ -90,9 +90,9 @@ def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) 
     """Returns a function that explains why a job can never start; None if the policy has no such function.
 
     Raises:
-            PluginError: the policy's function failed, or its answer is invalid. The returned function raises this
-                error too.
-            InputError: the policy can't be made for the cluster.
+        PluginError: the policy's function failed, or its answer is invalid. The returned function raises this
+            error too.
+        InputError: the policy can't be made for the cluster.
     """
     if policy.never is None:
         return None

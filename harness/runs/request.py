@@ -96,7 +96,7 @@ class Request(Settings):
         """Convert texts to values. For the arguments, see `harness.replay`.
 
         Raises:
-                OptionError: a choice is out of range or has the wrong type.
+            OptionError: a choice is out of range or has the wrong type.
         """
         check_arguments(
             {
@@ -155,21 +155,21 @@ class Request(Settings):
         """Carry out the request, or return the run if it is already stored.
 
         Args:
-                plugins: the result of `harness.plugins.load()`. By default, the plugins are loaded.
-                plan: the result of an earlier call of `plan` on this request.
-                watch: a function that is called from time to time with the simulated time and the number of jobs
-                    that have arrived.
-                command: the command line that reproduces the run, for its provenance.
+            plugins: the result of `harness.plugins.load()`. By default, the plugins are loaded.
+            plan: the result of an earlier call of `plan` on this request.
+            watch: a function that is called from time to time with the simulated time and the number of jobs
+                that have arrived.
+            command: the command line that reproduces the run, for its provenance.
 
         Raises:
-                OptionError: an argument has the wrong type.
-                InputError: the trace, the manifests or an option can't be used. The error lists all faults
-                    together.
-                DecisionError: the policy made an impossible decision.
-                PolicyError: the policy raised an error of its own.
-                RunError: the run folder can't be written.
-                PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is
-                    stored.
+            OptionError: an argument has the wrong type.
+            InputError: the trace, the manifests or an option can't be used. The error lists all faults
+                together.
+            DecisionError: the policy made an impossible decision.
+            PolicyError: the policy raised an error of its own.
+            RunError: the run folder can't be written.
+            PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is
+                stored.
         """
         check_arguments({"plugins": plugins, "watch": watch})
         plugins = plugins or load()
@@ -189,9 +189,9 @@ class Request(Settings):
         """Returns the plan of the replay, after reading and checking all of its inputs.
 
         Raises:
-                InputError: the trace, the manifests or an option can't be used. The error lists all faults
-                    together.
-                PolicyError: the policy does not support the changes of the cluster.
+            InputError: the trace, the manifests or an option can't be used. The error lists all faults
+                together.
+            PolicyError: the policy does not support the changes of the cluster.
         """
         from harness.runs.hearing import check_heard
         from harness.trace.homes import homed
@@ -251,7 +251,7 @@ class Request(Settings):
         """Returns the twin of a trace that is replayed.
 
         Raises:
-                OptionError: the twin redraws priorities that this request does not set.
+            OptionError: the twin redraws priorities that this request does not set.
         """
         from harness.trace.homes import homed
 
@@ -268,7 +268,7 @@ class Request(Settings):
         Relative paths remain relative to the process that carries out the request.
 
         Raises:
-                OptionError: a part of the request exists only in memory. The message names that part.
+            OptionError: a part of the request exists only in memory. The message names that part.
         """
         from harness.runs.request_json import to_json
 
@@ -279,7 +279,7 @@ class Request(Settings):
         """Make a request from the values that `to_json` returns. Only the trace is required.
 
         Raises:
-                OptionError: the value is not a request, or a choice is out of range.
+            OptionError: the value is not a request, or a choice is out of range.
         """
         from harness.runs.request_json import values_of
 
@@ -290,7 +290,7 @@ def _label_of(policy: PolicySpec) -> str:
     """Returns the default label of a run, which is the name of its policy.
 
     Raises:
-            OptionError: the policy's name is not a valid label, as is the case for a lambda.
+        OptionError: the policy's name is not a valid label, as is the case for a lambda.
     """
     try:
         return checked_label(policy.name)
@@ -302,8 +302,8 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
     """Returns the policy for a name, a class or a function.
 
     Raises:
-            PluginError: no policy has this name.
-            OptionError: the class declares invalid options.
+        PluginError: no policy has this name.
+        OptionError: the class declares invalid options.
     """
     if isinstance(plugin, str):
         return plugins.policy(plugin)

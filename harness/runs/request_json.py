@@ -88,7 +88,7 @@ def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
     """Returns a calibration from the texts of its steps.
 
     Raises:
-            OptionError: a step is unknown, or its text is invalid.
+        OptionError: a step is unknown, or its text is invalid.
     """
     known = [item.name for item in fields(Calibration)]
     for name, text in (steps or {}).items():

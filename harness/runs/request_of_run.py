@@ -24,13 +24,13 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
     """Returns the request of a run, either the original one or one that is made from the run's record.
 
     Args:
-            run: the run.
-            plugins: the plugins that the run uses.
-            has: what the run lacks, as messages say it, such as `has no twins, and `.
-            option: the option of `harness replay` that makes the run with the missing part.
+        run: the run.
+        plugins: the plugins that the run uses.
+        has: what the run lacks, as messages say it, such as `has no twins, and `.
+        option: the option of `harness replay` that makes the run with the missing part.
 
     Raises:
-            RunError: the same request would now result in another run or in no run. The message says why.
+        RunError: the same request would now result in another run or in no run. The message says why.
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
@@ -54,7 +54,7 @@ def _told(run: Run, plugins: Plugins) -> Request:
     """Returns the request that the record of a run describes.
 
     Raises:
-            InputError: the cluster of the run can't be read again.
+        InputError: the cluster of the run can't be read again.
     """
     info, settings = run.info, run.info["settings"]
     calibration = Calibration.parse(**settings.get("calibration", {}))
@@ -74,7 +74,7 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
     """Returns the cluster of a run before it was scaled; None if it was derived from the trace.
 
     Raises:
-            InputError: the source of the cluster is unknown or can't be read.
+        InputError: the source of the cluster is unknown or can't be read.
     """
     provenance = info["provenance"]
     source, files = provenance["cluster"], provenance.get("cluster_files")

@@ -52,18 +52,18 @@ class Run:
     """A finished replay.
 
     Args:
-            path: the folder of the run; None if nothing was kept.
-            info: the content of `run.json`.
-            stored: whether the run already existed when it was requested.
-            measured_again: whether the run existed with other metrics and was measured again.
-            metrics: the table of metrics, if nothing was kept.
-            checked: tables that are known to be unchanged.
-            short: tables that are in memory, whether or not they are also in files.
+        path: the folder of the run; None if nothing was kept.
+        info: the content of `run.json`.
+        stored: whether the run already existed when it was requested.
+        measured_again: whether the run existed with other metrics and was measured again.
+        metrics: the table of metrics, if nothing was kept.
+        checked: tables that are known to be unchanged.
+        short: tables that are in memory, whether or not they are also in files.
 
     Attributes:
-            request: the request of the run in the process that made it; None for runs that were opened or come
-                from another process.
-            memory: maps questions to answers within `asked_much`; otherwise None.
+        request: the request of the run in the process that made it; None for runs that were opened or come
+            from another process.
+        memory: maps questions to answers within `asked_much`; otherwise None.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Run:
         """Open a run from its folder.
 
         Raises:
-                RunError: the folder is not a run, is incomplete, or has a different schema.
-                OptionError: `path` is not a path.
+            RunError: the folder is not a run, is incomplete, or has a different schema.
+            OptionError: `path` is not a path.
         """
         if not isinstance(path, (str, PathLike)):
             raise wrong("path", "the folder of a run, as a string or a Path", path)
@@ -128,7 +128,7 @@ class Run:
         """The run's folder.
 
         Raises:
-                RunError: nothing was kept.
+            RunError: nothing was kept.
         """
         if self._path is None:
             raise RunError(f"run {self.info['run']} has no folder: its tables were not kept", hint=_KEEP_ALL)
@@ -227,9 +227,9 @@ class Run:
         """Returns the integral of a resource's capacity over a window; None if it is ever unlimited.
 
         Args:
-                resource: the resource.
-                window: the window.
-                lacking: the capacity while the cluster does not name the resource. By default, it is unlimited.
+            resource: the resource.
+            window: the window.
+            lacking: the capacity while the cluster does not name the resource. By default, it is unlimited.
         """
         return integrated(self.epochs, resource, window, lacking)
 
@@ -273,7 +273,7 @@ class Run:
         """Check that all tables are unchanged.
 
         Raises:
-                RunError: a table is damaged.
+            RunError: a table is damaged.
         """
         for table in () if self._path is None else tables_of(self.info):
             self.file(table)
@@ -282,7 +282,7 @@ class Run:
         """Returns the file of one of `TABLES` after checking that the file is unchanged.
 
         Raises:
-                RunError: the table is damaged, or was not kept.
+            RunError: the table is damaged, or was not kept.
         """
         self._has(table)
         if table not in self._checked:
@@ -297,7 +297,7 @@ class Run:
         """Returns one of `TABLES` as a lazy frame.
 
         Raises:
-                RunError: the table is damaged, or was not kept.
+            RunError: the table is damaged, or was not kept.
         """
         if table == "metrics" and self._metrics is not None:
             return self._metrics.lazy()
@@ -399,7 +399,7 @@ class Run:
         """Check that a table was kept.
 
         Raises:
-                RunError: the table was not kept.
+            RunError: the table was not kept.
         """
         if self.kept != "all" and table in TABLES and (table != "metrics" or self._path is None):
             what = "only its metrics were kept" if self.kept == "metrics" else "its tables were not kept"

@@ -37,12 +37,12 @@ class SideBySide(TypedDict, total=False):
     """How to carry out requests. Each entry is optional.
 
     Attributes:
-            workers: how many requests to carry out in parallel, in separate processes if there is more than one.
-                The default is the number that cores and memory allow (`workers_for`), or one if requests can't be
-                sent to other processes.
-            watch: a function that receives the progress at intervals.
-            over: a function that receives the number of a request and its run or error, as soon as it is done.
-            command: the command line that reproduces the runs, for their provenance.
+        workers: how many requests to carry out in parallel, in separate processes if there is more than one.
+            The default is the number that cores and memory allow (`workers_for`), or one if requests can't be
+            sent to other processes.
+        watch: a function that receives the progress at intervals.
+        over: a function that receives the number of a request and its run or error, as soon as it is done.
+        command: the command line that reproduces the runs, for their provenance.
     """
 
     workers: int | None
@@ -63,13 +63,13 @@ def carry_out(
     An error in one request does not stop the others. An error in `over` aborts running replays.
 
     Args:
-            requests: the requests.
-            plugins: the plugins that all requests use.
-            plans: plans that already exist for the requests. Other processes make their own plans.
-            how: see `SideBySide`.
+        requests: the requests.
+        plugins: the plugins that all requests use.
+        plans: plans that already exist for the requests. Other processes make their own plans.
+        how: see `SideBySide`.
 
     Raises:
-            OptionError: several processes are requested, but a request can't be sent to another process.
+        OptionError: several processes are requested, but a request can't be sent to another process.
     """
     workers, watch, over = how.get("workers"), how.get("watch"), how.get("over")
     wanted = workers_for(requests) if workers is None else workers
@@ -97,14 +97,14 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
     """Returns the run of each request.
 
     Args:
-            requests: the requests.
-            outcomes: the outcome of each request by its number.
+        requests: the requests.
+        outcomes: the outcome of each request by its number.
 
     Raises:
-            ReplayError: there are several requests and some of them failed. The error names them, and contains
-                the runs of the successful ones.
-            BaseException: the error of the only request, or a defect in any request, with a note that names the
-                request.
+        ReplayError: there are several requests and some of them failed. The error names them, and contains
+            the runs of the successful ones.
+        BaseException: the error of the only request, or a defect in any request, with a note that names the
+            request.
     """
     numbers = range(len(requests))
     errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}

@@ -193,27 +193,27 @@ class Script:
         """Add a job, which must not arrive before the job that was added last.
 
         Args:
-                name: the id of the job.
-                at: the time of arrival, in seconds.
-                seconds: the run time without interruptions.
-                pods: the number of equal pods, each with `requests`.
-                gang: whether the job makes progress only when all of its pods run. This is the default for
-                    several pods.
-                queue: the queue.
-                user: the user.
-                priority: the priority, where a larger number is more important.
-                priority_class: the name of the PriorityClass.
-                preempts: False for `preemptionPolicy: Never`.
-                grace: how long preempted pods keep their resources, in seconds.
-                requested: the longest run time that the user requested, in seconds.
-                checkpoint: the job's own checkpoint interval, in seconds.
-                startup: how long the pods take to become ready, in seconds. None if they never become ready.
-                done: how much of the run is done before the job arrives, in seconds.
-                pod_sets: several pod sets with full names of resources, instead of `pods` and `requests`.
-                requests: the request of each pod for each resource.
+            name: the id of the job.
+            at: the time of arrival, in seconds.
+            seconds: the run time without interruptions.
+            pods: the number of equal pods, each with `requests`.
+            gang: whether the job makes progress only when all of its pods run. This is the default for
+                several pods.
+            queue: the queue.
+            user: the user.
+            priority: the priority, where a larger number is more important.
+            priority_class: the name of the PriorityClass.
+            preempts: False for `preemptionPolicy: Never`.
+            grace: how long preempted pods keep their resources, in seconds.
+            requested: the longest run time that the user requested, in seconds.
+            checkpoint: the job's own checkpoint interval, in seconds.
+            startup: how long the pods take to become ready, in seconds. None if they never become ready.
+            done: how much of the run is done before the job arrives, in seconds.
+            pod_sets: several pod sets with full names of resources, instead of `pods` and `requests`.
+            requests: the request of each pod for each resource.
 
         Raises:
-                InputError: a request is for a resource with a name that Kubernetes can't have.
+            InputError: a request is for a resource with a name that Kubernetes can't have.
         """
         for resource in requests:
             if "/" not in resource and resource not in _WITHOUT_DOMAIN:
@@ -296,15 +296,15 @@ def replayed(
     """Replay jobs through a policy and return all decisions and events.
 
     Args:
-            policy: the policy class. Options in its attribute `options` get their defaults.
-            jobs: the jobs.
-            cluster: the cluster to schedule on.
-            options: the policy's options.
-            losses: what a preempted job loses. The default is all progress.
-            until: the time after which the replay ends, in seconds.
+        policy: the policy class. Options in its attribute `options` get their defaults.
+        jobs: the jobs.
+        cluster: the cluster to schedule on.
+        options: the policy's options.
+        losses: what a preempted job loses. The default is all progress.
+        until: the time after which the replay ends, in seconds.
 
     Raises:
-            DecisionError: the policy made an impossible decision.
+        DecisionError: the policy made an impossible decision.
     """
     kept = Decisions()
     limit = None if until is None else round(until * SECOND)

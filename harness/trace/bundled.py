@@ -18,11 +18,11 @@ class Bundled:
     """A trace that is included in `harness`.
 
     Attributes:
-            about: a one-line description.
-            plugins: the schedulers that a demo compares.
-            until: the end of the part that a demo replays; None for the whole trace.
-            shake: the number of twins that a demo compares so that differences have an interval; None for a
-                single replay.
+        about: a one-line description.
+        plugins: the schedulers that a demo compares.
+        until: the end of the part that a demo replays; None for the whole trace.
+        shake: the number of twins that a demo compares so that differences have an interval; None for a
+            single replay.
     """
 
     about: str
@@ -51,7 +51,7 @@ def bundled_path(name: str) -> Path:
     """Returns the file of a bundled trace; its cluster is in the same folder.
 
     Raises:
-            InputError: the trace does not exist, or was not installed.
+        InputError: the trace does not exist, or was not installed.
     """
     if name not in BUNDLED:
         raise InputError(f"harness includes no trace {name!r}", hint=did_you_mean(name, BUNDLED))

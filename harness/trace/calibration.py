@@ -37,7 +37,7 @@ class Step(Protocol):
         """Returns the changed rows, and a sentence about the change.
 
         Raises:
-                InputError: the trace lacks data that the step needs.
+            InputError: the trace lacks data that the step needs.
         """
 
 
@@ -46,14 +46,14 @@ class Calibration(Value):
     """Explicit changes to the input of a replay; by default, there are none.
 
     Attributes:
-            window: keep only the jobs that were submitted in a span of time.
-            sample: keep a random share of the jobs, each with all its pods.
-            priority_from: set priorities by the values of a column.
-            priority_share: give a priority to a random share of each queue's jobs.
-            tenants: how to derive a job's tenant: from another column, by keeping the largest queues, or by
-                hashing.
-            scale_cluster: the factor by which nodes and quotas are multiplied.
-            failures: how often nodes fail, and for how long.
+        window: keep only the jobs that were submitted in a span of time.
+        sample: keep a random share of the jobs, each with all its pods.
+        priority_from: set priorities by the values of a column.
+        priority_share: give a priority to a random share of each queue's jobs.
+        tenants: how to derive a job's tenant: from another column, by keeping the largest queues, or by
+            hashing.
+        scale_cluster: the factor by which nodes and quotas are multiplied.
+        failures: how often nodes fail, and for how long.
     """
 
     window: Window | None = None
@@ -69,7 +69,7 @@ class Calibration(Value):
         """Parse the user's text for each field; omitted fields are None.
 
         Raises:
-                OptionError: a text is invalid.
+            OptionError: a text is invalid.
         """
         parsers = {
             "window": Window.parse,
@@ -95,7 +95,7 @@ class Calibration(Value):
         dropped rows.
 
         Raises:
-                InputError: a step does not fit the trace, or leaves no job.
+            InputError: a step does not fit the trace, or leaves no job.
         """
         for item in fields(self):
             step = getattr(self, item.name)
@@ -109,7 +109,7 @@ class Calibration(Value):
         """Returns the scaled cluster, whose nodes also fail during the replay of a trace.
 
         Raises:
-                InputError: the failures do not fit the cluster.
+            InputError: the failures do not fit the cluster.
         """
         scaled = scaled_cluster(cluster, self.scale_cluster)
         return scaled if self.failures is None or trace is None else self.failures.over(scaled, trace)

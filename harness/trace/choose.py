@@ -22,8 +22,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     """Returns the reader for a file.
 
     Raises:
-            TraceError: the file is missing, unreadable or empty, or not exactly one reader accepts it.
-            PluginError: no reader has this name.
+        TraceError: the file is missing, unreadable or empty, or not exactly one reader accepts it.
+        PluginError: no reader has this name.
     """
     if path.is_dir():
         return _of_folder(path, plugins, name)
@@ -98,7 +98,7 @@ def require_readable(path: Path) -> None:
     """Check that a file or folder can be read.
 
     Raises:
-            TraceError: the file or folder does not exist, cannot be read, or is an empty file.
+        TraceError: the file or folder does not exist, cannot be read, or is an empty file.
     """
     if path.is_dir():
         return

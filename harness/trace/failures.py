@@ -30,14 +30,14 @@ class Failures(Value):
     `mttr`. All times are whole seconds and at least one second.
 
     Attributes:
-            mtbf: for each pool, the mean time between failures of a node or domain, in microseconds; `*` stands
-                for all other pools.
-            mttr: the mean time to repair, in microseconds.
-            shape: the shape of the Weibull distribution; 1 is exponential, and less than 1 gives many early
-                failures.
-            together: a node label; nodes with the same value fail together. With "", each node fails
-                individually.
-            seed: the seed of the draws; equal seeds give equal failures.
+        mtbf: for each pool, the mean time between failures of a node or domain, in microseconds; `*` stands
+            for all other pools.
+        mttr: the mean time to repair, in microseconds.
+        shape: the shape of the Weibull distribution; 1 is exponential, and less than 1 gives many early
+            failures.
+        together: a node label; nodes with the same value fail together. With "", each node fails
+            individually.
+        seed: the seed of the draws; equal seeds give equal failures.
     """
 
     mtbf: tuple[tuple[str, int], ...]
@@ -51,7 +51,7 @@ class Failures(Value):
         """Parse `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is required.
 
         Raises:
-                OptionError: a part has another form or is out of range.
+            OptionError: a part has another form or is out of range.
         """
         parts = dict.fromkeys(("mtbf", "mttr", "shape", "together", "seed"), "")
         for part in text.split():
@@ -92,7 +92,7 @@ class Failures(Value):
         If each job started when it arrived, the last failure would begin before the last job ended.
 
         Raises:
-                InputError: the cluster lacks nodes, or a pool or label of the model; or nodes fail too often.
+            InputError: the cluster lacks nodes, or a pool or label of the model; or nodes fail too often.
         """
         if not cluster.nodes:
             raise InputError("--mtbf: the cluster has no nodes that could fail")
@@ -136,7 +136,7 @@ class Failures(Value):
         """Returns the nodes of each domain that fails as a whole, and its mean time between failures.
 
         Raises:
-                InputError: the cluster lacks a pool or a label.
+            InputError: the cluster lacks a pool or a label.
         """
         from harness.cluster.kinds.core import node_names
 

@@ -27,9 +27,9 @@ class PriorityFrom(Value):
     """Priorities that depend on the value of a column.
 
     Attributes:
-            column: any column of the trace, whether or not it is in the schema.
-            priorities: the priority for each value, as text. The value `*` represents all other values; without
-                `*`, jobs with other values keep the trace's priority.
+        column: any column of the trace, whether or not it is in the schema.
+        priorities: the priority for each value, as text. The value `*` represents all other values; without
+            `*`, jobs with other values keep the trace's priority.
     """
 
     column: str
@@ -40,8 +40,8 @@ class PriorityFrom(Value):
         """Parse `COLUMN=VALUE:PRIORITY,...`.
 
         Raises:
-                OptionError: the text has another form, repeats a value, or has a priority that does not fit
-                    into 32 bits.
+            OptionError: the text has another form, repeats a value, or has a priority that does not fit
+                into 32 bits.
         """
         column, equals, rest = text.partition("=")
         priorities: dict[str, int] = {}
@@ -61,7 +61,7 @@ class PriorityFrom(Value):
         """Returns the rows with these priorities.
 
         Raises:
-                OptionError: the column does not exist, or no job has one of the values.
+            OptionError: the column does not exist, or no job has one of the values.
         """
         frame = trace.frame
         if self.column not in frame.columns:
@@ -94,10 +94,10 @@ class PriorityShare(Value):
     """Priorities for a share of each queue's jobs, for traces without priorities.
 
     Attributes:
-            shares: pairs of a share and a priority; each pair takes jobs that the earlier pairs left. All other
-                jobs keep the trace's priority.
-            seed: the seed of the choice. Equal seeds choose equal jobs, and a larger first share includes all
-                jobs of a smaller one.
+        shares: pairs of a share and a priority; each pair takes jobs that the earlier pairs left. All other
+            jobs keep the trace's priority.
+        seed: the seed of the choice. Equal seeds choose equal jobs, and a larger first share includes all
+            jobs of a smaller one.
     """
 
     shares: tuple[tuple[Fraction, int], ...]
@@ -108,8 +108,8 @@ class PriorityShare(Value):
         """Parse `SHARE:PRIORITY,...[@SEED]`, such as `0.2:1000@7`.
 
         Raises:
-                OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a
-                    priority does not fit into 32 bits.
+            OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a
+                priority does not fit into 32 bits.
         """
         option = f"--priority-share {text!r}"
         listed, _, seed = text.partition("@")

@@ -47,8 +47,8 @@ class Record(NamedTuple):
     """The record of a trace's jobs.
 
     Attributes:
-            runs: the runs of each job, in the order of the rows.
-            notes: sentences about contradictions and gaps, with the number of jobs.
+        runs: the runs of each job, in the order of the rows.
+        notes: sentences about contradictions and gaps, with the number of jobs.
     """
 
     runs: list[tuple[RecordedRun, ...]]
@@ -64,7 +64,7 @@ def check_recorded(trace: Trace) -> None:
     """Check that a trace records when jobs started and ended.
 
     Raises:
-            TraceError: the trace does not record this.
+        TraceError: the trace does not record this.
     """
     frame = trace.frame
     if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
@@ -84,13 +84,13 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     """Returns the record of a trace.
 
     Args:
-            trace: the trace, for its times and for messages.
-            jobs: the jobs of the trace, with one row each; see `harness.trace.job_rows`.
-            submit: the arrival times of the jobs, in microseconds since the origin.
+        trace: the trace, for its times and for messages.
+        jobs: the jobs of the trace, with one row each; see `harness.trace.job_rows`.
+        submit: the arrival times of the jobs, in microseconds since the origin.
 
     Raises:
-            TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is
-                not a list of runs.
+        TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is
+            not a list of runs.
     """
     check_recorded(trace)
     said: Counter[str] = Counter()
@@ -182,7 +182,7 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
     """Yields the runs of a cell.
 
     Raises:
-            ValueError, TypeError, KeyError: the cell has another form.
+        ValueError, TypeError, KeyError: the cell has another form.
     """
     runs = json.loads(text)
     if not isinstance(runs, list) or not runs:

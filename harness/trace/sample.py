@@ -16,9 +16,9 @@ class Sample(Value):
     """A random sample that keeps each job, with all its pods and pod sets, with the probability `share`.
 
     Attributes:
-            share: the probability, which is above 0 and below 1.
-            seed: the seed of the draws. Equal seeds keep equal jobs, and a larger share keeps all jobs of a
-                smaller one.
+        share: the probability, which is above 0 and below 1.
+        seed: the seed of the draws. Equal seeds keep equal jobs, and a larger share keeps all jobs of a
+            smaller one.
     """
 
     share: float
@@ -29,7 +29,7 @@ class Sample(Value):
         """Parse `SHARE` or `SHARE@SEED`, such as `0.1@7`.
 
         Raises:
-                OptionError: the text has another form, or the share is not between 0 and 1.
+            OptionError: the text has another form, or the share is not between 0 and 1.
         """
         share, _, seed = text.partition("@")
         try:

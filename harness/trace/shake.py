@@ -45,13 +45,13 @@ class Shaking:
     """The quantities that twins vary, and by how much.
 
     Attributes:
-            seed: the seed of the draws; different seeds make different twins.
-            arrivals: the maximum shift of a job's arrival in either direction, in microseconds. Shifts are
-                uniformly distributed. No job arrives before the trace's origin. Jobs that then arrive together
-                keep the trace's order.
-            ties: whether jobs with equal times in the trace change their order.
-            durations: the maximum relative change of a job's duration; changes are uniformly distributed.
-            priorities: whether `--priority-share` chooses other jobs.
+        seed: the seed of the draws; different seeds make different twins.
+        arrivals: the maximum shift of a job's arrival in either direction, in microseconds. Shifts are
+            uniformly distributed. No job arrives before the trace's origin. Jobs that then arrive together
+            keep the trace's order.
+        ties: whether jobs with equal times in the trace change their order.
+        durations: the maximum relative change of a job's duration; changes are uniformly distributed.
+        priorities: whether `--priority-share` chooses other jobs.
     """
 
     seed: int = 0
@@ -80,8 +80,8 @@ class Twin:
     """One twin of a trace, which its text determines.
 
     Attributes:
-            number: the number of the twin, from 1.
-            shaking: the quantities that vary.
+        number: the number of the twin, from 1.
+        shaking: the quantities that vary.
     """
 
     number: int
@@ -92,7 +92,7 @@ class Twin:
         """Parse `NUMBER[@SEED][,OPTION...]`, which is the form that `str` writes.
 
         Raises:
-                OptionError: the text has another form.
+            OptionError: the text has another form.
         """
         return cls(*_parsed(text, "twin"))
 
@@ -127,7 +127,7 @@ class Twin:
         The jobs that `--priority-share` chooses differ if priorities vary.
 
         Raises:
-                OptionError: priorities should vary, but the calibration sets none.
+            OptionError: priorities should vary, but the calibration sets none.
         """
         if calibration is not None and calibration.failures is not None:
             seed = key_of("shake", self.shaking.seed, self.number, "failures")
@@ -155,8 +155,8 @@ class Shake:
     """A number of twins of a trace.
 
     Attributes:
-            count: the number of twins.
-            shaking: the quantities that vary in each twin.
+        count: the number of twins.
+        shaking: the quantities that vary in each twin.
     """
 
     count: int
@@ -167,7 +167,7 @@ class Shake:
         """Parse `N[@SEED]`, followed by other quantities that vary, separated by commas.
 
         Raises:
-                OptionError: the text has another form, or describes fewer than two twins, which show no spread.
+            OptionError: the text has another form, or describes fewer than two twins, which show no spread.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:

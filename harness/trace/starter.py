@@ -58,15 +58,15 @@ class Starter:
     """A cluster for a trace.
 
     Attributes:
-            nodes: the number of nodes.
-            node: the amount of each resource on one node.
-            queues: the nominal quota of each queue for each resource; the quotas add up to the capacity of all
-                nodes.
-            doors: the pairs of namespace and queue in the trace, sorted.
-            why: sentences about the choices that were made.
-            topology: for each level, which is a node label, the number of next finer domains in one of its
-                domains. The levels are in order from the finest, whose domains consist of nodes, to the
-                coarsest. Empty for no topology.
+        nodes: the number of nodes.
+        node: the amount of each resource on one node.
+        queues: the nominal quota of each queue for each resource; the quotas add up to the capacity of all
+            nodes.
+        doors: the pairs of namespace and queue in the trace, sorted.
+        why: sentences about the choices that were made.
+        topology: for each level, which is a node label, the number of next finer domains in one of its
+            domains. The levels are in order from the finest, whose domains consist of nodes, to the
+            coarsest. Empty for no topology.
     """
 
     nodes: int
@@ -80,10 +80,10 @@ class Starter:
         """Yields namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
 
         Args:
-                pools: write a NodePool, which only `harness` knows, instead of Nodes.
+            pools: write a NodePool, which only `harness` knows, instead of Nodes.
 
         Raises:
-                InputError: there are too many Nodes to write individually.
+            InputError: there are too many Nodes to write individually.
         """
         if not pools and self.nodes > _MOST_WRITTEN:
             raise InputError(
@@ -155,17 +155,17 @@ def start(
     """Make a cluster on which a trace can be replayed.
 
     Args:
-            trace: the jobs.
-            load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
-                default the capacity is the peak usage of the recorded runs, else the load is 0.8.
-            node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
-            weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
-                each queue, where other queues have the weight 0.
-            topology: how nodes are grouped; see `Starter`.
+        trace: the jobs.
+        load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
+            default the capacity is the peak usage of the recorded runs, else the load is 0.8.
+        node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
+        weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
+            each queue, where other queues have the weight 0.
+        topology: how nodes are grouped; see `Starter`.
 
     Raises:
-            TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, there
-                are too many nodes, or weights name unknown queues.
+        TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, there
+            are too many nodes, or weights name unknown queues.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}

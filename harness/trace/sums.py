@@ -23,7 +23,7 @@ class Sums:
     """Adds up rows, piece by piece.
 
     Attributes:
-            total: the sum of each column over all rows so far; amounts are over all pods.
+        total: the sum of each column over all rows so far; amounts are over all pods.
     """
 
     def __init__(self) -> None:

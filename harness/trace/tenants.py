@@ -37,11 +37,11 @@ def read_queue_map(path: str) -> dict[str, Place]:
     """Returns queue -> its replacement.
 
     Args:
-            path: CSV with a header: `queue`, and `namespace` or `local_queue` or both; an empty cell keeps the
-                trace's value.
+        path: CSV with a header: `queue`, and `namespace` or `local_queue` or both; an empty cell keeps the
+            trace's value.
 
     Raises:
-            OptionError: the file cannot be read, or lines are invalid; lists all of them.
+        OptionError: the file cannot be read, or lines are invalid; lists all of them.
     """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -96,8 +96,8 @@ class Tenants(Value):
     step `map:FILE` replaces queues by the LocalQueues and namespaces in a file.
 
     Attributes:
-            steps: the kind and the argument of each step.
-            maps: the contents of the files that were already read; other files are read when rows change.
+        steps: the kind and the argument of each step.
+        maps: the contents of the files that were already read; other files are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -108,7 +108,7 @@ class Tenants(Value):
         """Parse `KIND:ARGUMENT`, or several of these separated by commas.
 
         Raises:
-                OptionError: a step is unknown, or a number is invalid.
+            OptionError: a step is unknown, or a number is invalid.
         """
         steps = []
         for part in text.split(","):
@@ -129,10 +129,10 @@ class Tenants(Value):
         """Returns the steps with the contents of their files, so that they can be applied without the files.
 
         Args:
-                folder: the folder that the files' paths are relative to.
+            folder: the folder that the files' paths are relative to.
 
         Raises:
-                OptionError: a file cannot be read, or is faulty.
+            OptionError: a file cannot be read, or is faulty.
         """
         steps = tuple(
             (kind, str(folder / argument) if kind == "map" else argument) for kind, argument in self.steps
@@ -144,7 +144,7 @@ class Tenants(Value):
         """Returns the rows with their new queues.
 
         Raises:
-                OptionError: a column or file does not exist, or two queues would become one.
+            OptionError: a column or file does not exist, or two queues would become one.
         """
         frame = trace.frame
         before = frame["queue"].n_unique()

@@ -70,9 +70,9 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
     exceeds the cluster.
 
     Args:
-            trace: the jobs.
-            cluster: the cluster to run them on.
-            by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
+        trace: the jobs.
+        cluster: the cluster to run them on.
+        by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
     """
     return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 
@@ -81,9 +81,9 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
     """Returns the jobs whose queues a cluster lacks, and the jobs that are larger than the cluster.
 
     Args:
-            trace: the jobs.
-            cluster: the cluster to run them on.
-            by_queues: as in `cluster_faults`.
+        trace: the jobs.
+        cluster: the cluster to run them on.
+        by_queues: as in `cluster_faults`.
     """
     jobs = _least(trace.frame)
     broken = [rule.broken.fill_null(value=False) for rule in _size_rules(jobs, cluster)]
@@ -100,9 +100,9 @@ def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = Fa
     """Returns faults for queues and priority classes that a cluster lacks; rows may have other faults.
 
     Args:
-            frame: the rows.
-            cluster: the cluster to run the jobs on.
-            by_queues: as in `cluster_faults`.
+        frame: the rows.
+        cluster: the cluster to run the jobs on.
+        by_queues: as in `cluster_faults`.
     """
     return _unknown_queues(frame, cluster, by_queues) + _unknown_classes(frame, cluster)
 

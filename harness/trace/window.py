@@ -20,10 +20,10 @@ class Window(Value):
     """The submissions from `start` (inclusive) to `end` (exclusive).
 
     Attributes:
-            text: the text that the user wrote.
-            start, end: durations since the trace's origin, or dates in the trace's own time zone, in
-                microseconds; None if the window is open on that side.
-            dates: whether the bounds are dates, which are relative to 1970.
+        text: the text that the user wrote.
+        start, end: durations since the trace's origin, or dates in the trace's own time zone, in
+            microseconds; None if the window is open on that side.
+        dates: whether the bounds are dates, which are relative to 1970.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Window(Value):
         """Parse `START..END`; either bound may be absent.
 
         Raises:
-                OptionError: the text has another form, or the window is empty.
+            OptionError: the text has another form, or the window is empty.
         """
         start, dots, end = text.partition("..")
         if not dots or not (start.strip() or end.strip()):
@@ -67,7 +67,7 @@ class Window(Value):
         """Returns the rows within the window; simulated time begins at the first of these rows.
 
         Raises:
-                OptionError: the window has dates, but the trace's times are durations.
+            OptionError: the window has dates, but the trace's times are durations.
         """
         if self.dates and trace.kind == "duration":
             raise OptionError(
@@ -99,8 +99,8 @@ def window_bound(trace: Trace, time: int) -> str:
     to the whole file. It is a duration since the file's origin or a date.
 
     Args:
-            trace: the trace, or the part of it that was kept.
-            time: microseconds since the trace's origin.
+        trace: the trace, or the part of it that was kept.
+        time: microseconds since the trace's origin.
     """
     if trace.kind == "duration":
         return f"{(trace.origin + time) // SECOND}s"

@@ -36,8 +36,8 @@ class Hold(NamedTuple):
     """A hidden name that belongs to this process.
 
     Attributes:
-            path: the hidden name for new content.
-            old: the name for the old content of the destination, if the system can't exchange two names.
+        path: the hidden name for new content.
+        old: the name for the old content of the destination, if the system can't exchange two names.
     """
 
     path: Path
@@ -146,7 +146,7 @@ def _there(path: Path) -> bool:
     """Returns True if a path exists, and raises an error if the disk can't tell, unlike `os.path.lexists`.
 
     Raises:
-            OSError: the system cannot tell.
+        OSError: the system cannot tell.
     """
     try:
         path.lstat()
@@ -159,7 +159,7 @@ def _take(descriptor: int) -> bool:
     """Tries to lock a file, and returns True if no other process holds the lock.
 
     Raises:
-            OSError: the file system has no locks.
+        OSError: the file system has no locks.
     """
     if sys.platform == "win32":
         raise OSError

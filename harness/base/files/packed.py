@@ -45,7 +45,7 @@ def unpacked_bytes(data: bytes) -> bytes:
     """Returns the bytes, after unpacking them if they are a packed file.
 
     Raises:
-            PackedError: a packed file is damaged, cut off, or larger than text can be.
+        PackedError: a packed file is damaged, cut off, or larger than text can be.
     """
     kind = _kind(data)
     if kind is None:

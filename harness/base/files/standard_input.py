@@ -21,7 +21,7 @@ def standard_input() -> bytes:
     """Returns all bytes of standard input, and the same bytes again in later calls.
 
     Raises:
-            OSError: standard input is closed, or cannot be read.
+        OSError: standard input is closed, or cannot be read.
     """
     stream: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     if stream is None or stream.closed:

@@ -36,7 +36,7 @@ def whole_folder(place: Path) -> Iterator[Path]:
     removes files of dead processes beside the folder.
 
     Raises:
-            OSError: the folder cannot be written; the old content is still in place.
+        OSError: the folder cannot be written; the old content is still in place.
     """
     made: list[Path] = []
     try:
@@ -62,7 +62,7 @@ def whole_file(place: Path) -> Iterator[Path]:
     target. It writes directly to a terminal or a pipe.
 
     Raises:
-            OSError: the file cannot be written; the old content is still in place.
+        OSError: the file cannot be written; the old content is still in place.
     """
     mode = _mode(place)
     if mode is not None and not stat.S_ISREG(mode):
@@ -157,7 +157,7 @@ def _sync(path: Path) -> None:
     """Write a file, or the names in a folder, to the disk immediately.
 
     Raises:
-            OSError: the system failed to write.
+        OSError: the system failed to write.
     """
     if sys.platform == "win32":
         return
@@ -179,8 +179,8 @@ def exchange(one: Path, other: Path) -> bool:
         True if done; False if the system has no such call.
 
     Raises:
-            FileNotFoundError: one of the names does not exist.
-            OSError: the names can't be exchanged.
+        FileNotFoundError: one of the names does not exist.
+        OSError: the names can't be exchanged.
     """
     renameat2 = _renameat2()
     if renameat2 is None:

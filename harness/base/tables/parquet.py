@@ -50,9 +50,9 @@ class TimeKind(Value):
     """The way in which a trace counts time.
 
     Attributes:
-            origin: microseconds since the epoch for timestamps, 0 for durations.
-            timestamp: whether times are timestamps. Otherwise they are durations since the origin.
-            zone: the time zone of timestamps, or None.
+        origin: microseconds since the epoch for timestamps, 0 for durations.
+        timestamp: whether times are timestamps. Otherwise they are durations since the origin.
+        zone: the time zone of timestamps, or None.
     """
 
     origin: int = 0
@@ -77,9 +77,9 @@ class ShortTable:
     """A table with all of its rows in memory, because it is short.
 
     Args:
-            pieces: the rows in chunks, in the form of `Run.micros`.
-            schema: the type of each column in a file.
-            origin: the origin of times in a file, in microseconds since the epoch.
+        pieces: the rows in chunks, in the form of `Run.micros`.
+        schema: the type of each column in a file.
+        origin: the origin of times in a file, in microseconds since the epoch.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ShortTable:
         """Write the rows to a file.
 
         Raises:
-                UnwritableError: it cannot be written.
+            UnwritableError: it cannot be written.
         """
         file = _File(path, self._schema, self._origin)
         for piece in self._pieces:
@@ -120,10 +120,10 @@ class TableWriter:
     """A table that grows in chunks. While it is short, its rows are also in memory.
 
     Args:
-            path: the path of the file.
-            schema: the type of each column. Columns in `TIMES` are given in microseconds since the origin.
-            kind: the form in which times are written.
-            files: whether to write a short table to a file as well.
+        path: the path of the file.
+        schema: the type of each column. Columns in `TIMES` are given in microseconds since the origin.
+        kind: the form in which times are written.
+        files: whether to write a short table to a file as well.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class TableWriter:
         """Finishes the table, and returns its rows if the table is short.
 
         Raises:
-                UnwritableError: the file cannot be written.
+            UnwritableError: the file cannot be written.
         """
         short = None if self._held is None else ShortTable(self._held, self._schema, self._origin)
         if short is None:
@@ -184,9 +184,9 @@ class _File:
     """A Parquet file that grows in chunks.
 
     Args:
-            path: the file.
-            schema: column -> its type in the file.
-            origin: is added to times.
+        path: the file.
+        schema: column -> its type in the file.
+        origin: is added to times.
     """
 
     def __init__(self, path: Path, schema: Mapping[str, pl.DataType], origin: int) -> None:
@@ -224,7 +224,7 @@ class _File:
         """Finish the file.
 
         Raises:
-                UnwritableError: it cannot be finished.
+            UnwritableError: it cannot be finished.
         """
         with _told():
             self._writer.close()

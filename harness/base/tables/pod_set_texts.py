@@ -17,9 +17,9 @@ class Part(NamedTuple):
     """A pod set of a job.
 
     Attributes:
-            name: the name, which is unique within the job.
-            pods: the number of pods.
-            requests: the request of each pod for each resource.
+        name: the name, which is unique within the job.
+        pods: the number of pods.
+        requests: the request of each pod for each resource.
     """
 
     name: str

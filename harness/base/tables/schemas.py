@@ -115,8 +115,8 @@ def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.Da
     """Returns the columns of `stints.parquet`, with time spans in which pods held resources in one state.
 
     Args:
-            resources: the resources that jobs request.
-            before: whether jobs existed before the replay began.
+        resources: the resources that jobs request.
+        before: whether jobs existed before the replay began.
     """
     return {
         "job": ROW(),

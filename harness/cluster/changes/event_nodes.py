@@ -47,12 +47,12 @@ class Part(NamedTuple):
     """The part of a row that concerns one object.
 
     Attributes:
-            target: `kind`, plus `apiVersion` and `metadata` if they are needed.
-            fields: the changed fields, as in a patch.
-            delay: how long after the row's time the change begins.
-            until_delay: how long after the row's end the change ends.
-            annotations: further annotations for the document.
-            said: keys of the fields that the part sets.
+        target: `kind`, plus `apiVersion` and `metadata` if they are needed.
+        fields: the changed fields, as in a patch.
+        delay: how long after the row's time the change begins.
+        until_delay: how long after the row's end the change ends.
+        annotations: further annotations for the document.
+        said: keys of the fields that the part sets.
     """
 
     target: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Nodes:
     """The nodes of a cluster, for looking up the nodes that rows name.
 
     Args:
-            manifests: the manifests of the cluster.
+        manifests: the manifests of the cluster.
     """
 
     def __init__(self, manifests: Sequence[Mapping[str, Any]]) -> None:

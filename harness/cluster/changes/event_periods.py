@@ -22,8 +22,8 @@ class Period(NamedTuple):
     """The time during which a row applies.
 
     Attributes:
-            starts: the beginning.
-            ends: the end; None if the row applies until the next row about its field.
+        starts: the beginning.
+        ends: the end; None if the row applies until the next row about its field.
     """
 
     starts: Moment
@@ -34,9 +34,9 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
     """Returns when a row applies; None if its time is missing or invalid.
 
     Args:
-            row: the row.
-            first: when the first row of the table applies. All rows must write their times in the same form.
-            faults: faults are added here.
+        row: the row.
+        first: when the first row of the table applies. All rows must write their times in the same form.
+        faults: faults are added here.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
     if starts is None:
@@ -64,10 +64,10 @@ def ends_of(
     """Returns the latest time until which each row applies, by the row's number; overlapping rows are faults.
 
     Args:
-            said: maps the number of a row to the fields that the row sets.
-            when: maps the number of a row to the time when it applies.
-            rows: the rows by number.
-            faults: faults are added here.
+        said: maps the number of a row to the fields that the row sets.
+        when: maps the number of a row to the time when it applies.
+        rows: the rows by number.
+        faults: faults are added here.
     """
     of_field: dict[Hashable, list[int]] = {}
     for number, fields in said.items():

@@ -33,8 +33,8 @@ class Row(NamedTuple):
     """A row of an event table.
 
     Attributes:
-            number: the row's number, starting at 1.
-            cells: maps each column to its text, which is "" for an empty cell.
+        number: the row's number, starting at 1.
+        cells: maps each column to its text, which is "" for an empty cell.
     """
 
     number: int
@@ -59,11 +59,11 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
     """Returns the rows of an event table.
 
     Args:
-            path: the file.
-            faults: a fault is added here for each empty cell in a required column.
+        path: the file.
+        faults: a fault is added here for each empty cell in a required column.
 
     Raises:
-            ClusterError: the file can't be read, or has the wrong columns.
+        ClusterError: the file can't be read, or has the wrong columns.
     """
     lines = _of_parquet(path) if path.name.endswith(_PARQUET) else _of_csv(path)
     head = next(lines, ())
@@ -86,7 +86,7 @@ def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[R
     See `read_table`.
 
     Raises:
-            ClusterError: a value is not a row, or has the wrong columns.
+        ClusterError: a value is not a row, or has the wrong columns.
     """
     rows = []
     for number, content in enumerate(contents, 1):

@@ -39,13 +39,13 @@ class Knob:
     """A number in an object's manifest that users can vary.
 
     Attributes:
-            name: the knob's name.
-            kinds: the kinds that have the knob. Elastic quotas are `ElasticQuota`, whether in a tree or not.
-            field: the field in a manifest.
-            by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
-                flavor.
-            needed: whether the field is required, so that it can't be removed.
-            whole: whether the value must be an integer.
+        name: the knob's name.
+        kinds: the kinds that have the knob. Elastic quotas are `ElasticQuota`, whether in a tree or not.
+        field: the field in a manifest.
+        by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
+            flavor.
+        needed: whether the field is required, so that it can't be removed.
+        whole: whether the value must be an integer.
     """
 
     name: str
@@ -84,11 +84,11 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
     it is None if the manifests don't set the field.
 
     Args:
-            cluster: a cluster made from manifests.
-            pattern: a path in which `*` matches any text; the default matches all knobs.
+        cluster: a cluster made from manifests.
+        pattern: a path in which `*` matches any text; the default matches all knobs.
 
     Raises:
-            InputError: the cluster has no manifests, or no knob matches the pattern.
+        InputError: the cluster has no manifests, or no knob matches the pattern.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -100,14 +100,14 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
     """Returns a copy of a cluster in which some knobs have other values.
 
     Args:
-            cluster: a cluster made from manifests.
-            values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight":
-                2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If
-                a knob is given several values, the last one applies.
+        cluster: a cluster made from manifests.
+        values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight":
+            2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If
+            a knob is given several values, the last one applies.
 
     Raises:
-            InputError: an object or knob does not exist, or a value has the wrong type.
-            ClusterError: the manifests with these values are faulty.
+        InputError: an object or knob does not exist, or a value has the wrong type.
+        ClusterError: the manifests with these values are faulty.
     """
     changed: dict[int, Any] = {}
     for (at, place), written in turned_places(cluster, values).items():
@@ -123,11 +123,11 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
     """Returns the values that knobs set, by the number of the manifest and the path of the field in it.
 
     Args:
-            cluster: a cluster made from manifests.
-            values: see `with_values`.
+        cluster: a cluster made from manifests.
+        values: see `with_values`.
 
     Raises:
-            InputError: an object or knob does not exist, or a value has the wrong type.
+        InputError: an object or knob does not exist, or a value has the wrong type.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -252,7 +252,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     """Returns the knobs that a path names, at least one.
 
     Raises:
-            InputError: no knob has this path; the message suggests a similar path.
+        InputError: no knob has this path; the message suggests a similar path.
     """
     match = _PATH.fullmatch(path)
     if match is None:
@@ -343,7 +343,7 @@ def _written(setting: _Setting, value: Any) -> int | str | None:
     """Returns a value in the form in which a manifest writes it; None removes the field.
 
     Raises:
-            InputError: the value is not valid for the knob.
+        InputError: the value is not valid for the knob.
     """
     knob, path = setting.knob, setting.path
     if value is None:

@@ -41,14 +41,14 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     """Returns a copy of a cluster with a patch applied to its manifests.
 
     Args:
-            cluster: a cluster made from manifests. If the cluster was derived from a trace, the patch applies to
-                its assumed manifests.
-            patch: see `Patch`.
+        cluster: a cluster made from manifests. If the cluster was derived from a trace, the patch applies to
+            its assumed manifests.
+        patch: see `Patch`.
 
     Raises:
-            ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the manifests
-                faulty.
-            InputError: the cluster has no manifests.
+        ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the manifests
+            faulty.
+        InputError: the cluster has no manifests.
     """
     require_manifests(cluster)
     source = str(patch) if isinstance(patch, (str, Path)) else _IN_PYTHON
@@ -148,9 +148,9 @@ class _World:
     """The manifests of a cluster while patches are applied to them.
 
     Args:
-            manifests: the manifests. If a patch names a node of a pool, they contain Nodes instead of that pool.
-            faults: faults are added here.
-            given: the original manifests, with all pools.
+        manifests: the manifests. If a patch names a node of a pool, they contain Nodes instead of that pool.
+        faults: faults are added here.
+        given: the original manifests, with all pools.
     """
 
     def __init__(

@@ -76,9 +76,9 @@ class Merge:
     """Merges patches into one object.
 
     Attributes:
-            where: the name of the patch in messages.
-            faults: faults are added here.
-            added: the items that patches have added to lists.
+        where: the name of the patch in messages.
+        faults: faults are added here.
+        added: the items that patches have added to lists.
     """
 
     where: str

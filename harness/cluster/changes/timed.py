@@ -60,10 +60,10 @@ class Timed(NamedTuple):
     """A document, and the time during which it applies.
 
     Attributes:
-            document: the document without its times.
-            starts: when it begins to apply; None if it applies from the start.
-            ends: when it ceases to apply; None if it has no end.
-            announced: whether a planning policy knows both times in advance.
+        document: the document without its times.
+        starts: when it begins to apply; None if it applies from the start.
+        ends: when it ceases to apply; None if it has no end.
+        announced: whether a planning policy knows both times in advance.
     """
 
     document: Document
@@ -204,12 +204,12 @@ class OverTime:
     """A list of manifests in which some documents have times.
 
     Args:
-            documents: objects, and patches that come after their objects.
-            faults: faults are added here.
+        documents: objects, and patches that come after their objects.
+        faults: faults are added here.
 
     Attributes:
-            timed: the documents with a time, in order.
-            of: for each document in `timed`, the number of its object.
+        timed: the documents with a time, in order.
+        of: for each document in `timed`, the number of its object.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
@@ -247,8 +247,8 @@ class OverTime:
         grown.
 
         Args:
-                number: the number of the object.
-                holding: those of the object's timed documents that apply, in order.
+            number: the number of the object.
+            holding: those of the object's timed documents that apply, in order.
         """
         first = self._objects[number][0]
         if first.has_time and not (holding and holding[0] is first):

@@ -53,12 +53,12 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
     """Returns the manifests of a cluster, with its quotas converted to another family.
 
     Args:
-            cluster: a cluster read from manifests.
-            to: one of `FAMILIES`.
-            keep: whether to keep the original quotas, so that the manifests contain the quotas of both families.
+        cluster: a cluster read from manifests.
+        to: one of `FAMILIES`.
+        keep: whether to keep the original quotas, so that the manifests contain the quotas of both families.
 
     Raises:
-            InputError: the cluster has no quotas to convert, or already has quotas of that family.
+        InputError: the cluster has no quotas to convert, or already has quotas of that family.
     """
     has = {
         ELASTIC: len(cluster.elastic_quotas),

@@ -22,11 +22,11 @@ class _Node:
     """A queue or cohort that is being converted.
 
     Attributes:
-            name: its name in the tree.
-            groups: its own quotas.
-            children: the nodes below it.
-            namespaces: the namespaces whose pods count against it.
-            least: maps a resource to the guarantee of the node, which includes the nodes below it.
+        name: its name in the tree.
+        groups: its own quotas.
+        children: the nodes below it.
+        namespaces: the namespaces whose pods count against it.
+        least: maps a resource to the guarantee of the node, which includes the nodes below it.
     """
 
     name: str
@@ -43,8 +43,8 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
     of the whole cohort. A queue without a cohort is bounded by its own quota.
 
     Args:
-            cluster: a cluster with queues or cohorts.
-            notes: receives notes about settings that a tree can't express.
+        cluster: a cluster with queues or cohorts.
+        notes: receives notes about settings that a tree can't express.
     """
     _tell_queues(cluster, notes)
     _tell_flavors(cluster, notes)

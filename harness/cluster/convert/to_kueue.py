@@ -31,8 +31,8 @@ def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
     become LocalQueues with the name of the quota.
 
     Args:
-            cluster: a cluster with elastic quotas.
-            notes: receives notes about settings that queues can't express.
+        cluster: a cluster with elastic quotas.
+        notes: receives notes about settings that queues can't express.
     """
     quotas = cluster.elastic_quotas
     below: dict[str, list[ElasticQuota]] = {}

@@ -34,11 +34,11 @@ def metadata(
     """Returns the coverage of an object's metadata.
 
     Args:
-            named: whether the name distinguishes the object from others; False if only one object can exist.
-            namespaced: whether the object belongs to a namespace.
-            labels: whether all labels of the object matter.
-            stays: whether the object's deletion timestamp is ignored.
-            counts: further fields that matter.
+        named: whether the name distinguishes the object from others; False if only one object can exist.
+        namespaced: whether the object belongs to a namespace.
+        labels: whether all labels of the object matter.
+        stays: whether the object's deletion timestamp is ignored.
+        counts: further fields that matter.
     """
     return [
         *(modelled("metadata.name") if named else harmless("there is one", "metadata.name")),

@@ -30,12 +30,12 @@ class Row(NamedTuple):
     """The verdict on a field.
 
     Attributes:
-            path: the path of the field.
-            verdict: how a replay treats the field.
-            why: why the field can't change a decision, or which assumption is made instead. For `SAME`, this is
-                the other place.
-            usual: values that agree with the assumption, so that they don't cause a warning.
-            versions: the API versions that have the field; if empty, all versions have it.
+        path: the path of the field.
+        verdict: how a replay treats the field.
+        why: why the field can't change a decision, or which assumption is made instead. For `SAME`, this is
+            the other place.
+        usual: values that agree with the assumption, so that they don't cause a warning.
+        versions: the API versions that have the field; if empty, all versions have it.
     """
 
     path: str
@@ -79,10 +79,10 @@ class Finding(NamedTuple):
     """A field in a manifest that is not modelled.
 
     Attributes:
-            path: the path of the field.
-            row: the verdict on the field; None if the field is unknown.
-            known: the known names at the same place, if the field's name is unknown.
-            wanted: the type that the value should have; "" if its type is right.
+        path: the path of the field.
+        row: the verdict on the field; None if the field is unknown.
+        known: the known names at the same place, if the field's name is unknown.
+        wanted: the type that the value should have; "" if its type is right.
     """
 
     path: str
@@ -97,12 +97,12 @@ class Place:
     """A place in the tree of fields of a kind.
 
     Attributes:
-            row: the verdict on the place; None if it only leads to other places.
-            names: the fields of the place.
-            prefixes: maps prefixes of names to their places, the longest prefix first.
-            free: the place of any other name; None if other names are unknown.
-            item: the place of the items, if the value is a list.
-            quiet: whether no value can cause a finding here. It is set when the tree is complete.
+        row: the verdict on the place; None if it only leads to other places.
+        names: the fields of the place.
+        prefixes: maps prefixes of names to their places, the longest prefix first.
+        free: the place of any other name; None if other names are unknown.
+        item: the place of the items, if the value is a list.
+        quiet: whether no value can cause a finding here. It is set when the tree is complete.
     """
 
     row: Row | None = None
@@ -160,10 +160,10 @@ class Place:
         """Collect the findings of one place.
 
         Args:
-                value: the value that the manifest has at this place.
-                steps: the path of this place, which is unchanged when the method returns.
-                above: the finding that covers the place; None if only fields with a row are allowed here.
-                found: findings are added here.
+            value: the value that the manifest has at this place.
+            steps: the path of this place, which is unchanged when the method returns.
+            above: the finding that covers the place; None if only fields with a row are allowed here.
+            found: findings are added here.
         """
         row = self.row
         if row is not None:
@@ -222,8 +222,8 @@ class Coverage:
     """The verdicts on every field of a kind.
 
     Args:
-            rows: the verdicts, at most one for each path.
-            strict: whether a manifest with an unknown field is rejected, as the real component does.
+        rows: the verdicts, at most one for each path.
+        strict: whether a manifest with an unknown field is rejected, as the real component does.
     """
 
     def __init__(self, *rows: Iterable[Row], strict: bool = False) -> None:

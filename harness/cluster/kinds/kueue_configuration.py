@@ -72,9 +72,9 @@ class AdmissionFairSharing(Value):
     """Settings of admission fair sharing, which orders the jobs of some ClusterQueues by past usage.
 
     Attributes:
-            half_life: the time, in microseconds, after which usage counts half. If it is 0, usage never counts.
-            sampling_interval: how often usage is sampled, in microseconds.
-            resource_weights: the weight of one unit of each resource; 1 for other resources.
+        half_life: the time, in microseconds, after which usage counts half. If it is 0, usage never counts.
+        sampling_interval: how often usage is sampled, in microseconds.
+        resource_weights: the weight of one unit of each resource; 1 for other resources.
     """
 
     half_life: int
@@ -87,17 +87,17 @@ class KueueConfiguration(Value):
     """Kueue's Configuration, with Kueue's defaults.
 
     Attributes:
-            strategies: the preemption strategies of fair sharing; None if fair sharing is off.
-            admission: the settings of admission fair sharing; None if it is off.
-            gates: the modelled feature gates that the Configuration sets.
-            counting: the rules by which requests count against quotas.
-            other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
-            evicted_last: whether a workload that was evicted because its pods were not ready in time is queued by
-                the time of the eviction.
-            pods_ready: how workloads are treated if their pods are not ready in time, unless the feature gate
-                `DisableWaitForPodsReady` is on; None if Kueue does not watch pods.
-            pods_ready_given: whether the Configuration sets `pods_ready`. If not, Kueue's default since 0.19
-                applies.
+        strategies: the preemption strategies of fair sharing; None if fair sharing is off.
+        admission: the settings of admission fair sharing; None if it is off.
+        gates: the modelled feature gates that the Configuration sets.
+        counting: the rules by which requests count against quotas.
+        other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
+        evicted_last: whether a workload that was evicted because its pods were not ready in time is queued by
+            the time of the eviction.
+        pods_ready: how workloads are treated if their pods are not ready in time, unless the feature gate
+            `DisableWaitForPodsReady` is on; None if Kueue does not watch pods.
+        pods_ready_given: whether the Configuration sets `pods_ready`. If not, Kueue's default since 0.19
+            applies.
     """
 
     strategies: tuple[str, ...] | None = None

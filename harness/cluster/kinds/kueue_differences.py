@@ -19,8 +19,8 @@ class Difference(NamedTuple):
     """A rule by which a release differs from the newest release.
 
     Attributes:
-            sentence: what the older release does.
-            link: a link to the change; for a gate, a link to the file that defines the gates of the release.
+        sentence: what the older release does.
+        link: a link to the change; for a gate, a link to the file that defines the gates of the release.
     """
 
     sentence: str

@@ -29,10 +29,10 @@ class SchedulingGroup(Value):
     """A pod group of one of kube-scheduler's own kinds.
 
     Attributes:
-            name, namespace: the group. If a Workload lists the group, the name is unique within that Workload.
-            workload: the Workload that lists the group; "" for a PodGroup.
-            min_count: how many pods of the group must be schedulable at the same time; None for the policy
-                `basic`, which schedules pods one by one.
+        name, namespace: the group. If a Workload lists the group, the name is unique within that Workload.
+        workload: the Workload that lists the group; "" for a PodGroup.
+        min_count: how many pods of the group must be schedulable at the same time; None for the policy
+            `basic`, which schedules pods one by one.
     """
 
     name: str
@@ -45,10 +45,10 @@ class GroupReference(NamedTuple):
     """The group that a pod's spec names, which is in the pod's namespace.
 
     Attributes:
-            name: the name of the group.
-            workload: the Workload that lists the group; "" for a PodGroup.
-            replica: the replica key. Pods that name the same group of a Workload form a separate group for each
-                key.
+        name: the name of the group.
+        workload: the Workload that lists the group; "" for a PodGroup.
+        replica: the replica key. Pods that name the same group of a Workload form a separate group for each
+            key.
     """
 
     name: str

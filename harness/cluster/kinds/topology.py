@@ -24,7 +24,7 @@ class Topology(Value):
     """A Topology.
 
     Attributes:
-            levels: the node labels whose values are the domains of a node, from the coarsest to the finest level.
+        levels: the node labels whose values are the domains of a node, from the coarsest to the finest level.
     """
 
     name: str

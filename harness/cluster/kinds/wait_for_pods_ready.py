@@ -23,12 +23,12 @@ class WaitForPodsReady(Value):
     """How Kueue treats workloads whose pods are not ready in time.
 
     Attributes:
-            timeout: how long pods can take to become ready after admission, in microseconds.
-            recovery_timeout: how long lost pods can take to become ready again, in microseconds; or None.
-            block_admission: whether Kueue admits no workload while an admitted workload is not ready.
-            limit: how often a workload can be requeued, or None.
-            backoff_base: the first backoff before a workload is requeued, in microseconds.
-            backoff_max: the longest backoff after the first one, in microseconds.
+        timeout: how long pods can take to become ready after admission, in microseconds.
+        recovery_timeout: how long lost pods can take to become ready again, in microseconds; or None.
+        block_admission: whether Kueue admits no workload while an admitted workload is not ready.
+        limit: how often a workload can be requeued, or None.
+        backoff_base: the first backoff before a workload is requeued, in microseconds.
+        backoff_max: the longest backoff after the first one, in microseconds.
     """
 
     timeout: int = _TIMEOUT
@@ -47,8 +47,8 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
     off, Kueue ignores the other fields of the section.
 
     Args:
-            fields: the Configuration.
-            older: whether the Configuration has version v1beta1.
+        fields: the Configuration.
+        older: whether the Configuration has version v1beta1.
     """
     fields = fields.child("waitForPodsReady")
     on = not older or fields.boolean("enable")

@@ -40,12 +40,12 @@ class Account:
     """An account.
 
     Attributes:
-            name: the name of the account.
-            share: the share of the account, relative to the sum over its siblings.
-            limit: the maximum quantity of each resource for all jobs of the account together; empty if there is
-                no limit.
-            users: the sum of the shares of its own users.
-            below: the accounts below it.
+        name: the name of the account.
+        share: the share of the account, relative to the sum over its siblings.
+        limit: the maximum quantity of each resource for all jobs of the account together; empty if there is
+            no limit.
+        users: the sum of the shares of its own users.
+        below: the accounts below it.
     """
 
     name: str
@@ -59,11 +59,11 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
     """Returns the accounts at the top of the tree, but not `root`, which contains all of them.
 
     Args:
-            path: the output of `sacctmgr -P show assoc tree`.
-            notes: receives notes about settings that quotas can't express.
+        path: the output of `sacctmgr -P show assoc tree`.
+        notes: receives notes about settings that quotas can't express.
 
     Raises:
-            ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
@@ -143,9 +143,9 @@ def quota_manifests(
     """Yields flavor, cohorts and queues; the nominal quota is an account's share, and accounts can borrow.
 
     Args:
-            accounts: the accounts at the top of the tree.
-            capacity: the total quantity of each resource on all nodes.
-            notes: receives notes about what quotas can't express.
+        accounts: the accounts at the top of the tree.
+        capacity: the total quantity of each resource on all nodes.
+        notes: receives notes about what quotas can't express.
     """
     yield flavor_manifest(_FLAVOR)
     notes.add(

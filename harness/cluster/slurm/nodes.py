@@ -38,11 +38,11 @@ def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[s
     """Returns the nodes of a cluster as manifests, each with the quantities that jobs can use.
 
     Args:
-            path: the output of `scontrol show nodes`.
-            notes: receives notes about settings that Kubernetes can't express.
+        path: the output of `scontrol show nodes`.
+        notes: receives notes about settings that Kubernetes can't express.
 
     Raises:
-            ClusterError: the file can't be read, or nodes are malformed. The error lists all of them.
+        ClusterError: the file can't be read, or nodes are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]

@@ -24,11 +24,11 @@ class Qos(NamedTuple):
     """A QOS.
 
     Attributes:
-            name: the name of the QOS.
-            priority: a larger number means more important.
-            preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
-            mode: what happens to its preempted jobs; `cluster` stands for the mode of the cluster.
-            limits: maps the name of each limit or factor that is set to its text.
+        name: the name of the QOS.
+        priority: a larger number means more important.
+        preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
+        mode: what happens to its preempted jobs; `cluster` stands for the mode of the cluster.
+        limits: maps the name of each limit or factor that is set to its text.
     """
 
     name: str
@@ -42,7 +42,7 @@ def read_qos(path: Path) -> list[Qos]:
     """Returns the QOS of a cluster.
 
     Raises:
-            ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     found = [
@@ -73,8 +73,8 @@ def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, A
     A QOS that can't preempt another QOS gets the preemption policy `Never`.
 
     Args:
-            listed: the QOS.
-            notes: receives notes about settings that Kubernetes can't express.
+        listed: the QOS.
+        notes: receives notes about settings that Kubernetes can't express.
     """
     classes = {}
     for qos in listed:

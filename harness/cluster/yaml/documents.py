@@ -56,12 +56,12 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
     """Returns the content of a file that holds one document, and the bytes of the file.
 
     Args:
-            path: the file.
-            what: how messages refer to this kind of document, such as "a specification".
-            hint: where such documents are described.
+        path: the file.
+        what: how messages refer to this kind of document, such as "a specification".
+        hint: where such documents are described.
 
     Raises:
-            SpecError: the file can't be read, or doesn't contain exactly one document.
+        SpecError: the file can't be read, or doesn't contain exactly one document.
     """
 
     def faulty(*faults: Fault) -> SpecError:
@@ -90,8 +90,8 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
     """Returns the nonempty documents in a manifest file, and whether all of them could be read.
 
     Args:
-            text: YAML with one or more documents, or a sequence of JSON objects.
-            faults: faults are added here. A document that can't be read to its end is dropped.
+        text: YAML with one or more documents, or a sequence of JSON objects.
+        faults: faults are added here. A document that can't be read to its end is dropped.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0
@@ -124,10 +124,10 @@ def _leading_objects(
     """Returns the JSON objects at the beginning of a text, such as `kubectl get -o json` prints.
 
     Args:
-            chunk: a text that contains `---` only at its very beginning, if at all.
-            line: the number of its first line.
-            number: how many documents precede it.
-            faults: faults are added here.
+        chunk: a text that contains `---` only at its very beginning, if at all.
+        line: the number of its first line.
+        number: how many documents precede it.
+        faults: faults are added here.
 
     Returns:
         The documents, and the rest of the text, which is not JSON, with the number of its first line. The
@@ -191,7 +191,7 @@ class _Anchored:
     """A value to which aliases can refer.
 
     Attributes:
-            size: the number of values in it after all aliases are expanded; 0 until its end is read.
+        size: the number of values in it after all aliases are expanded; 0 until its end is read.
     """
 
     value: Any
@@ -204,8 +204,8 @@ class _Builder:
     PyYAML's own composer is not used, because it rejects repeated anchors, which YAML allows.
 
     Attributes:
-            broken: whether the parser could not read the document to its end.
-            expanded: how many values aliases have created in this document and in earlier ones.
+        broken: whether the parser could not read the document to its end.
+        expanded: how many values aliases have created in this document and in earlier ones.
     """
 
     def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:

@@ -26,7 +26,7 @@ def sources(path: Path) -> list[Path]:
     If the whole text is an existing path, it counts as a single path, even if it contains commas.
 
     Raises:
-            ClusterError: a part before or after a comma is empty.
+        ClusterError: a part before or after a comma is empty.
     """
     text = str(path)
     if _BETWEEN not in text or path.exists():
@@ -41,7 +41,7 @@ def files_of(path: Path) -> list[tuple[str, Path]]:
     """Returns the files to read with their names in messages; the name of a single file is "".
 
     Raises:
-            ClusterError: a folder must first be built by kustomize, or contains no manifest file.
+        ClusterError: a folder must first be built by kustomize, or contains no manifest file.
     """
     several = sources(path)
     if len(several) == 1:
@@ -83,7 +83,7 @@ def text_of(path: Path) -> str:
     """Returns the text of a file, unpacked if the file is gzipped.
 
     Raises:
-            ClusterError: the file can't be read, is an incomplete gzip file, or is not text.
+        ClusterError: the file can't be read, is an incomplete gzip file, or is not text.
     """
     try:
         data = standard_input() if path == STANDARD_INPUT else path.read_bytes()

@@ -34,10 +34,10 @@ class Kind:
     """A kind of package.
 
     Attributes:
-            registry: the kind of registration.
-            about: the package's description.
-            use: the commands that use the installed package. `{name}` stands for its name and `{trace}` for a
-                trace.
+        registry: the kind of registration.
+        about: the package's description.
+        use: the commands that use the installed package. `{name}` stands for its name and `{trace}` for a
+            trace.
     """
 
     registry: str
@@ -83,17 +83,17 @@ def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
     """Write the package of a plugin into a new folder with the plugin's name.
 
     Args:
-            parent: the parent of the folder.
-            name: the name of the plugin and of its registration.
-            kind: one of `KINDS`.
-            plugins: the installed plugins.
+        parent: the parent of the folder.
+        name: the name of the plugin and of its registration.
+        kind: one of `KINDS`.
+        plugins: the installed plugins.
 
     Returns:
         The folder, which is either complete or absent.
 
     Raises:
-            PluginError: the name is invalid or taken, or the folder already exists.
-            OSError: the folder cannot be written.
+        PluginError: the name is invalid or taken, or the folder already exists.
+        OSError: the folder cannot be written.
     """
     folder = parent / name
     module = _checked(name, kind, plugins)
@@ -127,7 +127,7 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
     """Returns the module's name.
 
     Raises:
-            PluginError: the name is invalid for a plugin, or taken by another plugin.
+        PluginError: the name is invalid for a plugin, or taken by another plugin.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise PluginError(
@@ -152,7 +152,7 @@ def _check_import(name: str, module: str) -> None:
     """Check that the package can be installed, and that no other module has its name.
 
     Raises:
-            PluginError: the package cannot be installed, or another module has the name.
+        PluginError: the package cannot be installed, or another module has the name.
     """
     if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
         raise PluginError(f"{name!r} cannot be the name of a plugin, because Python uses it")

@@ -24,11 +24,11 @@ class Told(NamedTuple):
     """The content of one version of an object.
 
     Attributes:
-            which: the object.
-            values: the fields that have exactly one value each.
-            states: the states that are true or false.
-            rest: the content that no row can express.
-            alone: whether the object appears and disappears separately, so that rows can express this.
+        which: the object.
+        values: the fields that have exactly one value each.
+        states: the states that are true or false.
+        rest: the content that no row can express.
+        alone: whether the object appears and disappears separately, so that rows can express this.
     """
 
     which: Object
@@ -42,7 +42,7 @@ def of_recording(folder: Path) -> Watched:
     """Returns the changes of quotas and nodes in a recording.
 
     Raises:
-            TraceError: the recording is damaged, or the folder is not a recording.
+        TraceError: the recording is damaged, or the folder is not a recording.
     """
     watched = Watched()
     rests: dict[Object, str] = {}

@@ -53,12 +53,12 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
     """Returns the changes of ClusterQueues' quotas and of nodes in answers from Prometheus.
 
     Args:
-            answers: the series of each answer, with samples in `values`; answers for the same metric must be in
-                order of time.
-            source: the origin of the answers, for messages.
+        answers: the series of each answer, with samples in `values`; answers for the same metric must be in
+            order of time.
+        source: the origin of the answers, for messages.
 
     Raises:
-            InputError: no answer contains a nominal quota or an allocatable amount of a node.
+        InputError: no answer contains a nominal quota or an allocatable amount of a node.
     """
     quotas, nodes = Samples(_key_of), ksm_nodes.samples()
     for series in answers:
@@ -139,7 +139,7 @@ def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the series of all answers in a file: answers of `query_range`, or of `query` with a range.
 
     Raises:
-            ClusterError: the file cannot be read, or has other content.
+        ClusterError: the file cannot be read, or has other content.
     """
     from harness.readers.live.prometheus import is_series
 

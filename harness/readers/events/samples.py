@@ -49,14 +49,14 @@ class Samples(Generic[_K]):
     """All samples of some series, as runs of equal values.
 
     Args:
-            key_of: returns the key of a series from its labels, or None for series to ignore.
-            clock: the metric that defines the scrapes of all metrics, which may lack some samples. Samples of
-                this metric must come first. None if each metric has its own scrapes.
+        key_of: returns the key of a series from its labels, or None for series to ignore.
+        clock: the metric that defines the scrapes of all metrics, which may lack some samples. Samples of
+            this metric must come first. None if each metric has its own scrapes.
 
     Attributes:
-            times: the scrapes of each metric in microseconds since 1970, in order.
-            runs: the runs of each series, in order.
-            of: the keys of each object's series.
+        times: the scrapes of each metric in microseconds since 1970, in order.
+        runs: the runs of each series, in order.
+        of: the keys of each object's series.
     """
 
     def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None], clock: str | None = None) -> None:
@@ -72,7 +72,7 @@ class Samples(Generic[_K]):
         Answers for the same metric must be in order of time and may overlap.
 
         Raises:
-                InputError: the value of a sample is not a number, or its time is not a date.
+            InputError: the value of a sample is not a number, or its time is not a date.
         """
         found: dict[_K, dict[int, float]] = {}
         for each in series:

@@ -43,12 +43,12 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
     """Returns the outages and drains of nodes in an event table.
 
     Args:
-            path: a file with the output of `sacctmgr -P show event`.
-            zone: the time zone of the times in the table, which have no offset. Times in seconds since 1970
-                (`SLURM_TIME_FORMAT=%s`) need no zone.
+        path: a file with the output of `sacctmgr -P show event`.
+        zone: the time zone of the times in the table, which have no offset. Times in seconds since 1970
+            (`SLURM_TIME_FORMAT=%s`) need no zone.
 
     Raises:
-            ClusterError: the file cannot be read, or has an invalid time or several clusters.
+        ClusterError: the file cannot be read, or has an invalid time or several clusters.
     """
     rows = read_table(path, HEAD, COMMAND)
     clusters = sorted({row.text("Cluster") for row in rows})

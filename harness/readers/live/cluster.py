@@ -22,10 +22,10 @@ class Kind(NamedTuple):
     """A kind of objects.
 
     Attributes:
-            name: the kind's name in manifests.
-            api: the kind's API version.
-            plural: the kind's name in paths.
-            namespaced: whether the kind's objects are in namespaces.
+        name: the kind's name in manifests.
+        api: the kind's API version.
+        plural: the kind's name in paths.
+        namespaced: whether the kind's objects are in namespaces.
     """
 
     name: str
@@ -60,8 +60,8 @@ class ApiServer(NamedTuple):
     """A cluster with read-only access.
 
     Attributes:
-            address: the address of the API server.
-            http: the client.
+        address: the address of the API server.
+        http: the client.
     """
 
     address: str
@@ -77,15 +77,15 @@ def connect(
     """Connect to the cluster of a kubeconfig or an address, or to the cluster in which this process runs.
 
     Args:
-            kubeconfig: the file; by default, `KUBECONFIG`, or else `~/.kube/config`, or else the service
-                account of this pod.
-            context: the context of the kubeconfig; by default, its current context.
-            server: an address to use instead, such as the address of `kubectl proxy`.
-            token_file: for an address, the file with a bearer token; it is read again when the server refuses
-                the token.
+        kubeconfig: the file; by default, `KUBECONFIG`, or else `~/.kube/config`, or else the service
+            account of this pod.
+        context: the context of the kubeconfig; by default, its current context.
+        server: an address to use instead, such as the address of `kubectl proxy`.
+        token_file: for an address, the file with a bearer token; it is read again when the server refuses
+            the token.
 
     Raises:
-            InputError: the extra `live` is not installed, or no usable configuration exists.
+        InputError: the extra `live` is not installed, or no usable configuration exists.
     """
     library = live_module("lightkube.config.kubeconfig")
     adapter = live_module("lightkube.config.client_adapter")
@@ -139,7 +139,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
     Workloads, Jobs and Pods. Quotas and nodes are optional.
 
     Raises:
-            InputError: the server cannot be reached, or does not permit reading Workloads, Jobs or Pods.
+        InputError: the server cannot be reached, or does not permit reading Workloads, Jobs or Pods.
     """
     kinds, notes = [_JOBS, _PODS], []
     workloads = _workloads(server)

@@ -56,9 +56,9 @@ class Known(NamedTuple):
     """An object that existed when it was last observed.
 
     Attributes:
-            namespace, name: the namespace and the name of the object.
-            api_version: the observed API version.
-            revision: the observed resource version.
+        namespace, name: the namespace and the name of the object.
+        api_version: the observed API version.
+        revision: the observed resource version.
     """
 
     namespace: str
@@ -71,12 +71,12 @@ class Folder:
     """The folder of a recording in progress.
 
     Args:
-            path: the folder.
-            about: the recording's metadata.
+        path: the folder.
+        about: the recording's metadata.
 
     Attributes:
-            positions: for each kind, the resource version up to which the parts are complete.
-            heard: for each kind, the time of the server's last answer at this position, in ISO 8601.
+        positions: for each kind, the resource version up to which the parts are complete.
+        heard: for each kind, the time of the server's last answer at this position, in ISO 8601.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -118,12 +118,12 @@ class Folder:
         once.
 
         Args:
-                rows: the observations.
-                positions: for each kind, the resource version up to which the observations are complete.
-                now: the current time, in microseconds since 1970.
+            rows: the observations.
+            positions: for each kind, the resource version up to which the observations are complete.
+            now: the current time, in microseconds since 1970.
 
         Raises:
-                InputError: the observations cannot be written; earlier additions do not change.
+            InputError: the observations cannot be written; earlier additions do not change.
         """
         try:
             if rows:
@@ -178,11 +178,11 @@ def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
     """Opens a folder to record into, exclusively for this process; the folder is created if necessary.
 
     Args:
-            path: the folder.
-            about: the recorded server and namespace; a recording continues only with the same values.
+        path: the folder.
+        about: the recorded server and namespace; a recording continues only with the same values.
 
     Raises:
-            InputError: the folder has other content, another process records into it, or it cannot be written.
+        InputError: the folder has other content, another process records into it, or it cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -44,8 +44,8 @@ class RefusedError(Exception):
     """A server refused a request.
 
     Args:
-            status: the HTTP status.
-            what: the server's explanation.
+        status: the HTTP status.
+        what: the server's explanation.
     """
 
     def __init__(self, status: int, what: str) -> None:
@@ -58,7 +58,7 @@ def live_module(name: str) -> ModuleType:
     """Imports a module of the extra `live`.
 
     Raises:
-            InputError: the module is not installed.
+        InputError: the module is not installed.
     """
     from importlib import import_module
 
@@ -73,9 +73,9 @@ class HttpReader:
     """A server with read-only access, and with limits for all answers.
 
     Args:
-            client: holds the address and the credentials. It does not follow redirects, so that credentials are
-                not sent to other servers.
-            refused: returns the explanation of a refusal from an answer's body.
+        client: holds the address and the credentials. It does not follow redirects, so that credentials are
+            not sent to other servers.
+        refused: returns the explanation of a refusal from an answer's body.
     """
 
     def __init__(self, client: httpx2.Client, refused: Callable[[Any], str]) -> None:
@@ -103,14 +103,14 @@ class HttpReader:
         """Returns the JSON value of an answer.
 
         Args:
-                path: the path after the server's address.
-                params: the parameters of the query.
-                patience: the longest time without a byte, in seconds.
+            path: the path after the server's address.
+            params: the parameters of the query.
+            patience: the longest time without a byte, in seconds.
 
         Raises:
-                RefusedError: the status is not a success.
-                UnreachedError: the answer is missing, or not JSON.
-                BeyondError, LateError: the answer is too large, or takes too long.
+            RefusedError: the status is not a success.
+            UnreachedError: the answer is missing, or not JSON.
+            BeyondError, LateError: the answer is too large, or takes too long.
         """
         with self._answer(path, params, patience, ANSWER) as pieces:
             data = b"".join(pieces)
@@ -123,8 +123,8 @@ class HttpReader:
         """Yields the JSON value of every line of an answer as soon as the line is complete.
 
         Raises:
-                RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is
-                    cut off.
+            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is
+                cut off.
         """
         with self._answer(path, params, patience, STREAM) as pieces:
             for line in lines(pieces, STREAM):

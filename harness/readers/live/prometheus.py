@@ -44,10 +44,10 @@ class Page(NamedTuple):
     """One answer.
 
     Attributes:
-            metric: the requested metric.
-            answer: the JSON value.
-            series: the number of series.
-            samples: the number of samples in these series.
+        metric: the requested metric.
+        answer: the JSON value.
+        series: the number of series.
+        samples: the number of samples in these series.
     """
 
     metric: str
@@ -60,11 +60,11 @@ def connect(address: str, header_file: Path | None = None) -> HttpReader:
     """Connect to a Prometheus server, or to a server with the same API.
 
     Args:
-            address: the URL of the server, which may include a path before `/api/v1`.
-            header_file: a file with lines `Name: value` to send with every request, such as `Authorization`.
+        address: the URL of the server, which may include a path before `/api/v1`.
+        header_file: a file with lines `Name: value` to send with every request, such as `Authorization`.
 
     Raises:
-            InputError: the extra `live` is not installed, or the address or the file is invalid.
+        InputError: the extra `live` is not installed, or the address or the file is invalid.
     """
     library = live_module("httpx2")
     parts = urlsplit(address)
@@ -98,18 +98,18 @@ def fetch(
     repeated up to six times. If the first request gets no answer, the address is refused immediately.
 
     Args:
-            http: the server.
-            begin: seconds since 1970.
-            end: seconds since 1970.
-            window: the number of seconds that one answer covers.
-            selector: label matchers for the series, without braces.
-            metrics: the metrics to request.
-            step: the number of seconds between samples; None for all scraped samples.
-            haste: divides the waits before new attempts.
+        http: the server.
+        begin: seconds since 1970.
+        end: seconds since 1970.
+        window: the number of seconds that one answer covers.
+        selector: label matchers for the series, without braces.
+        metrics: the metrics to request.
+        step: the number of seconds between samples; None for all scraped samples.
+        haste: divides the waits before new attempts.
 
     Raises:
-            InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too
-                long for such pieces.
+        InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too
+            long for such pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:

@@ -33,11 +33,11 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     objects are first written to one file.
 
     Args:
-            cluster: the cluster with the manifests.
-            plugins: the plugins that provide the reader.
+        cluster: the cluster with the manifests.
+        plugins: the plugins that provide the reader.
 
     Raises:
-            TraceError: no object has ended, or the objects are malformed.
+        TraceError: no object has ended, or the objects are malformed.
     """
     source = cluster.source or "the cluster"
     objects = [each for each in cluster.manifests if each.get("kind") in _KINDS]

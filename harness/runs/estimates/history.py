@@ -37,11 +37,11 @@ class History:
     """The jobs of a history, sorted by submission.
 
     Attributes:
-            jobs: all jobs that a policy could ever start on the cluster.
-            dated: whether its clock is that of the cluster, so that its weekdays are known.
-            recorded: whether it records when jobs ended.
-            first, last: its first and last submission on its clock, including those of omitted jobs.
-            notes: sentences about omitted jobs and assumptions.
+        jobs: all jobs that a policy could ever start on the cluster.
+        dated: whether its clock is that of the cluster, so that its weekdays are known.
+        recorded: whether it records when jobs ended.
+        first, last: its first and last submission on its clock, including those of omitted jobs.
+        notes: sentences about omitted jobs and assumptions.
     """
 
     jobs: Sequence[Past]
@@ -71,8 +71,8 @@ class History:
         """Yields sentences about anything unusual in the days from which future days are drawn.
 
         Args:
-                now: the time of the forecast; None if it is unknown.
-                coming: the source of the drawn days.
+            now: the time of the forecast; None if it is unknown.
+            coming: the source of the drawn days.
         """
         if self.dated and now is not None and now - self.last > DAY:
             yield (
@@ -113,8 +113,8 @@ class Known(NamedTuple):
     """The part of a history that is known at a given time.
 
     Attributes:
-            run_times: the run times of the jobs that had ended by then.
-            coming: the days with the jobs that were submitted on them.
+        run_times: the run times of the jobs that had ended by then.
+        coming: the days with the jobs that were submitted on them.
     """
 
     run_times: RunTimes
@@ -127,8 +127,8 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
     Jobs that a policy could never start are included.
 
     Args:
-            traces: the histories.
-            cluster: the cluster whose queues are known.
+        traces: the histories.
+        cluster: the cluster whose queues are known.
     """
     found: dict[str, Ran] = {}
     for trace in traces:
@@ -171,15 +171,15 @@ def history_of(
     """Returns the jobs of a trace in a form in which they can arrive at a cluster again.
 
     Args:
-            trace: the history.
-            cluster: the cluster to schedule on.
-            policy: the scheduling policy. Jobs that it could never start are omitted.
-            options: the options of the policy. The default is its declared defaults.
-            dated: whether the times in the trace are those of the cluster. The default is whether the trace has
-                timestamps.
+        trace: the history.
+        cluster: the cluster to schedule on.
+        policy: the scheduling policy. Jobs that it could never start are omitted.
+        options: the options of the policy. The default is its declared defaults.
+        dated: whether the times in the trace are those of the cluster. The default is whether the trace has
+            timestamps.
 
     Raises:
-            TraceError: the trace has no job that the policy could ever start.
+        TraceError: the trace has no job that the policy could ever start.
     """
     submit = trace.frame["submit_time"].to_physical()
     trace = homed(trace, cluster)

@@ -24,14 +24,14 @@ class Present(NamedTuple):
     """Work that currently exists.
 
     Attributes:
-            job: the job that the policy makes from it.
-            traits: the known traits of the job.
-            waits: whether it has not received all that it requests, or must release it.
-            leaving: whether it must release its resources.
-            elapsed: how long it has held everything that it requests, in microseconds; 0 if it waits.
-            waited: how long it has waited, in microseconds; None if its creation time is unknown.
-            limit: the maximum run time in microseconds, or None.
-            lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.
+        job: the job that the policy makes from it.
+        traits: the known traits of the job.
+        waits: whether it has not received all that it requests, or must release it.
+        leaving: whether it must release its resources.
+        elapsed: how long it has held everything that it requests, in microseconds; 0 if it waits.
+        waited: how long it has waited, in microseconds; None if its creation time is unknown.
+        limit: the maximum run time in microseconds, or None.
+        lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.
     """
 
     job: Job
@@ -64,8 +64,8 @@ class Now:
     """A cluster at the current time.
 
     Attributes:
-            at: the current time, in microseconds since 1970; None if the manifests contain no dates.
-            present: the existing work, in the order in which a policy takes it over.
+        at: the current time, in microseconds since 1970; None if the manifests contain no dates.
+        present: the existing work, in the order in which a policy takes it over.
     """
 
     at: int | None
@@ -88,14 +88,14 @@ def now_of(
     """Returns the present work in the form in which a policy takes it over.
 
     Args:
-            cluster: the manifests.
-            policy: the scheduling policy.
-            at: the current time, in microseconds since 1970; None for the latest time in the work.
-            said: maps the `namespace/name` of a workload to facts that are not in manifests.
+        cluster: the manifests.
+        policy: the scheduling policy.
+        at: the current time, in microseconds since 1970; None for the latest time in the work.
+        said: maps the `namespace/name` of a workload to facts that are not in manifests.
 
     Raises:
-            OptionError: the policy can't take over the work in a cluster.
-            ClusterError: the work holds resources that the cluster does not have.
+        OptionError: the policy can't take over the work in a cluster.
+        ClusterError: the work holds resources that the cluster does not have.
     """
     if policy.running is None:
         raise OptionError(
@@ -112,10 +112,10 @@ def present_of(
     """Returns what manifests say about the jobs that a policy has taken over.
 
     Args:
-            jobs: the jobs, which have the `namespace/name` of their Workloads or Pods as names.
-            cluster: the manifests.
-            time: the current time, in microseconds since 1970; None if unknown.
-            said: see `now_of`.
+        jobs: the jobs, which have the `namespace/name` of their Workloads or Pods as names.
+        cluster: the manifests.
+        time: the current time, in microseconds since 1970; None if unknown.
+        said: see `now_of`.
     """
     workloads = {each.key: each for each in cluster.workloads}
     pods = {each.key: each for each in cluster.pods}

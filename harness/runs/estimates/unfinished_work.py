@@ -43,9 +43,9 @@ class _Known(NamedTuple):
     """The known run times.
 
     Attributes:
-            times: maps `namespace/name` to the run time in microseconds, if it is known.
-            how: where the known run times come from, as the end of a sentence.
-            why: why other run times are unknown, as the end of a sentence.
+        times: maps `namespace/name` to the run time in microseconds, if it is known.
+        how: where the known run times come from, as the end of a sentence.
+        why: why other run times are unknown, as the end of a sentence.
     """
 
     times: Mapping[str, int]
@@ -58,8 +58,8 @@ class Work:
     """The unfinished work in the manifests, and where its run times come from.
 
     Attributes:
-            begun: how the work takes part.
-            of: where the run times come from.
+        begun: how the work takes part.
+        of: where the run times come from.
     """
 
     begun: AtStart
@@ -69,9 +69,9 @@ class Work:
         """Determine how long the work runs.
 
         Args:
-                choice: how the work is treated.
-                seed: the seed of all draws.
-                twin: the replayed twin of the trace. Each twin has its own draws.
+            choice: how the work is treated.
+            seed: the seed of all draws.
+            twin: the replayed twin of the trace. Each twin has its own draws.
         """
         arrivals = self._endless()
         known = (latest_of(self.of.cluster), self.begun.cluster.as_of)

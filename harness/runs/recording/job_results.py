@@ -67,13 +67,13 @@ class JobResults:
     """The rows of `jobs.parquet`.
 
     Args:
-            path: the file.
-            jobs: the jobs of the replay, which provide the other columns of their rows.
-            kind: how times are written.
-            rows: the number of rows in a chunk.
-            timeline_queue: the name of each job's queue in the timeline, if namespace and queue don't determine
-                it.
-            files: whether a short table is also written to a file.
+        path: the file.
+        jobs: the jobs of the replay, which provide the other columns of their rows.
+        kind: how times are written.
+        rows: the number of rows in a chunk.
+        timeline_queue: the name of each job's queue in the timeline, if namespace and queue don't determine
+            it.
+        files: whether a short table is also written to a file.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class JobResults:
         """Move recent results into their chunks.
 
         Raises:
-                InputError: a number of a job is too large for its column.
+            InputError: a number of a job is too large for its column.
         """
         recent, self._recent = self._recent, []
         if not recent:

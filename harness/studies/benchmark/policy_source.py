@@ -27,11 +27,11 @@ def packed(policy: str | Path | type) -> Packed:
     """Returns a policy in the form in which it can be sent.
 
     Args:
-            policy: a class, a file that contains one, the source text of a class (more than one line), or the
-                name of a registered policy.
+        policy: a class, a file that contains one, the source text of a class (more than one line), or the
+            name of a registered policy.
 
     Raises:
-            OptionError: the policy can't be found, or its source is too long.
+        OptionError: the policy can't be found, or its source is too long.
     """
     if isinstance(policy, type):
         return _of_class(policy)
@@ -48,7 +48,7 @@ def unpacked(given: Packed) -> str | PolicyFactory:
     """Loads the policy in the process that runs it. This executes the code of the policy.
 
     Raises:
-            PolicyError: the code fails, or contains no policy.
+        PolicyError: the code fails, or contains no policy.
     """
     if "plugin" in given:
         return str(given["plugin"])

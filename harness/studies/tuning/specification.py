@@ -34,18 +34,18 @@ class Tuning:
     """A search for better values.
 
     Attributes:
-            spec: the replay, in which nothing varies.
-            space: the search space.
-            objectives: the metrics, in the form `METRIC{SCOPE,resource=NAME}`.
-            constraints: the conditions that must hold.
-            trials: the number of points to try.
-            seed: the seed of the search; equal seeds give equal points.
-            at_once: the number of points that are proposed before the first result.
-            search: the window of the trace for the search; "" for the first half of the trace.
-            held_out: the window that shows how much of the gain remains; "" for the second half of the trace.
-            parts: windows on which a point is tried before the search window; the point is pruned if it does
-                worse there than other points.
-            sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
+        spec: the replay, in which nothing varies.
+        space: the search space.
+        objectives: the metrics, in the form `METRIC{SCOPE,resource=NAME}`.
+        constraints: the conditions that must hold.
+        trials: the number of points to try.
+        seed: the seed of the search; equal seeds give equal points.
+        at_once: the number of points that are proposed before the first result.
+        search: the window of the trace for the search; "" for the first half of the trace.
+        held_out: the window that shows how much of the gain remains; "" for the second half of the trace.
+        parts: windows on which a point is tried before the search window; the point is pruned if it does
+            worse there than other points.
+        sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
     """
 
     spec: Spec
@@ -65,7 +65,7 @@ def load_tuning(path: Path) -> Tuning:
     """Reads a tuning from a file, which is an experiment with a field `tune` in which nothing varies.
 
     Raises:
-            SpecError: the file can't be read, or has faults; the error lists each fault with its line or field.
+        SpecError: the file can't be read, or has faults; the error lists each fault with its line or field.
     """
     return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
 
@@ -74,13 +74,13 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
     """Reads a tuning from a mapping.
 
     Args:
-            content: the fields of the file, as plain values.
-            source: the name of the specification in messages.
-            folder: the folder to which paths are relative.
-            name: the name of the tuning, if the content has none.
+        content: the fields of the file, as plain values.
+        source: the name of the specification in messages.
+        folder: the folder to which paths are relative.
+        name: the name of the tuning, if the content has none.
 
     Raises:
-            SpecError: the mapping has faults; the error lists each fault with its field.
+        SpecError: the mapping has faults; the error lists each fault with its field.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
         raise SpecError(

@@ -15,7 +15,7 @@ class Capacity(Rule):
     """The resources that pods hold on each node, or in the whole cluster.
 
     Args:
-            facts: the run.
+        facts: the run.
     """
 
     def __init__(self, facts: Facts) -> None:

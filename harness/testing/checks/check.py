@@ -80,19 +80,19 @@ def check_run(
     If the checker can't follow the decisions to the end, it reports this and skips the other rules.
 
     Args:
-            run: a run, with or without metrics.
-            cluster: the cluster of the replay. Rules use the state of the cluster at the time of each decision.
-            trace: the replayed trace.
-            rules: names of `RULES`. The default is the rules that the run's policy follows, if this policy is
-                built in.
+        run: a run, with or without metrics.
+        cluster: the cluster of the replay. Rules use the state of the cluster at the time of each decision.
+        trace: the replayed trace.
+        rules: names of `RULES`. The default is the rules that the run's policy follows, if this policy is
+            built in.
 
     Returns:
         The violations; empty if the run follows all rules.
 
     Raises:
-            InputError: the run was not made from this cluster and trace, or it begins with Pods or Workloads.
-            OptionError: a rule does not exist.
-            RunError: a table is damaged.
+        InputError: the run was not made from this cluster and trace, or it begins with Pods or Workloads.
+        OptionError: a rule does not exist.
+        RunError: a table is damaged.
     """
     names = rules_of(run) if rules is None else tuple(rules)
     for name in names:

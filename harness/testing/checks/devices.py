@@ -27,7 +27,7 @@ class Devices(Rule):
     """The shares that pods hold of each device on each node.
 
     Args:
-            facts: the run.
+        facts: the run.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -46,9 +46,9 @@ class Broken(NamedTuple):
     """A violation of a rule.
 
     Attributes:
-            rule: the name of the rule, such as `capacity.node`.
-            where: the decision, the job or the row of a table.
-            what: a description of the violation.
+        rule: the name of the rule, such as `capacity.node`.
+        where: the decision, the job or the row of a table.
+        what: a description of the violation.
     """
 
     rule: str
@@ -78,13 +78,13 @@ class Asked:
     """A job according to the trace, with times in microseconds.
 
     Attributes:
-            number: the job's row in `jobs.parquet`.
-            queue, namespace: the queue and the namespace in the trace.
-            tenant: the name of the job's queue in the timeline.
-            quota: the ClusterQueue or ElasticQuota of the queue, or None.
-            submit: the time of arrival, which is from `jobs.parquet` if arrivals were scaled.
-            interval: the job's own checkpoint interval, or None.
-            startup: how long its pods take to become ready; `ENDLESS` for never.
+        number: the job's row in `jobs.parquet`.
+        queue, namespace: the queue and the namespace in the trace.
+        tenant: the name of the job's queue in the timeline.
+        quota: the ClusterQueue or ElasticQuota of the queue, or None.
+        submit: the time of arrival, which is from `jobs.parquet` if arrivals were scaled.
+        interval: the job's own checkpoint interval, or None.
+        startup: how long its pods take to become ready; `ENDLESS` for never.
     """
 
     number: int
@@ -121,20 +121,20 @@ class Facts:
     """A run with its trace and its cluster.
 
     Attributes:
-            run: the run.
-            cluster: the cluster at the beginning, and later at the time of the current decision.
-            ever: the cluster with all objects that exist at any time.
-            jobs: maps names to jobs, for the jobs that arrived, in the order of `jobs.parquet`.
-            missing: names in `jobs.parquet` that are not in the trace.
-            table: the rows of `jobs.parquet`, with times in microseconds since the origin.
-            decisions: the rows of `decisions.parquet`, with times in microseconds since the origin.
-            losses: the loss model.
-            on_nodes: whether the cluster has nodes.
-            removed: maps a time to the nodes that are removed at this time.
-            end: the end of the run.
+        run: the run.
+        cluster: the cluster at the beginning, and later at the time of the current decision.
+        ever: the cluster with all objects that exist at any time.
+        jobs: maps names to jobs, for the jobs that arrived, in the order of `jobs.parquet`.
+        missing: names in `jobs.parquet` that are not in the trace.
+        table: the rows of `jobs.parquet`, with times in microseconds since the origin.
+        decisions: the rows of `decisions.parquet`, with times in microseconds since the origin.
+        losses: the loss model.
+        on_nodes: whether the cluster has nodes.
+        removed: maps a time to the nodes that are removed at this time.
+        end: the end of the run.
 
     Raises:
-            InputError: the run was not made from this cluster and trace, or it began with work that already ran.
+        InputError: the run was not made from this cluster and trace, or it began with work that already ran.
     """
 
     def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
@@ -185,8 +185,8 @@ class Facts:
         Completions, departures, returns and timed starts precede changes at the same time.
 
         Args:
-                time: the time of the decision.
-                action: the action of the decision, or "" for the end of the run.
+            time: the time of the decision.
+            action: the action of the decision, or "" for the end of the run.
         """
         while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
             at, edits = self._ahead.pop(0)

@@ -37,7 +37,7 @@ class Rule(ABC):
     """A rule that is checked after each decision.
 
     Args:
-            facts: the run.
+        facts: the run.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -86,13 +86,13 @@ class History:
     """Follows the decisions of a run.
 
     Args:
-            facts: the run.
+        facts: the run.
 
     Attributes:
-            facts: the run.
-            lives: maps names to jobs, for every job that is in both the trace and the run.
-            levels: maps pairs of time and queue to the resources of the queue after each change.
-            broken: the violations that `steps` has found.
+        facts: the run.
+        lives: maps names to jobs, for every job that is in both the trace and the run.
+        levels: maps pairs of time and queue to the resources of the queue after each change.
+        broken: the violations that `steps` has found.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -54,19 +54,19 @@ class Life:
     """One job.
 
     Attributes:
-            asked: the job according to the trace.
-            losses: the loss model.
-            on_nodes: whether pods are bound to nodes.
-            removed: the nodes that are removed at this instant.
-            early: when an evicted pod last ended before its time, because its node was removed.
-            state: absent, alive, finished or rejected.
-            admitted: whether the job holds quota.
-            in_line: whether the job is admitted and waits for its start, which only happens in a cluster without
-                nodes.
-            wanted: the pods that should run.
-            back: when evicted pods must be back in the queue, or None.
-            holds, ended: the pods that hold resources, and the ended pods.
-            spans: maps a span to its pods.
+        asked: the job according to the trace.
+        losses: the loss model.
+        on_nodes: whether pods are bound to nodes.
+        removed: the nodes that are removed at this instant.
+        early: when an evicted pod last ended before its time, because its node was removed.
+        state: absent, alive, finished or rejected.
+        admitted: whether the job holds quota.
+        in_line: whether the job is admitted and waits for its start, which only happens in a cluster without
+            nodes.
+        wanted: the pods that should run.
+        back: when evicted pods must be back in the queue, or None.
+        holds, ended: the pods that hold resources, and the ended pods.
+        spans: maps a span to its pods.
     """
 
     asked: Asked
@@ -133,12 +133,12 @@ class Life:
         """Applies a decision and returns its pods.
 
         Args:
-                row: the decision.
-                now: the time of the decision.
-                removed: the nodes that are removed at this instant.
+            row: the decision.
+            now: the time of the decision.
+            removed: the nodes that are removed at this instant.
 
         Raises:
-                IllegalError: the decision is impossible.
+            IllegalError: the decision is impossible.
         """
         action, self.removed = row["action"], removed
         require((self.state == "absent") == (action == "submit"), f"it is {self.state}")

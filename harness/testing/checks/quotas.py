@@ -19,7 +19,7 @@ class ClusterQuotas(Rule):
     """The rule about quotas.
 
     Attributes:
-            holds, stays: the usage of queues, with and without terminating work.
+        holds, stays: the usage of queues, with and without terminating work.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -17,7 +17,7 @@ class Chance:
     """Random choices for one purpose, which are independent of choices with other keys.
 
     Args:
-            key: the purpose, such as a seed and a word.
+        key: the purpose, such as a seed and a word.
     """
 
     def __init__(self, *key: object) -> None:

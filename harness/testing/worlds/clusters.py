@@ -186,11 +186,11 @@ def elastic(
     """Returns elastic quotas with the names of the queues, as a tree or as flat quotas.
 
     Args:
-            chance: makes the choices.
-            units: the size of one unit of a resource.
-            total: the total capacity of all nodes for each resource.
-            queues: the names of the queues.
-            flat: whether to create ElasticQuotas instead of an ElasticQuotaTree.
+        chance: makes the choices.
+        units: the size of one unit of a resource.
+        total: the total capacity of all nodes for each resource.
+        queues: the names of the queues.
+        flat: whether to create ElasticQuotas instead of an ElasticQuotaTree.
     """
     left = dict(total)
     leaves: list[tuple[str, dict[str, int], dict[str, int]]] = []

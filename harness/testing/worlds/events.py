@@ -23,8 +23,8 @@ def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Returns one to five timed patches, where most patches end during the replay.
 
     Args:
-            chance: makes the choices.
-            manifests: the manifests to change.
+        chance: makes the choices.
+        manifests: the manifests to change.
     """
     kinds = (*["ClusterQueue"] * 3, "Cohort", "ElasticQuota", "ElasticQuotaTree", "ElasticQuotaTree")
     there = {kind: [each for each in manifests if each["kind"] == kind] for kind in kinds}

@@ -36,12 +36,12 @@ class Kin:
     """Common properties of the jobs of one world.
 
     Attributes:
-            resources: the resources that jobs can request.
-            queues: the queues of the jobs. The first queues are busier at the beginning, so they borrow.
-            flavors: the kinds of nodes that jobs can require.
-            fussy: whether some jobs have selectors, tolerations and labels.
-            several: whether some jobs have two pod sets, or accept fewer pods than they request.
-            own: whether some jobs have their own grace period or checkpoint interval.
+        resources: the resources that jobs can request.
+        queues: the queues of the jobs. The first queues are busier at the beginning, so they borrow.
+        flavors: the kinds of nodes that jobs can require.
+        fussy: whether some jobs have selectors, tolerations and labels.
+        several: whether some jobs have two pod sets, or accept fewer pods than they request.
+        own: whether some jobs have their own grace period or checkpoint interval.
     """
 
     resources: Sequence[str]

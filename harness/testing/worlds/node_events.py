@@ -23,9 +23,9 @@ def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list
     """Returns timed nodes and patches for manifests that follow the nodes. The first node always exists.
 
     Args:
-            chance: makes the choices.
-            nodes: Nodes of the cluster.
-            units: the size of one unit of a resource.
+        chance: makes the choices.
+        nodes: Nodes of the cluster.
+        units: the size of one unit of a resource.
     """
     found = []
     for number in range(chance.between(1, 8)):

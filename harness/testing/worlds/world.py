@@ -54,14 +54,14 @@ class World:
     """A cluster, a trace and settings.
 
     Attributes:
-            seed: the seed for `random_world`.
-            frame: the trace, with one row for each job or pod set.
-            manifests: the manifests of the cluster.
-            pooled: whether policies that don't need nodes get no nodes. The capacity is then the sum of quotas.
-            on_preemption: the loss model.
-            grace_period: the grace period of jobs without their own, in microseconds.
-            until: the time after which the replay ends, in microseconds. None replays to the end.
-            options: maps each policy in `PLUGINS` to its options.
+        seed: the seed for `random_world`.
+        frame: the trace, with one row for each job or pod set.
+        manifests: the manifests of the cluster.
+        pooled: whether policies that don't need nodes get no nodes. The capacity is then the sum of quotas.
+        on_preemption: the loss model.
+        grace_period: the grace period of jobs without their own, in microseconds.
+        until: the time after which the replay ends, in microseconds. None replays to the end.
+        options: maps each policy in `PLUGINS` to its options.
     """
 
     seed: int
@@ -131,7 +131,7 @@ class World:
         """Writes the trace and the manifests, with and without nodes, and returns the path of the trace.
 
         Raises:
-                OSError: the folder cannot be written.
+            OSError: the folder cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,8 +144,8 @@ class World:
         """Returns the command line that replays the world in the folder of `write`.
 
         Args:
-                plugin: the policy's name.
-                changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
+            plugin: the policy's name.
+            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
         """
         settings = self._settings(changed)
         words = ["harness", "replay", _TRACE, "--cluster", _ON_NODES if self.uses_nodes(plugin) else _POOL]
@@ -168,14 +168,14 @@ class World:
         """Replay the world, without changes of the cluster if the policy can't handle them.
 
         Args:
-                plugin: the name of a registered policy, or a policy class.
-                folder: the folder for runs.
-                options: the policy's options. The default is the options of the world.
-                plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
-                changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
+            plugin: the name of a registered policy, or a policy class.
+            folder: the folder for runs.
+            options: the policy's options. The default is the options of the world.
+            plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
+            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
 
         Raises:
-                HarnessError: as for `harness.replay`.
+            HarnessError: as for `harness.replay`.
         """
         request = Request(
             self.trace,
@@ -192,8 +192,8 @@ class World:
         """Returns the violations in a run of this world; see `harness.testing.checks.check_run`.
 
         Args:
-                run: the result of `replay`.
-                rules: rules that its policy must follow in addition to the rules for every policy.
+            run: the result of `replay`.
+            rules: rules that its policy must follow in addition to the rules for every policy.
         """
         cluster = self.cluster if run.info["cluster"]["nodes"] else self.pool
         return check_run(run, cluster, self.trace, rules=rules)
@@ -217,11 +217,11 @@ def random_world(
     policy in `PLUGINS` can replay every world.
 
     Args:
-            seed: any whole number.
-            jobs: the number of jobs. The default is a random number from 4 to 36.
-            node_events: whether nodes appear, disappear and change. The world is otherwise the same.
-            changes: whether quotas and other objects change in a third of the worlds.
-            devices: whether GPUs are devices that pods share. The world is otherwise the same.
+        seed: any whole number.
+        jobs: the number of jobs. The default is a random number from 4 to 36.
+        node_events: whether nodes appear, disappear and change. The world is otherwise the same.
+        changes: whether quotas and other objects change in a third of the worlds.
+        devices: whether GPUs are devices that pods share. The world is otherwise the same.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]

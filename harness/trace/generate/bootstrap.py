@@ -33,15 +33,15 @@ class Bootstrap:
     """Draws synthetic traces from a recorded trace.
 
     Args:
-            trace: the record.
-            block: the length of each drawn block, in microseconds.
+        trace: the record.
+        block: the length of each drawn block, in microseconds.
 
     Attributes:
-            blocks: the number of complete blocks in the record; draws ignore the remainder.
-            span: the length of the record, rounded up to complete blocks, in microseconds.
+        blocks: the number of complete blocks in the record; draws ignore the remainder.
+        span: the length of the record, rounded up to complete blocks, in microseconds.
 
     Raises:
-            SpecError: the record has fewer than two complete blocks.
+        SpecError: the record has fewer than two complete blocks.
     """
 
     trace: Trace
@@ -95,12 +95,12 @@ class Bootstrap:
         """Yields the rows of a synthetic trace, one block at a time, in order of submission.
 
         Args:
-                span: the end of submissions, which begin at 0, in microseconds.
-                seed: equal seeds draw equal blocks for each tenant.
-                jobs: the maximum number of jobs, each with all its pod sets; None for no limit.
+            span: the end of submissions, which begin at 0, in microseconds.
+            seed: equal seeds draw equal blocks for each tenant.
+            jobs: the maximum number of jobs, each with all its pod sets; None for no limit.
 
         Raises:
-                SpecError: there would be too many blocks.
+            SpecError: there would be too many blocks.
         """
         count = -(-span // self.block)
         if count > _MOST_BLOCKS:

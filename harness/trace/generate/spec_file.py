@@ -38,7 +38,7 @@ def load_spec(path: Path) -> Spec:
     """Read a file with a specification for harness or for Kueue's performance generator.
 
     Raises:
-            SpecError: the file cannot be read, or is faulty.
+        SpecError: the file cannot be read, or is faulty.
     """
     content, data = read_specification(path, "a specification")
     faults: list[Fault] = []
