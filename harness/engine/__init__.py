@@ -1,4 +1,4 @@
-"""The engine: a virtual clock, the life cycle of jobs, and a referee that checks every decision."""
+"""The engine, with a virtual clock, the life cycle of jobs, and a referee that checks decisions."""
 
 from harness.engine.engine import Engine
 from harness.engine.losses import Losses, parse_losses

@@ -53,7 +53,7 @@ def _told_time(now: int) -> str:
 
 
 def _is_ours(error: InputError) -> bool:
-    """Returns True if an error comes from the code that replays and records rather than from the policy."""
+    """Returns True if an error comes from the code that replays and records, and not from the policy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

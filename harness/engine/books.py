@@ -1,4 +1,4 @@
-"""The engine's record of resources: the capacity of the cluster, and what pods hold."""
+"""The engine's record of the capacity of the cluster and of the resources that pods hold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Books:
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Returns True if the job's whole request is free (summed over nodes), without promised amounts."""
+        """Returns True if a job's whole request is free (summed over nodes) and not promised."""
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
@@ -46,7 +46,7 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Allocate the whole request of a job if it may start and everything is free; otherwise promise it.
+        """Allocate the whole request of a job if it is free and the job can start, or else promise it.
 
         Quantities that evicted jobs still hold can be promised to another job. Unlimited resources are only
         counted.
@@ -72,7 +72,7 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocates a job's promised request if all of it is free; returns True if it was allocated.
+        """Allocates a job's promised request if all of it is free, and returns True if so.
 
         Promises to other jobs are ignored, because those jobs were admitted later.
         """
@@ -99,7 +99,7 @@ class Books:
             self._settle()
 
     def terminate(self, asked: Mapping[str, int]) -> None:
-        """Record that a started job is evicted. It holds its resources until it is gone."""
+        """Record that a started job is evicted. The job holds its resources until it is gone."""
         for resource, amount in asked.items():
             self._leaving[resource] = self._leaving.get(resource, 0) + amount
 
@@ -119,10 +119,11 @@ class Books:
         """Apply a change of the cluster. Jobs keep the resources that they hold.
 
         Without nodes, the capacity is the sum of quotas. If a quota is reduced below the usage of its jobs,
-        other queues can still use all of their quotas, so jobs may exceed the capacity. The excess may be as
-        large as the reductions since all resources were last free. A queue or cohort that moves out of its
-        cohort keeps what it borrowed there, and the cohort may use those quantities again. The books do not
-        know which queue has borrowed, so they assume that everything that is held may be borrowed.
+        other queues can still use all of their quotas, so jobs can exceed the capacity. The excess can be as
+        large as the sum of all reductions since all resources were last free. A queue or cohort that moves
+        out of its cohort keeps what it borrowed there, and the cohort can use the same quantities again. The
+        books don't record which queue has borrowed, so they assume that everything that is held could be
+        borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:

@@ -2,7 +2,7 @@
 
 At each simulated time, the engine performs these steps in order:
 
-1. Work ends.
+1. Work completes.
 2. Pods become ready, if the policy listens for this event.
 3. Evicted pods or jobs are gone, and each returns to the queue.
 4. Jobs that were admitted earlier start.
@@ -10,8 +10,8 @@ At each simulated time, the engine performs these steps in order:
 6. Jobs arrive.
 7. The policy runs its cycle.
 
-Ends, ready pods and departures are sorted by name, and arrivals by their position in the trace. There is one
-cycle at each time, and another one only if the cycle has caused an event at the same time.
+Completions, ready pods and departures are sorted by name, and arrivals by their position in the trace. There
+is one cycle at each time, and another cycle only if the first one has caused an event at the same time.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Outcome(Value):
     """The result of a replay.
 
     Attributes:
-        start: the first arrival, in microseconds since the origin; `until` if that is earlier.
-        end: the last end, release, arrival or decision; `until` if it cut the replay short.
+        start: the first arrival, in microseconds since the origin, or `until` if that is earlier.
+        end: the last completion, release, arrival or decision, or `until` if the replay ended there.
         cycles: how often the policy was called.
         jobs: the number of jobs that arrived.
         half_bound: gangs that held resources at the end of the replay, although not all of their pods were
             bound.
         stopped: the livelock that ended the replay early, or None.
         asleep: jobs that were still waiting without resources after the last event, although their whole
-            request was free; in order of arrival.
+            request was free. They are in order of arrival.
     """
 
     start: int
@@ -67,7 +67,9 @@ class Outcome(Value):
 
 
 class Engine:
-    """One replay. Create the engine, create the policy with the engine's `view`, then call `run` once.
+    """A single replay.
+
+    Create the engine, create the policy with the engine's `view`, and then call `run` once.
 
     Args:
         arrivals: chunks of jobs in order of arrival. The next chunk is taken when the previous one is used
@@ -75,8 +77,8 @@ class Engine:
         cluster: the cluster to schedule on, with its changes.
         recorder: receives everything that happens.
         losses: what an eviction costs.
-        until: the last simulated time, in microseconds since the origin; None simulates until the end.
-        enough: called after each simulated time; True ends the replay.
+        until: the last simulated time, in microseconds since the origin, or None to simulate everything.
+        enough: a function that is called after each simulated time. If it returns True, the replay ends.
     """
 
     def __init__(
@@ -172,14 +174,14 @@ class Engine:
             self._recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
 
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
-        """Simulate until the end, or as far as currently possible. For arguments and errors, see `run`."""
+        """Simulate until the end, or as far as currently possible. See `run` for arguments and errors."""
         with self._blamed():
             for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
 
     def submit(self, arrivals: list[Arrival]) -> None:
-        """Let more jobs arrive at the last played instant; no cycle follows before the next `play`."""
+        """Let more jobs arrive at the last simulated time. No cycle follows before the next `play`."""
         with self._blamed():
             for arrival in arrivals:
                 self._lifecycle.arrive(*arrival)
@@ -209,10 +211,10 @@ class Engine:
             handlers.get(type(decision), unknown)(decision)
 
     def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
-        """Returns the source of the cluster's changes; it applies the policy's answer to each immediately.
+        """Returns the source of the cluster's changes, which applies the policy's answer to each immediately.
 
         Raises:
-            PolicyError: the policy cannot be notified of changes.
+            PolicyError: the policy can't be notified of changes.
         """
         lifecycle = self._lifecycle
         hear: Hear | None = _further(policy, "changed", name)
@@ -225,7 +227,7 @@ class Engine:
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
     def _tell(self, hear: Hear | None, change: Change) -> None:
-        """Apply a change to the books, notify the policy, then apply the policy's immediate decisions."""
+        """Apply a change to the books, notify the policy, and then apply the policy's immediate decisions."""
         if hear is None or change.edit.kind in AT_ARRIVAL:
             return
         lifecycle = self._lifecycle
@@ -246,8 +248,8 @@ class Engine:
 
         Args:
             policy: makes the decisions.
-            doze: the policy's method that simulates several idle wakes, see `Policy`; None if it has none.
-            recurrence: skips idle wakes that repeat earlier ones; None if the policy does not support this.
+            doze: the policy's method that simulates several idle wakes (see `Policy`), or None.
+            recurrence: skips idle wakes that repeat earlier ones, or None if the policy doesn't support this.
             referee: checks the decisions.
             sources: the sources of events, in the order in which they deliver at the same time.
 
@@ -301,7 +303,7 @@ class Engine:
 
 
 def to_be_heard(changes: Iterable[Instant]) -> bool:
-    """Returns True if a change concerns an object that policies use while jobs exist."""
+    """Returns True if a change affects an object that policies use while jobs exist."""
     return any(edit.kind not in AT_ARRIVAL for instant in changes for edit in instant.edits)
 
 
@@ -323,7 +325,7 @@ def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:
-    """Returns an optional method of a policy, see `Policy`; None if the policy does not have it.
+    """Returns an optional method of a policy (see `Policy`), or None if the policy doesn't have it.
 
     Raises:
         PolicyError: the policy failed while the engine looked up the method.

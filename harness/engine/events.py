@@ -1,4 +1,4 @@
-"""The reports that the engine sends to the recorder while it runs."""
+"""Defines the reports that the engine sends to the recorder during a replay."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ Amounts = Mapping[str, int]
 
 
 class Fact(NamedTuple):
-    """One decision that took effect, or one event that did not result from a decision.
+    """A decision that took effect, or an event that did not result from a decision.
 
     The fields that every fact has come first, because callers pass them by position, which takes half as long
-    as passing keywords. A fact concerns `pods` pods of its job. Usually, the number of pods determines their
-    total request. If it does not, as for some pods of a job with several pod sets, `amounts` contains the
-    total.
+    as passing keywords. A fact affects `pods` pods of its job. Usually, the number of pods determines their
+    total request. Otherwise, `amounts` contains the total, for example if a fact affects some pods of a job
+    with several pod sets.
 
     Attributes:
         time: the time, in microseconds since the origin.
         cycle: how many cycles of the policy had begun.
         action: one of `ACTIONS`.
         job: the job.
-        pods: the number of its pods that the fact concerns.
-        alive: +1 if the job arrives, -1 if the job is over, otherwise 0.
-        holding: +1 if the job begins to hold resources, -1 if it ceases to hold them, otherwise 0.
+        pods: the number of its pods that the fact affects.
+        alive: +1 if the job arrives, -1 if the job is over, and 0 otherwise.
+        holding: +1 if the job begins to hold resources, -1 if it stops holding them, and 0 otherwise.
         quota: +1 if these pods hold quota from now on, -1 if they release it, otherwise 0.
         amounts: what the pods hold, if their number does not determine it.
-        pod: the number of the pod within its job; NEVER for the whole job.
+        pod: the number of the pod within its job, or NEVER for the whole job.
         successor: how often this pod had been recreated after an eviction.
         node: the node.
         detail: the numbers behind the decision.
@@ -92,12 +92,14 @@ class Fact(NamedTuple):
 
     @property
     def pod_name(self) -> str | None:
-        """The current name of the pod; None if the fact concerns the whole job."""
+        """The current name of the pod, or None if the fact is about the whole job."""
         return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
 
 
 new_fact = tuple.__new__
-"""Makes a fact from all of its values, as `new_fact(Fact, (time, ...))`, in a third of the time of a call."""
+"""Creates a fact from all of its values, as in `new_fact(Fact, (time, ...))`. This takes a third of the time
+of calling the class.
+"""
 
 
 class UnwritableError(Exception):
@@ -118,7 +120,7 @@ class Recorder(Protocol):
     """Stores the engine's reports. All times are in microseconds since the origin."""
 
     def record(self, fact: Fact) -> None:
-        """Record one decision, or one event that did not result from a decision.
+        """Record a decision, or an event that did not result from a decision.
 
         Raises:
             UnwritableError: flavors or a detail can't be stored.
@@ -138,13 +140,14 @@ class Recorder(Protocol):
     ) -> None:
         """Record that pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        `lost` is how much of this stint's progress an eviction lost, microseconds for each pod. `lost_before`
-        is the lost part of the progress before the job's arrival; the stint may then have no length. `pod`
-        is the number of a pod that progresses independently of the other pods of its job.
+        `lost` is how much of this stint's progress an eviction lost, in microseconds for each pod.
+        `lost_before` is the lost part of the progress before the job's arrival, and the stint can then have
+        length zero. `pod` is the number of a pod that makes progress independently of the other pods of its
+        job.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
-        """Record the new share of a queue, see `harness.policy.QueueShare`."""
+        """Record the new share of a queue; see `harness.policy.QueueShare`."""
 
     def job(
         self,
@@ -164,7 +167,7 @@ class Recorder(Protocol):
 
 
 class NullRecorder:
-    """Stores nothing; recorders of only some reports inherit from it. See `Recorder`."""
+    """A recorder that stores nothing. Recorders that store only some reports inherit from it."""
 
     def record(self, fact: Fact) -> None:
         """Does nothing."""

@@ -1,4 +1,4 @@
-"""A live job: the resources that its pods hold, and their progress."""
+"""Represents a live job, with the resources that its pods hold and with their progress."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ class Hold:
 
 @final
 class Unit:
-    """Pods that progress together: a gang, a job that starts as a whole, or a single independent pod.
+    """Pods that make progress together: a gang, a job that starts as a whole, or a single independent pod.
 
     Attributes:
         life: the job.
-        pod: the number of an independent pod; NEVER if the unit is the whole job.
+        pod: the number of an independent pod, or NEVER if the unit is the whole job.
         pods: the number of pods in the unit.
-        bound: how many of its pods hold resources and are not terminating. The unit progresses if all of them
-            do.
+        bound: how many of its pods hold resources and are not terminating. The unit makes progress if this is
+            true for all of them.
         done: the progress before the job arrived, in microseconds; 0 once the first stint has begun.
         kept: the progress that survived earlier evictions, in microseconds.
-        began: when the current stint began; NEVER between stints.
-        ready: when the pods are ready in this stint; NEVER if they need no time to start up.
+        began: when the current stint began, or NEVER between stints.
+        ready: when the pods are ready in this stint, or NEVER if they need no time to start up.
         since: when progress began in this stint. This is later than `began` by the start-up time and the time
             to restore a checkpoint, but earlier than `began` if the job ran before it arrived.
         starts: how many stints the unit has begun, if its pods need time to become ready.
         alarm: the unit's entry among the pods that will be ready, for a policy that listens for this event.
-        due: when the unit will end; NEVER if it does not progress.
-        end: the unit's entry among the ends while it progresses, if it will end.
-        name: the sort key for ends at the same time, which is known when the unit starts.
-        amounts: what its pods hold together; None if their number determines it.
+        due: when the unit will complete, or NEVER if it makes no progress.
+        end: the unit's entry among the completions while it makes progress, if it will complete.
+        name: the sort key for completions at the same time, which is known when the unit starts.
+        amounts: what its pods hold in total, or None if their number determines the total.
     """
 
     __slots__ = (
@@ -99,20 +99,20 @@ class Life:
 
     Attributes:
         job: the job.
-        work: its undisturbed run time, in microseconds.
+        work: its run time without interruptions, in microseconds.
         interval: its own checkpoint interval, or None.
         startup: how long its pods take to become ready; None if they are ready immediately.
         done: how much of its work had been done when it arrived, in microseconds.
         every_pod: the numbers of all its pods.
         wanted: how many pods should run, which is fewer than all after a partial admission.
         counts: the number of pods in each pod set after a partial admission, otherwise None.
-        amounts: the total request of the wanted pods; None if their number determines it.
+        amounts: the total request of the wanted pods, or None if their number determines the total.
         asked: in a cluster without nodes, the admitted request by resource.
         admitted: whether it currently holds quota, so that it can only be preempted as a whole.
         startable: the earliest time at which it can start while it holds quota.
         delay: in a cluster without nodes, its entry among the jobs whose delay will end.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
-        unit: the unit of a gang, of a job that started as a whole, or of the only pod; None for independent
+        unit: the unit of a gang, of a job that started as a whole, or of the only pod. None for independent
             pods on nodes.
         units: the units of independent pods, by pod.
         holds: the pods that hold resources on a node, by pod.
@@ -203,7 +203,7 @@ class Life:
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Returns True if a pod should run; a partial admission omits the last pods of a pod set.
+        """Returns True if a pod should run. A partial admission omits the last pods of a pod set.
 
         The result is always True for pods that have ended.
         """
@@ -221,7 +221,7 @@ class Life:
         return False
 
     def amounts_of(self, pod: int) -> Amounts | None:
-        """Returns what a pod holds; None if all pods of the job hold the same resources."""
+        """Returns what a pod holds, or None if all pods of the job hold the same resources."""
         return None if len(self.job.pod_sets) == 1 else self.job.pod_set_of(pod).requests
 
     def all_units(self) -> list[Unit]:
@@ -231,7 +231,7 @@ class Life:
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Run fewer pods: as many as partial admission gave each pod set, but at least the ended pods."""
+        """Run only as many pods as partial admission gave each pod set, but at least the ended pods."""
         if self.ended:
             counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
@@ -296,13 +296,14 @@ class Life:
         return amounts
 
     def readmittable(self) -> None:
-        """Reset a job after an eviction as a whole: it holds no quota and wants all its pods again."""
+        """Reset a job after an eviction as a whole, so that it has no quota and all its pods can run again.
+        """
         self.terminating = self.admitted = False
         self.counts = self.amounts = None
         self.wanted = self.job.pods
 
     def let_go(self) -> None:
-        """Break the reference cycle of a life and its units; both are then freed without the collector."""
+        """Break the reference cycle of a life and its units, so Python frees both without the collector."""
         self.unit = None
         self.units.clear()
 

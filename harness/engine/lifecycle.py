@@ -1,7 +1,7 @@
-"""The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
+"""Implements the life cycle of jobs, from their arrival to their completion.
 
-This module decides nothing, and it checks nothing, because `referee.py` has already checked the decisions.
-All events result from the decisions, from the run times of jobs, and from how long evicted pods keep their
+This module makes no decisions, and it checks nothing, because `referee.py` has already checked the decisions.
+All events result from these decisions, from the run times of jobs, and from how long evicted pods keep their
 resources.
 """
 
@@ -57,13 +57,13 @@ class HalfBound(NamedTuple):
 
 
 class Lifecycle:
-    """All live jobs, and the ends and departures that are due.
+    """All live jobs, with their future completions and departures.
 
     Attributes:
         now: the current time, which the engine sets.
         cycles: how many cycles of the policy have begun, which the engine sets.
         last: the time of the last event other than a wake.
-        progressed: the number of arrivals, first starts and ends.
+        progressed: the number of arrivals, first starts and completions.
         lives: the live jobs, by index.
         books: capacity and allocation.
         policy: the policy, which is notified of waiting pods and free resources. The engine sets it.
@@ -291,7 +291,7 @@ class Lifecycle:
     # --- eviction and return ------------------------------------------------------------------------------
 
     def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict one pod, which is gone after its grace period; other pods of its gang stay bound and idle."""
+        """Evict a pod, which is gone after its grace period; other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
@@ -314,7 +314,7 @@ class Lifecycle:
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict a job that was admitted as a whole; its pods without resources stop waiting."""
+        """Evict a job that was admitted as a whole. Its pods without resources stop waiting."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
             life.unit = Unit(life, life.wanted, life.amounts)
@@ -336,10 +336,10 @@ class Lifecycle:
         self._starts.deliver(now)
 
     def lose_node(self, node: str) -> None:
-        """Remove a node, then its pods in the order of their names; each waits again before the next leaves.
+        """Remove a node and then its pods by name, so that each pod waits again before the next one leaves.
 
-        Evicted pods, and jobs that were evicted as a whole, leave now instead of at the planned time. An
-        admitted job keeps its quota, and its pods must be bound again.
+        Pods and whole jobs that were already evicted leave now instead of at the planned time. An admitted
+        job keeps its quota, and its pods must be bound again.
         """
         assert self._on_node is not None, "a cluster must announce that it loses nodes"
         lost = self._on_node.pop(node, {})
@@ -370,7 +370,7 @@ class Lifecycle:
             life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
-        """Complete an eviction: its pods are gone, and wait again."""
+        """Complete an eviction, after which the pods are gone and wait again."""
         life, pod = who
         self.last = self.now
         if pod == NEVER:
@@ -429,7 +429,7 @@ class Lifecycle:
             self.policy.submit(job, each, now)
 
     def _unhold(self, life: Life, pod: int, *, keeps_quota: bool = False) -> None:
-        """Remove an evicted pod from its node; its successor has a new name."""
+        """Remove an evicted pod from its node. Its successor has a new name."""
         hold = life.holds.pop(pod)
         if self._on_node is not None:
             del self._on_node[hold.node][life, pod]
@@ -456,7 +456,7 @@ class Lifecycle:
     # --- the end of the replay ----------------------------------------------------------------------------
 
     def close(self, end: int) -> tuple[HalfBound, ...]:
-        """Completes the records of jobs that hold resources at the end; returns the half-bound gangs."""
+        """Completes the records of jobs that hold resources at the end, and returns the half-bound gangs."""
         half_bound = []
         for life in self.lives.values():
             state = life.state

@@ -1,8 +1,8 @@
-"""Detects a livelock, in which the same pods are preempted and started over and over without progress.
+"""Detects a livelock, in which the same pods are preempted and started again and again without progress.
 
-Progress means an arrival, the first start of a job, an end, or work that survives preemptions. A real cluster
-would continue forever, but a replay stops (see `Watch`). Only simulated time and counts decide, so the same
-replay always stops at the same preemption.
+Progress means an arrival, the first start of a job, a completion, or work that survives preemptions. A real
+cluster would continue forever, but a replay stops (see `Watch`). Only simulated time and counts decide, so
+the same replay always stops at the same preemption.
 """
 
 from __future__ import annotations
@@ -22,17 +22,22 @@ SPAN = 30 * DAY
 """How long preemptions without progress can continue in simulated time."""
 
 ROUNDS = 1_000
-"""How many of these preemptions must concern pods that were already preempted in this time."""
+"""How many of these preemptions must affect pods that were already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""At this number, the replay stops before `SPAN` has passed, because very short rounds never take that long.
+"""If there are this many, the replay stops before `SPAN` has passed, because very short rounds never take
+that long.
 """
 
 _EACH = 10
-"""The minimum mean number of preemptions per pod in a livelock: preempting many pods twice is not a loop."""
+"""The minimum mean number of preemptions per pod in a livelock, because preempting many pods twice is not a
+loop.
+"""
 
 _ROUNDS_A_SECOND = 100
-"""More preemptions per second than any cluster performs, in addition to `_EACH` for each pod; see `Watch`."""
+"""A number of preemptions per second, in addition to `_EACH` for each pod, that no cluster performs; see
+`Watch`.
+"""
 
 _PODS_A_SECOND = 1_000  # more pods than this do not raise the bound
 _LEAST_WORK = 30  # surviving work counts as progress if it is at least one part in 30 of the time
@@ -41,7 +46,7 @@ _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job in a livelock: its name, how often its pods were preempted, and how often it was a preemptor."""
+    """A job in a livelock, with its name and how often it was a victim and a preemptor."""
 
     job: str
     preempted: int
@@ -57,7 +62,8 @@ class Livelock(Value):
         since: the first preemption after the last progress, in microseconds since the origin.
         at: the last preemption.
         preemptions: the number of preemptions.
-        jobs: victims and preemptors with more than one preemption, the most frequent first; at most 100.
+        jobs: at most 100 victims and preemptors with more than one preemption, beginning with the most
+            frequent.
     """
 
     since: int
@@ -123,7 +129,7 @@ class _Tally:
 class Watch:
     """Counts preemptions since the last progress.
 
-    They are a livelock if a number of them has hit pods that were already preempted:
+    These preemptions are a livelock if enough of them have hit pods that were already preempted:
     - `ROUNDS` after `SPAN` has passed, or
     - `MOST_ROUNDS` in any time, or
     - within one second, more than `_ROUNDS_A_SECOND` plus `_EACH` for each of these pods.
@@ -133,7 +139,7 @@ class Watch:
 
     Attributes:
         preemptions: how many preempting decisions there were.
-        endless: whether the livelock is within one cycle of the policy, so that the cycle would never end.
+        endless: whether the whole livelock is in one cycle of the policy, so that this cycle would never end.
     """
 
     def __init__(self, lifecycle: Lifecycle) -> None:
@@ -150,11 +156,11 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Counts the pods in a preempting decision; returns the livelock if this decision completes one.
+        """Counts the pods in a preempting decision, and returns the livelock if this decision completes one.
 
         Args:
             victim: the job.
-            pods: the numbers of the pods; any single number if the job was preempted as a whole.
+            pods: the numbers of the pods, or any single number if the job was preempted as a whole.
             by: the preemptor, or None.
         """
         lifecycle, within = self._lifecycle, self._second

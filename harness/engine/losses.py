@@ -1,4 +1,4 @@
-"""What a preemption costs: how much of a job's progress remains when the job runs again."""
+"""Defines what a preemption costs, that is, how much of a job's progress remains when the job runs again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parse_losses(text: str) -> Losses:
     """Parse a loss model from the command line: `restart`, `resume` or `checkpoint=30m[,restore=1m]`.
 
     Raises:
-        OptionError: the text is none of these.
+        OptionError: the text doesn't have one of these forms.
     """
     if text in ("restart", "resume"):
         return Losses(text)

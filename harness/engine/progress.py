@@ -1,4 +1,4 @@
-"""Progress and what interruptions cost: each span of time in which pods hold resources becomes a stint."""
+"""Tracks progress and the cost of interruptions in stints, in which pods hold resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.policy import ENDLESS
 
 
 class Progress:
-    """Starts and stops units, and accounts for the time in between.
+    """Starts and stops units, and records the time in between.
 
     Args:
         recorder: receives the stints.
@@ -25,7 +25,7 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """Start a unit whose pods all hold their resources; it progresses when the pods are ready.
+        """Start a unit whose pods all hold their resources. It makes progress when the pods are ready.
 
         If the unit has a checkpoint, it then restores the checkpoint first. Work that ran before its arrival
         is already ready and continues. If it has already run for its whole run time, it ends now.
@@ -50,7 +50,7 @@ class Progress:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
     def stop(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """Stop a unit, whose pods hold their resources without progress from now on."""
+        """Stop a unit. From now on, its pods hold their resources without making progress."""
         self.account(unit, now, evicted)
         unit.began = unit.since = unit.due = NEVER
         holds = unit.life.holds
@@ -71,7 +71,7 @@ class Progress:
             self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """End a stint; an eviction loses progress as the loss model says, other ends lose nothing."""
+        """End a stint. Only an eviction loses progress, according to the loss model."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:
             began = self._started_up(unit, now)

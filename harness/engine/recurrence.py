@@ -1,8 +1,8 @@
 """Skips idle wakes that repeat earlier ones because a policy has returned to an earlier state.
 
-As long as nothing happens, the timer of a policy fires without effect, perhaps for years. If a policy returns
-to an earlier state after idle wakes only, the same wakes will follow again, because the engine is
-deterministic. The engine counts all further rounds instead of simulating them.
+As long as nothing happens, the timer of a policy fires without any effect, perhaps for years. If only idle
+wakes happen until a policy returns to an earlier state, the same wakes will follow again, because the engine
+is deterministic. The engine counts all further rounds instead of simulating them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy import Standing
 
 LONG = 6 * HOUR
-"""Shorter idle times are simulated, because this takes no longer than detecting a repetition."""
+"""The engine simulates shorter idle times, because this takes no longer than detecting a repetition."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"
 """See `Policy`."""

@@ -57,19 +57,19 @@ _TIMELESS = (
 )
 
 Given: TypeAlias = Any
-"""A decision as a policy made it, whose fields may have other types than the class declares.
+"""A decision from a policy, with fields that can have other types than the class declares.
 
-Wherever the class of a decision is named, compiled code would reject such a decision with a TypeError of its
-own.
+If the code used the class of a decision as a type, compiled code would reject such a decision with a
+TypeError.
 """
 
 _WHOLE = (NEVER,)  # represents all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""How many consecutive decisions may change nothing, both in total and in addition for each live job.
+"""How many consecutive decisions without an effect are allowed, plus as many for each live job.
 
-After more such decisions, the referee concludes that the policy would go on forever.
+After more such decisions, the referee concludes that the policy would continue forever.
 """
 
 
@@ -89,7 +89,7 @@ class Referee:
         handlers: maps the type of a decision to the function that applies it or raises `DecisionError`.
         idle: how many consecutive decisions changed nothing. It is reset when time advances.
         wakes: when the policy wants to be called.
-        idle_wakes: when the policy wants to be called by wakes that do not keep a replay alive.
+        idle_wakes: when the policy wants to be called by wakes that don't keep a replay alive.
         stopped: the livelock that stops the replay at the current time, or None.
     """
 
@@ -157,7 +157,7 @@ class Referee:
         )
 
     def dozed(self, answer: object, due: int) -> tuple[int, int]:
-        """Check the answer of a policy's `doze`, which simulates idle wakes on its own, see `Policy`.
+        """Check the answer of a policy's `doze`, which simulates idle wakes; see `Policy`.
 
         Args:
             answer: how many cycles the policy has simulated, and when it wants to be woken next.
@@ -422,7 +422,7 @@ class Referee:
         )
 
     def _alive(self, job: Job) -> Life:
-        """Returns the life of a live job that a decision concerns."""
+        """Returns the life of a live job that a decision is about."""
         lifecycle = self._lifecycle
         lifecycle.last = lifecycle.now
         try:
@@ -435,7 +435,7 @@ class Referee:
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:
-        """Returns the life of a job; None if the job has not arrived yet, or is over."""
+        """Returns the life of a job, or None if the job has not arrived yet or is over."""
         self._check_job(job, what)
         life = self._lifecycle.lives.get(job.index)
         return life if life is not None and life.job is job else None

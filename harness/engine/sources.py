@@ -1,9 +1,9 @@
-"""The sources of events. Each source knows when something is due, and delivers it.
+"""Defines the sources of events, which know when events are due and deliver them.
 
-The engine looks at all sources to find the next time, and lets the sources that are due deliver in order.
-`due` is an attribute that each source keeps up to date rather than a method, because reading six attributes
-costs less than one call. To add a source, put an object with `due` and `deliver` into `Lifecycle.sources` or
-into the engine's tuple.
+To find the next simulated time, the engine looks at all sources. The sources that are due at this time then
+deliver their events in order. `due` is an attribute that each source keeps up to date rather than a method,
+because reading six attributes costs less than one call. To add a source, put an object with `due` and
+`deliver` into `Lifecycle.sources` or into the engine's tuple.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.cluster.model import Cluster
 from harness.policy import Arrival, Decision
 
 FAR = 2**63 - 1
-"""Later than any time at which something is due."""
+"""A time that is later than any event."""
 
 
 class Source(Protocol):
@@ -25,10 +25,10 @@ class Source(Protocol):
 
     @property
     def due(self) -> int:
-        """The time of its next delivery; `FAR` if it has none."""
+        """The time of the next delivery, or `FAR` if there is none."""
 
     def deliver(self, now: int) -> None:
-        """Deliver everything that is due at this time; called when `due` is now."""
+        """Deliver all events that are due at this time. The engine calls this method when `due` is now."""
 
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ Ticket: TypeAlias = list[Any]
 
 @final
 class Agenda(Generic[T]):
-    """Entries that are due at given times; entries of one time are delivered by their names as text.
+    """Entries that are due at given times, and in the order of their names if the times are equal.
 
     Args:
         tell: receives each entry when it is due.
@@ -61,7 +61,7 @@ class Agenda(Generic[T]):
         return ticket
 
     def call_off(self, ticket: Ticket) -> None:
-        """Cancel an entry, which stays in the heap until it is the first entry, but is not delivered."""
+        """Cancel an entry. It stays in the heap until it is the first entry, but is not delivered."""
         ticket[3] = None
         if ticket[0] == self.due:
             self._settle()
@@ -157,11 +157,11 @@ class ChangesAhead:
 
 
 class PolicyTimers(Protocol):
-    """The `timers` of a policy, see `harness.policy.Policy`."""
+    """The `timers` of a policy; see `harness.policy.Policy`."""
 
     @property
     def due(self) -> int:
-        """When the next timer expires; `FAR` if there is no timer."""
+        """When the next timer expires, or `FAR` if there is no timer."""
 
     def deliver(self, now: int) -> Iterable[Decision]:
         """Yields decisions about all timers that expire now."""
@@ -217,7 +217,7 @@ class Alarms:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be called; nothing is delivered, because its cycle follows anyway.
+    """Times at which a policy wants to be called. They deliver nothing, because a cycle follows anyway.
 
     Args:
         tell: receives each time that these wakes cause.
@@ -234,7 +234,7 @@ class Wakes:
         self.due = self._times[0]
 
     def put_off(self, at: int) -> None:
-        """Move the first time to a later one; no other event is due before that."""
+        """Move the first time to a later time, before which no other event is due."""
         heapreplace(self._times, at)
         self.due = self._times[0]
 

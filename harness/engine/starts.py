@@ -1,4 +1,4 @@
-"""Jobs that hold quota but have not started yet, in a cluster without nodes."""
+"""Handles jobs that hold quota but have not started yet, in a cluster without nodes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Detects a policy that keeps waking itself without any effect.
 
-An effect is an arrival, the first start of a job, an end, a rejection or a preemption. Only simulated time
-and counts decide, as in `harness.engine.livelock`.
+An effect is an arrival, the first start of a job, a completion, a rejection or a preemption. The result
+depends only on simulated time and counts, as in `harness.engine.livelock`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 MOST = 1_000_000
 """The maximum number of consecutive wakes without an effect, if no other event is due.
 
-Up to twice as many can happen, because the engine checks for an effect only after this many wakes.
+Up to twice as many wakes can happen, because the engine checks for an effect only after this many wakes.
 """
 
 _LEAST = SECOND // 1000
-"""The minimum mean interval between wakes while another event is due, so that time can reach the event."""
+"""The minimum mean interval between wakes while another event is due. Otherwise, the simulation would never
+get to the event.
+"""
 
 _IDLE = "no other event will happen, so yield Wake(..., idle=True), which does not keep a replay alive"
 _SELDOM = "the wakes are less than a millisecond apart; request a wake when something can change"
