@@ -1,4 +1,4 @@
-"""Reads times from manifests, including some that the model of a Pod drops, to derive the present time."""
+"""Reads times from manifests, including some that the model of a Pod drops, to derive the current time."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _MOST_DIGITS = 9
 
 
 def gpu_count(node: Node) -> int | None:
-    """Returns the number of GPUs by the node's label; None if the label is missing or not a number."""
+    """Returns the number of GPUs by the node's label, or None if the label is missing or not a number."""
     said = node.labels.get(GPU_COUNT, "")
     return int(said) if said.isdecimal() and len(said) <= _MOST_DIGITS else None
 

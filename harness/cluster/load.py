@@ -1,4 +1,4 @@
-"""Makes a `Cluster` from manifests in files or in memory, or reports all of their faults together."""
+"""Creates a `Cluster` from manifests in files or in memory, or reports all of their faults together."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def read_object(
     An object of an unknown kind is counted in `not_read`.
 
     Returns:
-        The object's kind; None if harness does not read it.
+        The object's kind, or None if harness does not read it.
     """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)

@@ -53,7 +53,7 @@ def cluster_queue_manifest(
         name: the name of the queue.
         flavor: the flavor of all its quotas.
         quotas: maps each resource to its quota, or to the nominal quantity of a quota without limits.
-        cohort: the cohort in which the queue lends and borrows; "" for none.
+        cohort: the cohort in which the queue lends and borrows, or "" for none.
         preemption: the fields of `spec.preemption`.
     """
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}

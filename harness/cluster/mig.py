@@ -134,9 +134,9 @@ class Partition(NamedTuple):
 
     Attributes:
         slices: the number of offered slices of each resource.
-        model: the model of the node's GPUs; None if unknown.
-        gpus: how many GPUs are divided into slices; None if unknown.
-        unknown: why the GPUs are unknown; "" if they are known.
+        model: the model of the node's GPUs, or None if unknown.
+        gpus: how many GPUs are divided into slices, or None if unknown.
+        unknown: why the GPUs are unknown, or "" if they are known.
     """
 
     slices: Mapping[str, int]
@@ -154,7 +154,7 @@ class Partition(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """A sentence that says why the GPUs of the node can't have these slices; "" if they can."""
+        """A sentence that says why the GPUs of the node can't have these slices, or "" if they can."""
         if self.model is None or self.gpus is None or self.needs <= self.gpus:
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
@@ -166,7 +166,7 @@ class Partition(NamedTuple):
 
 
 def profile_of(resource: str) -> Profile | None:
-    """Returns the profile that a resource name contains; None for other resources and name formats."""
+    """Returns the profile that a resource name contains, or None for other resources and name formats."""
     return _profile(resource.removeprefix(PREFIX)) if resource.startswith(PREFIX) else None
 
 
@@ -185,7 +185,7 @@ def single_profile(node: Node) -> Profile | None:
 
 
 def partition_of(node: Node) -> Partition | None:
-    """Returns the slices of a node and what is known about its GPUs; None if it offers no slices."""
+    """Returns the slices of a node and what is known about its GPUs, or None if it offers no slices."""
     slices = {name: number for name, number in node.allocatable.items() if number and name.startswith(PREFIX)}
     if not slices:
         return None

@@ -247,7 +247,7 @@ class Cluster(Value):
             fields describe the cluster at the beginning.
         changes: how the cluster changes during a replay, sorted by time; see
             `harness.cluster.changes.over_time`.
-        as_of: the present time, in microseconds since 1970, if a replay begins with the Workloads and Pods of
+        as_of: the current time, in microseconds since 1970, if a replay begins with the Workloads and Pods of
             the cluster; otherwise None. It is derived from the Workloads, the Pods and the trace, so it is
             not part of a run's identity.
     """

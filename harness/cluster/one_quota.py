@@ -1,4 +1,4 @@
-"""Makes a cluster in which one quota is on its own, so that it can't borrow from other quotas."""
+"""Creates a cluster in which one quota is on its own, so that it can't borrow from other quotas."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class _Objects:
                 yield Owner(kind, labels[name], labels.get(uid, ""))
 
     def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
-        """Returns the object that an owner reference names; None if the dump does not contain it."""
+        """Returns the object that an owner reference names, or None if the dump does not contain it."""
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))

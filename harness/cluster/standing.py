@@ -22,7 +22,7 @@ class Standing(NamedTuple):
         pods: its Pods by their numbers in the job, both running Pods and Pods that wait for a node.
         more: further Pods that exceed the wanted number.
         wanted: how many pods it should have.
-        since: when it started, in microseconds since 1970; None if it does not run, or if the start is
+        since: when it started, in microseconds since 1970, or None if it does not run, or if the start is
             unknown.
     """
 

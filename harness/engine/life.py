@@ -21,7 +21,7 @@ class Hold:
         node: the node.
         since: when the current state of the pod began.
         terminating: whether the pod has been evicted but is not gone yet.
-        departure: the entry of the pod, or of its whole job, among the departures; None if the pod stays.
+        departure: the entry of the pod, or of its whole job, among the departures, or None if the pod stays.
     """
 
     __slots__ = ("departure", "node", "since", "terminating")
@@ -101,7 +101,7 @@ class Life:
         job: the job.
         work: its run time without interruptions, in microseconds.
         interval: its own checkpoint interval, or None.
-        startup: how long its pods take to become ready; None if they are ready immediately.
+        startup: how long its pods take to become ready, or None if they are ready immediately.
         done: how much of its work had been done when it arrived, in microseconds.
         every_pod: the numbers of all its pods.
         wanted: how many pods should run, which is fewer than all after a partial admission.
@@ -296,8 +296,7 @@ class Life:
         return amounts
 
     def readmittable(self) -> None:
-        """Reset a job after an eviction as a whole, so that it has no quota and all its pods can run again.
-        """
+        """Reset a job after an eviction as a whole, so that all its pods can be admitted again."""
         self.terminating = self.admitted = False
         self.counts = self.amounts = None
         self.wanted = self.job.pods

@@ -42,13 +42,13 @@ class Constraints:
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
-        """Returns why pods cannot run in a flavor; "" if they can.
+        """Returns why pods cannot run in a flavor, or "" if they can.
 
         If pods select by a label that the flavor does not have, the labels of the flavor's nodes decide.
 
         Args:
             flavor: the flavor.
-            keys: the labels by which pods can select; None for the labels of the flavor.
+            keys: the labels by which pods can select, or None for the labels of the flavor.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
@@ -91,7 +91,7 @@ class Constraints:
         return found
 
     def _untolerated(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> Taint | None:
-        """Returns the first taint that prevents pods from running; None if there is none."""
+        """Returns the first taint that prevents pods from running, or None if there is none."""
         tolerations: tuple[Toleration, ...] = (*self._tolerations, *flavor.tolerations)
         for taint in taints:
             tolerated = any(item.tolerates(taint) for item in tolerations)

@@ -53,7 +53,7 @@ class Round(NamedTuple):
     Attributes:
         number: the number of consecutive evictions without an effect, starting at 1.
         at: the time of the eviction.
-        preemptor: the preemptor; None if there was none.
+        preemptor: the preemptor, or None if there was none.
         admissions: how often the preemptor had received resources by then.
         progress: the progress in the cluster by then. See `Evictions.progressed`.
         idle: the number of consecutive evictions without progress between them, starting at 1.
@@ -124,7 +124,7 @@ class Evictions(Generic[V]):
         Args:
             victim: the victim, which `due` returns at that time unless it is the current time.
             name: the name, which determines the order of victims at the same time.
-            last: the eviction; None if it started before the replay.
+            last: the eviction, or None if it started before the replay.
             now: the current time.
         """
         latency, number = self._latency, last.number if last is not None else 1

@@ -29,11 +29,11 @@ NO_QUOTA = "NoQuota"
 
 
 Cells = tuple[tuple[int, int], ...]
-"""Cells of the quota tree, each with the amount that a job requests."""
+"""Cells of the quota tree, each with the quantity that a job requests."""
 
 
 class Assignment(NamedTuple):
-    """The quota that a job takes: its node in the quota tree, the amount of each cell, and the flavors."""
+    """The quota that a job takes: its node in the quota tree, the quantity of each cell, and the flavors."""
 
     home: int
     node: int
@@ -46,11 +46,11 @@ class Request:
     """What jobs of the same shape request from their queue.
 
     Attributes:
-        queue: the ClusterQueue; "" if the cluster has none.
+        queue: the ClusterQueue, or "" if the cluster has none.
         node: the node of the queue in the quota tree.
         home: the root of this tree. Quota that is freed in other trees does not help.
         groups: for each resource group, the flavors in the order in which they are tried, with their cells.
-        never: why such jobs can never run; None if they can.
+        never: why such jobs can never run, or None if they can.
         assignments: earlier assignments by the chosen flavors. Equal choices share one object.
     """
 
@@ -118,7 +118,7 @@ class Quotas:
         return request
 
     def assign(self, request: Request, job: Job) -> Assignment | None:
-        """Returns the quota that a job can have now; None if it can have none."""
+        """Returns the quota that a job can have now, or None if it can have none."""
         chosen = []
         for flavors in request.groups:
             for number, (_, cells) in enumerate(flavors):

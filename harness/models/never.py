@@ -31,14 +31,14 @@ class Part(NamedTuple):
 
     Attributes:
         asked: the requested quantity of each resource.
-        misfits: for each flavor of the group, in order, why it cannot be used; "" if it may be usable.
+        misfits: for each flavor of the group, in order, why it cannot be used, or "" if it may be usable.
     """
 
     asked: Mapping[str, int]
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Returns why no flavor can be used; "" if one may be usable."""
+        """Returns why no flavor can be used, or "" if one may be usable."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -102,7 +102,7 @@ def parts_of(
 def _misfit(
     name: str, cluster: Cluster, most: Most, constraints: Sequence[Constraints], asked: Mapping[str, int]
 ) -> str:
-    """Returns why a flavor cannot be used for a request; "" if it may be usable."""
+    """Returns why a flavor cannot be used for a request, or "" if it may be usable."""
     flavor = cluster.flavors.get(name)
     if flavor is not None:
         for each in constraints:
@@ -129,7 +129,7 @@ class OverTime(Generic[_V]):
     Args:
         cluster: the cluster with its changes.
         judge: returns a function for a state of the cluster. This function returns why a job can never start
-            in that state; None if it may start. It must already consider nodes that are added later.
+            in that state, or None if it may start. It must already consider nodes that are added later.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:

@@ -1,7 +1,7 @@
 """The quota tree, with nominal quota, borrowing and lending of queues and cohorts as integers.
 
 The leaves of the tree are ClusterQueues and its inner nodes are Cohorts, with Kueue's arithmetic for
-hierarchical quotas. The tree contains only amounts: no jobs, no order of queues, no time. Several policies
+hierarchical quotas. The tree contains only quantities: no jobs, no order of queues, no time. Several policies
 use it.
 
 Values are flat lists. The value for node `n` and flavor-resource `c` (a number; see `QuotaTree.cell`) has the
@@ -23,7 +23,7 @@ UNLIMITED = INT64_MAX
 NO_PARENT = -1
 
 Amounts = Iterable[tuple[int, int]]
-"""Pairs of a flavor-resource number and an amount. Each number occurs at most once."""
+"""Pairs of a flavor-resource number and a quantity. Each number occurs at most once."""
 
 
 class FlavorResource(NamedTuple):
@@ -37,8 +37,8 @@ class FlavorResource(NamedTuple):
 class QuotaTree:
     """The quotas and usage of ClusterQueues and their cohorts.
 
-    Cohorts that are only referred to exist without their own quota. The usage starts at zero. Amounts of cpu
-    are in millicores, and others are in base units. The usage is exact, whereas quotas saturate at
+    Cohorts that are only referred to exist without their own quota. The usage starts at zero. Quantities of
+    cpu are in millicores, and others are in base units. The usage is exact, whereas quotas saturate at
     `UNLIMITED`.
 
     Args:
@@ -134,7 +134,7 @@ class QuotaTree:
         self._derive(own)
 
     def cell(self, flavor: str, resource: str) -> int | None:
-        """Returns the number of a flavor-resource; None if no queue has quota for it."""
+        """Returns the number of a flavor-resource, or None if no queue has quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
@@ -146,8 +146,8 @@ class QuotaTree:
     def charge(self, node: int, amounts: Amounts) -> None:
         """Adds to the usage of a node, and adds the part that exceeds what the node keeps to its parent.
 
-        A negative amount reduces only the usage of this node. The usage becomes negative only if the node has
-        a borrowing limit.
+        A negative quantity reduces only the usage of this node. The usage becomes negative only if the node
+        has a borrowing limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -166,7 +166,7 @@ class QuotaTree:
                 at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
-        """Exactly reverts `charge`, even if other amounts were charged in between."""
+        """Exactly reverts `charge`, even if other quantities were charged in between."""
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
@@ -184,7 +184,7 @@ class QuotaTree:
                 at = up[at]
 
     def available(self, node: int, cell: int) -> int:
-        """Returns the amount that a node could still use now, including what it could borrow.
+        """Returns the quantity that a node could still use now, including what it could borrow.
 
         The result is negative if the node or a cohort above it uses more than it may. Queues treat a negative
         result as zero when they admit jobs.
@@ -214,9 +214,9 @@ class QuotaTree:
         return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
-        """Returns True if the amounts charged to a node were available, so that no quota is exceeded.
+        """Returns True if the quantities charged to a node were available, so that no quota is exceeded.
 
-        A charge reduces `available` by exactly its amount. This method therefore shows afterwards what
+        A charge reduces `available` by exactly its quantity. This method therefore shows afterwards what
         `available` would have returned before.
         """
         available = self.available
@@ -234,9 +234,9 @@ class QuotaTree:
         return min(local_quota - used, UNLIMITED) if local_quota > used else 0
 
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
-        """Returns the lowest node on the way up that can use the amount without borrowing, or the root.
+        """Returns the lowest node on the way up that can use the quantity without borrowing, or the root.
 
-        If a node has unused quota that it does not lend, this quota reduces the amount for the nodes above
+        If a node has unused quota that it does not lend, this quota reduces the quantity for the nodes above
         it.
         """
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
@@ -337,14 +337,14 @@ class QuotaTree:
 
 
 def plus(left: int, right: int) -> int:
-    """Returns a sum within 64 bits. `UNLIMITED` plus any amount is `UNLIMITED`."""
+    """Returns a sum within 64 bits. `UNLIMITED` plus any quantity is `UNLIMITED`."""
     if left >= UNLIMITED or right >= UNLIMITED:
         return UNLIMITED
     return _within_bounds(left + right)
 
 
 def minus(left: int, right: int) -> int:
-    """Returns a difference within 64 bits. `UNLIMITED` minus any limited amount is `UNLIMITED`."""
+    """Returns a difference within 64 bits. `UNLIMITED` minus any limited quantity is `UNLIMITED`."""
     if left >= UNLIMITED:
         return 0 if right >= UNLIMITED else UNLIMITED
     if right >= UNLIMITED:

@@ -18,16 +18,16 @@ def shortage(
 
     The result has these fields, without unlimited quotas:
 
-    - `request` has the requested amounts, and `short` has the missing part of each.
+    - `request` has the requested quantities, and `short` has the missing part of each.
     - `usage` and `quota` are those of the queue.
     - `pool` is the root cohort with the usage of its queues.
-    - `kept` is outside the pool and has the amounts that lending limits keep in the queues.
+    - `kept` is outside the pool and has the quantities that lending limits keep in the queues.
     - `holders` has the queues that use most of a flavor that is short, if its resource has several flavors.
 
     Args:
         tree: the quota tree.
         node: the node of the queue.
-        request: the requested amount of each flavor-resource.
+        request: the requested quantity of each flavor-resource.
         borrow: whether the queue can use unused quota of its cohort.
     """
     labels, asked = tree.labels, _summed(request)

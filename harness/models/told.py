@@ -14,7 +14,7 @@ class Told(NamedTuple):
     """The reasons that were recorded since a job started to wait.
 
     Attributes:
-        last: the reason of the last attempt; None if it is unknown or the attempt did not fail.
+        last: the reason of the last attempt, or None if it is unknown or the attempt did not fail.
         known: the reasons that were recorded.
         returns: how often a known reason followed a different one.
     """

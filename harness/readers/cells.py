@@ -1,4 +1,4 @@
-"""Converts the cells of a column to texts, numbers, amounts or times, and finds faulty cells.
+"""Converts the cells of a column to texts, numbers, quantities or times, and finds faulty cells.
 
 A reader declares each of its columns as a `Field`, which converts a whole column in one step.
 """
@@ -132,13 +132,13 @@ def number(name: str, least: float = 0, most: float = EXACT) -> Field:
 
 
 def amount(name: str, scale: int, least: int = 0) -> Field:
-    """Returns a column of amounts in a larger unit, scaled and rounded to the nearest int64.
+    """Returns a column of quantities in a larger unit, scaled and rounded to the nearest int64.
 
     Args:
         name: the column.
         scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
-            amounts must be integers, because fractions would be lost.
-        least: the minimum amount, in the file's unit.
+            quantities must be integers, because fractions would be lost.
+        least: the minimum quantity, in the file's unit.
     """
     if scale == 1:
         return whole(name, least)

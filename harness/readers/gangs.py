@@ -1,4 +1,4 @@
-"""Makes gangs of equal pods from jobs whose log contains their size, but not their number of nodes."""
+"""Creates gangs of equal pods from jobs whose log contains their size, but not their number of nodes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from harness.readers.names import GPU
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
     """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
 
-    A job that fits on a node becomes a single pod. Any other job becomes a gang of equal pods. Each pod
-    gets the largest divisor of the job's amount that a node can hold.
+    A job that fits on a node becomes a single pod. Any other job becomes a gang of equal pods. Each pod gets
+    the largest divisor of the job's quantity that a node can hold.
 
     Args:
-        amounts: each job's amount, as integers; 0 is allowed.
-        per_node: the amount on one node.
+        amounts: each job's quantity, as integers; 0 is allowed.
+        per_node: the quantity on one node.
         option: the option that sets `per_node`, for messages.
 
     Raises:
-        OptionError: the amount on a node is less than 1.
+        OptionError: the quantity on a node is less than 1.
     """
     if per_node < 1:
         raise OptionError(f"option {option}: {per_node} must be at least 1")

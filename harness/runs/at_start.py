@@ -36,12 +36,12 @@ class AtStart(Value):
     """How the work in the manifests takes part in a replay.
 
     Attributes:
-        world: `empty` or `dump`; "" if the manifests contain no work.
+        world: `empty` or `dump`, or "" if the manifests contain no work.
         cluster: the cluster with the work that exists when the replay begins.
         later: the cluster with the work that arrives during the replay and then waits; or None.
         times: maps the `namespace/name` of an object in `later` to its arrival in microseconds since 1970.
-        begins: a sentence that says how the replay begins and why, and which work arrives later; "" if there
-            is no work.
+        begins: a sentence that says how the replay begins and why, and which work arrives later, or "" if
+            there is no work.
         left_out: sentences about work that does not take part.
     """
 
@@ -162,7 +162,7 @@ class _Objects:
 
     Attributes:
         several: first the Workloads that are neither finished nor deactivated, then the Pods.
-        latest: the latest time in this work, in microseconds since 1970; None if it contains no times.
+        latest: the latest time in this work, in microseconds since 1970, or None if it contains no times.
     """
 
     def __init__(self, cluster: Cluster) -> None:

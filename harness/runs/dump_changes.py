@@ -97,7 +97,7 @@ def workloads_left_out(
 
 
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
-    """Returns why a Workload has no ClusterQueue; None if it has one.
+    """Returns why a Workload has no ClusterQueue, or None if it has one.
 
     The result contains the fault, its effect, and the names of the Workload and its queue.
     """

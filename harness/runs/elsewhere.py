@@ -101,7 +101,7 @@ def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
 
     Args:
         digest: the hash of the work.
-        packed: the work; None if the process may already have it.
+        packed: the work, or None if the process may already have it.
         task: the task.
 
     Raises:

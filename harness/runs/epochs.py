@@ -53,7 +53,7 @@ class Step(NamedTuple):
 
     Attributes:
         time: the time, in microseconds since the origin; `NEVER` for the first step.
-        amount: the quantity; None if it is unlimited or absent.
+        amount: the quantity, or None if it is unlimited or absent.
     """
 
     time: int
@@ -149,7 +149,7 @@ def summary(those: Sequence[Mapping[str, Any]]) -> str:
 
 
 def told_sorts(sorts: Counter[str]) -> str:
-    """Returns numbers of changes as text, such as `5 (3 quotas, 2 stops)`; "" if there are none."""
+    """Returns numbers of changes as text, such as `5 (3 quotas, 2 stops)`, or "" if there are none."""
     parts = ", ".join(f"{count:,} {sort_name(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 

@@ -27,7 +27,7 @@ class FurtherRequest(Request):
     """A request for a run with further measurements, made while the process still has all tables of the run.
 
     Attributes:
-        whole: the kind of request that makes the run first.
+        whole: the kind of request that creates the run first.
     """
 
     whole: ClassVar[type[Request]] = Request

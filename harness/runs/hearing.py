@@ -1,4 +1,4 @@
-"""Makes the policy of a plan, and checks whether the policy supports changes of its cluster."""
+"""Creates the policy of a plan, and checks whether the policy supports changes of its cluster."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Code(NamedTuple):
     Attributes:
         sha256: the checksum of its files. If the files do not represent the code, this is the checksum of its
             objects in memory.
-        unknown: why the files do not represent what the code does; "" if they do.
+        unknown: why the files do not represent what the code does, or "" if they do.
         changed: whether the reason is a changed file, so that the loaded code is older than the file.
     """
 
@@ -155,7 +155,7 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 
     Args:
         subject: a class or a function.
-        module: the module of the installed plugin; "" for an object that is given in Python.
+        module: the module of the installed plugin, or "" for an object that is given in Python.
         besides: further packages to include.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
@@ -197,7 +197,7 @@ def _packages(modules: Iterable[str]) -> set[str]:
 
 
 def _origin(module: str) -> str | None:
-    """Returns the file of a module or of a package's `__init__`; None if there is no file."""
+    """Returns the file of a module or of a package's `__init__`, or None if there is no file."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return getattr(loaded, "__file__", None)
@@ -342,7 +342,7 @@ def _is_loaded(path: str, content: str, loaded: object) -> bool:
     Args:
         path: the file.
         content: the checksum of the file.
-        loaded: the import of its module; None if the module is not loaded.
+        loaded: the import of its module, or None if the module is not loaded.
     """
     before, earlier = _first.get(path, (content, loaded))
     same = before == content or loaded is None or (earlier is not None and loaded is not earlier)

@@ -1,4 +1,4 @@
-"""Makes a trace from a run, whose events become recorded times for later comparisons."""
+"""Creates a trace from a run, whose events become recorded times for later comparisons."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Plan(Value):
         at_start: how work in the manifests takes part.
         played: the trace whose jobs arrive, which is `trace` itself or its twin.
         work: how long unfinished work in the manifests runs.
-        twin: the replayed twin of the trace; None for the trace itself.
+        twin: the replayed twin of the trace, or None for the trace itself.
         observe: wraps the policy in an observer, which does not affect the result.
         alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
     """
@@ -153,7 +153,7 @@ class Plan(Value):
 
     @property
     def unknown_code(self) -> str:
-        """Why the replayed code is unknown, so that no stored run is reused; "" if it is known."""
+        """Why the replayed code is unknown, so that no stored run is reused, or "" if it is known."""
         return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
@@ -181,7 +181,7 @@ class Plan(Value):
 
     @property
     def changing(self) -> str:
-        """A sentence about the changes of the cluster; "" if there are none."""
+        """A sentence about the changes of the cluster, or "" if there are none."""
         told = summary(self.events)
         return f"the cluster changes over time: {told}" if told else ""
 

@@ -87,7 +87,7 @@ def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]
 
 
 def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
-    """Returns a function that explains why a job can never start; None if the policy has no such function.
+    """Returns a function that explains why a job can never start, or None if the policy has no such function.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid. The returned function raises this

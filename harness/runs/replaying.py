@@ -61,7 +61,7 @@ _tenants: Lasting[Tenants] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
-    """Returns the plugin, version and code checksum for each metric; None if the code is unknown."""
+    """Returns the plugin, version and code checksum for each metric, or None if the code is unknown."""
     found: dict[str, str | None] = {}
     codes = codes_of_metrics(plugins.metrics)
     for spec in plugins.metrics:

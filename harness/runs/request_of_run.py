@@ -27,7 +27,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
         run: the run.
         plugins: the plugins that the run uses.
         has: what the run lacks, as messages say it, such as `has no twins, and `.
-        option: the option of `harness replay` that makes the run with the missing part.
+        option: the option of `harness replay` that creates the run with the missing part.
 
     Raises:
         RunError: the same request would now result in another run or in no run. The message says why.
@@ -71,7 +71,7 @@ def _told(run: Run, plugins: Plugins) -> Request:
 
 
 def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration) -> Cluster | Path | None:
-    """Returns the cluster of a run before it was scaled; None if it was derived from the trace.
+    """Returns the cluster of a run before it was scaled, or None if it was derived from the trace.
 
     Raises:
         InputError: the source of the cluster is unknown or can't be read.

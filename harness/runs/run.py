@@ -52,7 +52,7 @@ class Run:
     """A finished replay.
 
     Args:
-        path: the folder of the run; None if nothing was kept.
+        path: the folder of the run, or None if nothing was kept.
         info: the content of `run.json`.
         stored: whether the run already existed when it was requested.
         measured_again: whether the run existed with other metrics and was measured again.
@@ -61,7 +61,7 @@ class Run:
         short: tables that are in memory, whether or not they are also in files.
 
     Attributes:
-        request: the request of the run in the process that made it; None for runs that were opened or come
+        request: the request of the run in the process that made it, or None for runs that were opened or come
             from another process.
         memory: maps questions to answers within `asked_much`; otherwise None.
     """
@@ -164,7 +164,7 @@ class Run:
 
     @property
     def cut_at(self) -> int | None:
-        """When the run was cut short by `--until` or by a livelock; None if it ran to its end."""
+        """When the run was cut short by `--until` or by a livelock, or None if it ran to its end."""
         if self.stopped is not None:
             return self.window.end
         until: int | None = self.info["settings"].get("until_us")
@@ -177,7 +177,7 @@ class Run:
 
     @property
     def without_run_times(self) -> str:
-        """A sentence that says why the run times of some jobs are unknown; "" if all are known.
+        """A sentence that says why the run times of some jobs are unknown, or "" if all are known.
 
         Unknown run times make the waits of other jobs and the losses meaningless.
         """
@@ -224,7 +224,7 @@ class Run:
         )
 
     def capacity_time(self, resource: str, window: Window, lacking: int | None = None) -> int | None:
-        """Returns the integral of a resource's capacity over a window; None if it is ever unlimited.
+        """Returns the integral of a resource's capacity over a window, or None if it is ever unlimited.
 
         Args:
             resource: the resource.

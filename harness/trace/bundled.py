@@ -20,8 +20,8 @@ class Bundled:
     Attributes:
         about: a one-line description.
         plugins: the schedulers that a demo compares.
-        until: the end of the part that a demo replays; None for the whole trace.
-        shake: the number of twins that a demo compares so that differences have an interval; None for a
+        until: the end of the part that a demo replays, or None for the whole trace.
+        shake: the number of twins that a demo compares so that differences have an interval, or None for a
             single replay.
     """
 

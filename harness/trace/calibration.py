@@ -1,8 +1,8 @@
 """Applies a user's changes to a trace and its cluster before a replay, in a fixed order, and records them.
 
-The order is the order of the fields of `Calibration`. Priorities come before tenants, because the queue of
-a trace often represents a priority, while another column is the tenant. Arrivals are scaled last, when
-`harness.trace.jobs` makes the jobs. `harness.cluster.changes.scale` scales the cluster.
+The order is the order of the fields of `Calibration`. Priorities come before tenants, because the queue of a
+trace often represents a priority, while another column is the tenant. Arrivals are scaled last, when
+`harness.trace.jobs` creates the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def traced_capacity(trace: Trace, resource: str) -> int | None:
 
 
 def traced_node(trace: Trace, resource: str) -> int | None:
-    """Returns the amount of a resource on one node of the traced machine, or None if it is unknown."""
+    """Returns the quantity of a resource on one node of the traced machine, or None if it is unknown."""
     return _stated(trace, f"{NODE}{resource}")
 
 

@@ -49,11 +49,11 @@ def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue represents if it leads to no quota itself; None if ambiguous.
+    """Returns the LocalQueue that a queue represents if it leads to no quota itself, or None if ambiguous.
 
     Args:
         cluster: the cluster with the queues.
-        namespace: the job's namespace; None if the trace does not contain it.
+        namespace: the job's namespace, or None if the trace does not contain it.
         queue: the job's queue.
     """
     stated = DEFAULT_NAMESPACE if namespace is None else namespace

@@ -167,7 +167,7 @@ class JobColumns:
         self._requested = _microseconds(jobs, "requested_time", None)
 
     def chunk(self, start: int, count: int, index: int, *, clairvoyant: bool) -> list[Arrival]:
-        """Makes new jobs from some rows.
+        """Creates new jobs from some rows.
 
         Args:
             start: the first row.

@@ -1,4 +1,4 @@
-"""Makes one row per job, fills in defaults, and adds up the requests of all pods."""
+"""Creates one row per job, fills in defaults, and adds up the requests of all pods."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ _NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
 
 @fixed(slots=False)
 class Steps(Fixed):
-    """The held amount of a resource over time, in pieces, because the whole would be larger than the trace.
+    """The held quantity of a resource over time, in pieces, because the whole would be larger than the trace.
 
     Attributes:
         jobs: the jobs that hold the resource.
-        amount: the column with the amount that each job holds.
+        amount: the column with the quantity that each job holds.
         start, end: the beginning and the end of each job's hold; a job that lacks either holds nothing.
     """
 
@@ -56,13 +56,13 @@ class Steps(Fixed):
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns the beginning, the end and the amount of each hold, for jobs that hold an amount."""
+        """Returns the beginning, the end and the quantity of each hold, for jobs that hold a quantity."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 
     @cached_property
     def _slices(self) -> list[tuple[pl.DataFrame, int, int]]:
-        """Slices of the jobs, each with the first and last time at which its jobs hold an amount."""
+        """Slices of the jobs, each with the first and last time at which its jobs hold a quantity."""
         found = []
         for rows in self.jobs.iter_slices(_ROWS):
             first, last = self._held(rows).select(pl.col("start").min(), pl.col("end").max()).row(0)
@@ -80,7 +80,7 @@ class Steps(Fixed):
         return times.gather(places).unique().sort().to_list()
 
     def _changes(self, since: int | None, until: int | None) -> Iterator[pl.DataFrame]:
-        """Yields the times and amounts of the changes from `since` (inclusive) to `until` (exclusive)."""
+        """Yields the times and quantities of the changes from `since` (inclusive) to `until` (exclusive)."""
         for rows, first, last in self._slices:
             if (until is not None and first >= until) or (since is not None and last < since):
                 continue
@@ -210,7 +210,7 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
 
 
 def held_at_once(runs: pl.DataFrame, resource: str) -> int | None:
-    """Returns the highest amount that ran simultaneously by the record; None if the trace has no record.
+    """Returns the highest quantity that ran simultaneously by the record, or None if the trace has no record.
 
     Args:
         runs: the result of `harness.trace.recorded.runs_of`.

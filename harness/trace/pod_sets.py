@@ -22,11 +22,11 @@ _Key: TypeAlias = tuple[Any, ...]
 
 
 class PodSetMaker:
-    """Makes the pod sets of jobs, one slice after the other.
+    """Creates the pod sets of jobs, one slice after the other.
 
     Args:
         rows: the trace's rows, in the order in which their jobs arrive.
-        counts: the number of rows of each job; None if all jobs have one row.
+        counts: the number of rows of each job, or None if all jobs have one row.
     """
 
     def __init__(self, rows: pl.DataFrame, counts: pl.Series | None) -> None:

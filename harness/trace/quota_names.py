@@ -18,7 +18,7 @@ _SLICE = 1 << 16  # the number of rows whose labels are converted to Python toge
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """Returns for each row the elastic quota that its labels name, or ""; None if no row names a quota.
+    """Returns for each row the elastic quota that its labels name, or "", or None if no row names a quota.
 
     Args:
         rows: the rows of a trace.

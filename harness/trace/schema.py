@@ -81,7 +81,7 @@ class Column(Value):
         name: the name of the column; `request.` and `limit.` represent one column per resource.
         kind: the type of the column.
         meaning: the meaning of the column, with its unit.
-        default: what an absent column or a null means, in words; None if a value is required.
+        default: what an absent column or a null means, in words, or None if a value is required.
         of_pod_set: whether the rows of a job (its pod sets) may differ in this column.
         recurs: whether the column repeats a few texts in many rows; a frame then stores them as categories.
     """

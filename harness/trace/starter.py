@@ -1,4 +1,4 @@
-"""Makes initial manifests for a trace: nodes of a suitable size, queues and elastic quotas.
+"""Creates initial manifests for a trace: nodes of a suitable size, queues and elastic quotas.
 
 Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), this cluster has
 nodes, and a real API server would accept it. Names are checked, and every queue has LocalQueues in the
@@ -50,7 +50,7 @@ _MOST_PODS = 110
 _DEVICES = 8
 _CORE, _GI = 1000, 2**30
 _UNASKED = {"cpu": 8 * _CORE, "memory": 64 * _GI}
-"""The amount on a node, per device (or per 8 cores), of a resource that the trace does not request."""
+"""The quantity on a node, per device (or per 8 cores), of a resource that the trace does not request."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Starter:
 
     Attributes:
         nodes: the number of nodes.
-        node: the amount of each resource on one node.
+        node: the quantity of each resource on one node.
         queues: the nominal quota of each queue for each resource; the quotas add up to the capacity of all
             nodes.
         doors: the pairs of namespace and queue in the trace, sorted.
@@ -158,7 +158,7 @@ def start(
         trace: the jobs.
         load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
             default the capacity is the peak usage of the recorded runs, else the load is 0.8.
-        node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
+        node: the quantities on one node; missing quantities become powers of two that hold the largest pod.
         weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
             each queue, where other queues have the weight 0.
         topology: how nodes are grouped; see `Starter`.
@@ -270,7 +270,7 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """Returns the known amounts on a node of the traced machine, if they hold the largest pod."""
+    """Returns the known quantities on a node of the traced machine, if they hold the largest pod."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
@@ -278,9 +278,9 @@ def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
 def _node(
     capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Returns the given amounts, or else a round amount of the scarcest resource.
+    """Returns the given quantities, or else a round quantity of the scarcest resource.
 
-    The amounts of other resources are in proportion.
+    The quantities of other resources are in proportion.
     """
     devices = [name for name in capacity if "/" in name]
     kinds = [name for name in devices or capacity if name in given or not given] or list(capacity)

@@ -45,8 +45,8 @@ class ResourceUse:
         p95: the level of demand that is not exceeded for 95 % of the time between the first and the last
             submission, if every job starts when submitted.
         peak: the highest level of that demand.
-        recorded_peak: the highest amount that ran at the same time; None if unknown.
-        capacity: the traced machine's capacity; None if the trace does not contain it.
+        recorded_peak: the highest quantity that ran at the same time, or None if unknown.
+        capacity: the traced machine's capacity, or None if the trace does not contain it.
     """
 
     job: Spread
@@ -66,7 +66,7 @@ class Tenant:
             name.
         jobs: the number of jobs.
         resource_seconds: the resource-time for each resource, in units of the resource times seconds.
-        recorded_wait: the median recorded wait of the jobs, in microseconds; None if unknown.
+        recorded_wait: the median recorded wait of the jobs, in microseconds, or None if unknown.
     """
 
     queue: str
@@ -77,14 +77,14 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A trace in figures; amounts are in the schema's units and times are in microseconds.
+    """A trace in figures; quantities are in the schema's units and times are in microseconds.
 
     Attributes:
         first, last: the first and the last submission, as text.
         span: the time between them.
         gangs: the number of jobs that make progress only with all their pods.
         gang_sizes: the number of gangs for each number of pods.
-        recorded_wait: the recorded waits of jobs before they started; None if unknown.
+        recorded_wait: the recorded waits of jobs before they started, or None if unknown.
         priorities: the number of jobs for each priority or class; empty if the trace has neither.
         missing: the columns of the schema that the trace lacks or that have nulls, with the number of rows.
     """

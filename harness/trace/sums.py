@@ -1,6 +1,6 @@
 """Checks that sums of requests and of durations over all jobs of a trace fit into 64 bits.
 
-The held and pending amounts of queues are sums over jobs. Beyond 64 bits, they would silently become
+The held and pending quantities of queues are sums over jobs. Beyond 64 bits, they would silently become
 negative. Products of such a sum and a time use 128 bits, which always suffice.
 """
 
@@ -23,7 +23,7 @@ class Sums:
     """Adds up rows, piece by piece.
 
     Attributes:
-        total: the sum of each column over all rows so far; amounts are over all pods.
+        total: the sum of each column over all rows so far; quantities are over all pods.
     """
 
     def __init__(self) -> None:

@@ -46,10 +46,10 @@ class Trace(Fixed):
         frame: the canonical columns in the schema's types, and then all other columns; one row per job or,
             with `pod_set`, one row per pod set. Times are as in the file.
         kind: whether `submit_time` is a timestamp or a duration.
-        time_zone: the zone of the timestamps; None if they have none.
+        time_zone: the zone of the timestamps, or None if they have none.
         origin: the zero of simulated times, in microseconds since the epoch: the first submission, rounded
             down to a whole second; 0 for durations without a chosen window.
-        sha256: the hash of the file's bytes, or of all files in a folder; "" if it was not requested.
+        sha256: the hash of the file's bytes, or of all files in a folder, or "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: the number of job records in the source.
         left_out: the number of job records that are not in `frame`, for each reason.

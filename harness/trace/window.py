@@ -22,7 +22,7 @@ class Window(Value):
     Attributes:
         text: the text that the user wrote.
         start, end: durations since the trace's origin, or dates in the trace's own time zone, in
-            microseconds; None if the window is open on that side.
+            microseconds, or None if the window is open on that side.
         dates: whether the bounds are dates, which are relative to 1970.
     """
 
@@ -112,7 +112,7 @@ def window_bound(trace: Trace, time: int) -> str:
 
 
 def _bound(part: str, text: str) -> tuple[int, bool] | None:
-    """Returns the microseconds of one bound, and whether it is a date; None for an open end."""
+    """Returns the microseconds of one bound, and whether it is a date, or None for an open end."""
     if not part:
         return None
     try:

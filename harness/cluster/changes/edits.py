@@ -42,8 +42,8 @@ class Edit(NamedTuple):
         kind: the object's kind, one of `PLACES`. The quotas of an ElasticQuotaTree have the kind
             `ElasticQuota`.
         name: the object's name; for a LocalQueue, `namespace/name`.
-        before: the object before the change; None if the object is new.
-        after: the object after the change; None if the object is removed.
+        before: the object before the change, or None if the object is new.
+        after: the object after the change, or None if the object is removed.
         announced: whether a planning policy knows about the change from the beginning of the replay. Failures
             are not announced.
     """
@@ -63,7 +63,7 @@ class Edit(NamedTuple):
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """Returns how the object changes from one cluster to another; None if it is equal in both."""
+        """Returns how the object changes from one cluster to another, or None if it is equal in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 

@@ -23,7 +23,7 @@ class Period(NamedTuple):
 
     Attributes:
         starts: the beginning.
-        ends: the end; None if the row applies until the next row about its field.
+        ends: the end, or None if the row applies until the next row about its field.
     """
 
     starts: Moment
@@ -31,7 +31,7 @@ class Period(NamedTuple):
 
 
 def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
-    """Returns when a row applies; None if its time is missing or invalid.
+    """Returns when a row applies, or None if its time is missing or invalid.
 
     Args:
         row: the row.

@@ -67,7 +67,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _times(path: str, value: Value) -> Fraction | None:
-    """Returns the factor in a value such as `x0.9`; None if the value is absolute."""
+    """Returns the factor in a value such as `x0.9`, or None if the value is absolute."""
     if not isinstance(value, str) or not value.startswith(_TIMES):
         return None
     try:

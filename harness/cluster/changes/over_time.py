@@ -28,7 +28,8 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
     Args:
         cluster: the cluster with the times in its manifests.
-        origin: the trace's origin, in microseconds since 1970; None if the times in the trace are not dates.
+        origin: the trace's origin, in microseconds since 1970, or None if the times in the trace are not
+            dates.
         begin: when the replay begins, in microseconds since the origin. Durations in the manifests, such as
             3d2h, count from this time. It differs from 0 only for a window of a trace without dates.
 
@@ -106,7 +107,7 @@ def replaced(
         documents: the manifests at the beginning.
         then: pairs of a time, in microseconds since the origin, and a manifest, sorted by time. From that
             time on, the manifest replaces the object of the same kind and name.
-        make: a function that makes a cluster from manifests.
+        make: a function that creates a cluster from manifests.
 
     Raises:
         ClusterError: the manifests are faulty at some time.
@@ -140,7 +141,7 @@ def nodes_replaced(
         nodes: the nodes at the beginning.
         then: pairs sorted by time, each with the microseconds since the origin, and the manifest of a Node or
             the name of a removed node. From that time on, the manifest describes the node of that name.
-        make: a function that makes a cluster from manifests.
+        make: a function that creates a cluster from manifests.
     """
     nodes = dict(nodes)
     for at, events in groupby(then, key=itemgetter(0)):
@@ -229,7 +230,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:
-    """Returns an object; None if it does not exist, or is a cohort that is only named by other objects."""
+    """Returns an object, or None if it does not exist, or is a cohort that is only named by other objects."""
     kind, name = key
     if kind not in (_ELASTIC, _NODE) and key not in state.specs:
         return None

@@ -46,8 +46,8 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
         patch: see `Patch`.
 
     Raises:
-        ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the manifests
-            faulty.
+        ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the
+            manifests faulty.
         InputError: the cluster has no manifests.
     """
     require_manifests(cluster)

@@ -86,7 +86,7 @@ class Merge:
     added: list[Added] = field(default_factory=list)
 
     def merged(self, there: Any, patch: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Returns the object with the patch applied; None if the patch deletes the object.
+        """Returns the object with the patch applied, or None if the patch deletes the object.
 
         The original object does not change.
         """
@@ -173,7 +173,7 @@ class Merge:
         return merged
 
     def _finder(self, name: str, items: Sequence[Any], there: Sequence[Any]) -> _Finder | None:
-        """Returns the function that finds items of a list; None if the patch replaces the whole list."""
+        """Returns the function that finds items of a list, or None if the patch replaces the whole list."""
         if name not in _KEYS and name != _GROUPS:
             return None
         if not all(isinstance(each, Mapping) for each in (*items, *there)):

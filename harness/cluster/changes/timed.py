@@ -61,8 +61,8 @@ class Timed(NamedTuple):
 
     Attributes:
         document: the document without its times.
-        starts: when it begins to apply; None if it applies from the start.
-        ends: when it ceases to apply; None if it has no end.
+        starts: when it begins to apply, or None if it applies from the start.
+        ends: when it ceases to apply, or None if it has no end.
         announced: whether a planning policy knows both times in advance.
     """
 

@@ -80,9 +80,9 @@ class Finding(NamedTuple):
 
     Attributes:
         path: the path of the field.
-        row: the verdict on the field; None if the field is unknown.
+        row: the verdict on the field, or None if the field is unknown.
         known: the known names at the same place, if the field's name is unknown.
-        wanted: the type that the value should have; "" if its type is right.
+        wanted: the type that the value should have, or "" if its type is right.
     """
 
     path: str
@@ -97,10 +97,10 @@ class Place:
     """A place in the tree of fields of a kind.
 
     Attributes:
-        row: the verdict on the place; None if it only leads to other places.
+        row: the verdict on the place, or None if it only leads to other places.
         names: the fields of the place.
         prefixes: maps prefixes of names to their places, the longest prefix first.
-        free: the place of any other name; None if other names are unknown.
+        free: the place of any other name, or None if other names are unknown.
         item: the place of the items, if the value is a list.
         quiet: whether no value can cause a finding here. It is set when the tree is complete.
     """
@@ -123,7 +123,7 @@ class Place:
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:
-        """Returns the place of a field by name; None if no verdict covers the field."""
+        """Returns the place of a field by name, or None if no verdict covers the field."""
         found = self.names.get(name)
         if found is None:
             found = next((each for start, each in self.prefixes.items() if name.startswith(start)), self.free)
@@ -162,7 +162,7 @@ class Place:
         Args:
             value: the value that the manifest has at this place.
             steps: the path of this place, which is unchanged when the method returns.
-            above: the finding that covers the place; None if only fields with a row are allowed here.
+            above: the finding that covers the place, or None if only fields with a row are allowed here.
             found: findings are added here.
         """
         row = self.row

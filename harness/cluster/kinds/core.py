@@ -33,7 +33,7 @@ _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
 def read_node(fields: Fields, draft: Draft) -> None:
-    """Read a Node: its labels, taints, `unschedulable`, and allocatable amounts."""
+    """Read a Node: its labels, taints, `unschedulable`, and allocatable quantities."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     status = fields.child("status")
@@ -161,7 +161,7 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """Returns the number of nodes in a NodePool; None if the manifest is faulty or has another kind."""
+    """Returns the number of nodes in a NodePool, or None if the manifest is faulty or has another kind."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
@@ -198,7 +198,7 @@ def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[d
 
 
 def _labels(metadata: Any) -> Mapping[str, Any] | None:
-    """Returns the labels in `metadata`; None if they are faulty."""
+    """Returns the labels in `metadata`, or None if they are faulty."""
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else metadata
     return {} if labels is None else labels if isinstance(labels, Mapping) else None
 

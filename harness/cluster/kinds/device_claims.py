@@ -18,7 +18,7 @@ class DeviceRequest(Value):
     """A single request within a claim.
 
     Attributes:
-        device_class: the DeviceClass; "" if the request lists alternatives.
+        device_class: the DeviceClass, or "" if the request lists alternatives.
         count: the number of devices, if `mode` is ExactCount.
         mode: ExactCount or All.
         selects: whether the request selects devices by expressions.

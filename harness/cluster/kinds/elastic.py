@@ -37,7 +37,7 @@ class ElasticQuota(Value):
             namespace has one quota.
         min: the guaranteed quantities by resource, or None.
         max: the upper bounds by resource, or None.
-        parent: the quota above it; "" if there is none.
+        parent: the quota above it, or "" if there is none.
         namespaces: the namespaces whose pods count against it.
         is_parent: whether other quotas can be below it.
         lends: whether other quotas can use the idle part of its `min` (Koordinator).
@@ -116,12 +116,12 @@ class QuotaLeaves:
                 self._by_namespace.setdefault(namespace, name)
 
     def of(self, namespace: str, queue: str, named: str = "") -> str | None:
-        """Returns the name of the quota that a pod belongs to; None if it belongs to no quota.
+        """Returns the name of the quota that a pod belongs to, or None if it belongs to no quota.
 
         Args:
             namespace: the namespace of the pod.
             queue: the queue of the job.
-            named: the value of the pod's label `QUOTA_NAME_LABEL`; "" if the pod has no such label.
+            named: the value of the pod's label `QUOTA_NAME_LABEL`, or "" if the pod has no such label.
         """
         if named in self._leaves:
             return named

@@ -87,15 +87,15 @@ class KueueConfiguration(Value):
     """Kueue's Configuration, with Kueue's defaults.
 
     Attributes:
-        strategies: the preemption strategies of fair sharing; None if fair sharing is off.
-        admission: the settings of admission fair sharing; None if it is off.
+        strategies: the preemption strategies of fair sharing, or None if fair sharing is off.
+        admission: the settings of admission fair sharing, or None if it is off.
         gates: the modelled feature gates that the Configuration sets.
         counting: the rules by which requests count against quotas.
         other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
         evicted_last: whether a workload that was evicted because its pods were not ready in time is queued by
             the time of the eviction.
         pods_ready: how workloads are treated if their pods are not ready in time, unless the feature gate
-            `DisableWaitForPodsReady` is on; None if Kueue does not watch pods.
+            `DisableWaitForPodsReady` is on, or None if Kueue does not watch pods.
         pods_ready_given: whether the Configuration sets `pods_ready`. If not, Kueue's default since 0.19
             applies.
     """

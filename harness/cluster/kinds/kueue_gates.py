@@ -124,7 +124,7 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Maps a gate to its history (see `kueue_releases.state_at`); "" if it is older than all known releases.
+"""Maps a gate to its history (see `kueue_releases.state_at`), or "" if it is older than all known releases.
 
 `T` and `F` mean that the gate is on or off by default, and `T!` and `F!` that it is locked. `-` means that
 the gate does not exist yet and its behaviour is off. `+` means that the gate no longer exists and its
@@ -186,7 +186,7 @@ def is_on(gate: str, release: Release) -> bool:
 
 
 def why_refused(settings: Mapping[str, bool], release: Release) -> str:
-    """Returns why a release fails to start with these gate settings; "" if it starts."""
+    """Returns why a release fails to start with these gate settings, or "" if it starts."""
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":

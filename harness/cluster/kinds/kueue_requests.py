@@ -32,7 +32,7 @@ class Transformation(Value):
     Attributes:
         source: the requested resource.
         replaces: whether the outputs replace the source, so that the source itself doesn't count.
-        multiply_by: a resource whose requested quantity multiplies the outputs; "" if there is none.
+        multiply_by: a resource whose requested quantity multiplies the outputs, or "" if there is none.
         outputs: maps a resource to the quantity that counts per unit of the source, in cores for cpu.
     """
 

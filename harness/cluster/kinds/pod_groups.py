@@ -52,7 +52,7 @@ def group_name(labels: Mapping[str, str]) -> str:
 
 
 def min_available(labels: Mapping[str, str]) -> int | None:
-    """Returns the group size that a pod's label specifies; None unless it is an integer greater than 0."""
+    """Returns the group size that a pod's label specifies, or None unless it is an integer greater than 0."""
     text = labels.get(MIN_AVAILABLE_LABEL, "")
     found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     return found if 0 < found < 2**31 else None

@@ -132,7 +132,7 @@ def _is_in_topology(annotations: Any) -> bool:
 
 
 def read_scheduler(fields: Fields) -> str:
-    """Returns the `schedulerName` of a pod or a profile; "" for Kubernetes' default scheduler."""
+    """Returns the `schedulerName` of a pod or a profile, or "" for Kubernetes' default scheduler."""
     name = fields.string("schedulerName")
     return "" if name == DEFAULT_SCHEDULER else name
 

@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read_required_nodes(fields: Fields) -> tuple[NodeSelectorTerm, ...] | None:
-    """Read the required part of a `nodeAffinity`; None if it is absent."""
+    """Read the required part of a `nodeAffinity`, or None if it is absent."""
     if REQUIRED not in fields:
         return None
     required = fields.child(REQUIRED)

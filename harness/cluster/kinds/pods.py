@@ -39,7 +39,7 @@ class NodeSelectorTerm(Value):
 
     @property
     def names(self) -> frozenset[str] | None:
-        """Returns the node names that the term allows; None if it allows any name."""
+        """Returns the node names that the term allows, or None if it allows any name."""
         named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
         return frozenset.intersection(*named) if named else None
 
@@ -142,8 +142,8 @@ class PodSpec(Fixed):
         scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
         host_ports: the ports that the pod occupies on its node.
         node_name: the only node that the pod can run on, or "".
-        required_nodes: the alternative terms of the required node affinity; None if there is no
-            required node affinity.
+        required_nodes: the alternative terms of the required node affinity, or None if there is no required
+            node affinity.
         affinity, anti_affinity: the required terms, which must all be satisfied.
         preferred_pods: the preferred affinity, and the preferred anti-affinity with negative weights.
         qos: Guaranteed, Burstable or BestEffort.
@@ -166,7 +166,7 @@ class PodSpec(Fixed):
 
     @property
     def node_names(self) -> frozenset[str] | None:
-        """Returns the node names that the node affinity allows; None if a term allows any name."""
+        """Returns the node names that the node affinity allows, or None if a term allows any name."""
         named = [term.names for term in self.required_nodes or ()]
         known = [names for names in named if names is not None]
         return frozenset().union(*known) if known and len(known) == len(named) else None
@@ -187,21 +187,21 @@ class Pod(Fixed):
         node: the node of the pod, or "" while the pod is pending.
         nominated_node: the node on which a preemption freed resources for the pod, or "".
         priority: its `spec.priority`. If this is None, `priority_class` determines the priority.
-        preempts: False for `preemptionPolicy: Never`; None without a policy.
+        preempts: False for `preemptionPolicy: Never`, or None without a policy.
         grace_period: the grace period in microseconds, or None.
-        start: when the pod started, in microseconds since 1970; None if unknown.
+        start: when the pod started, in microseconds since 1970, or None if unknown.
         terminating: whether the pod has a deletion timestamp.
         gone_at: the deletion timestamp, which is the latest end of the pod, in microseconds since 1970; or
             None.
-        told_at: when the deletion was requested, in microseconds since 1970; None if never, or if unknown.
+        told_at: when the deletion was requested, in microseconds since 1970, or None if never, or if unknown.
         preempted: whether kube-scheduler's condition says that the pod was preempted.
         ended: whether the phase of the pod is Succeeded or Failed.
-        scheduler: the name of its scheduler; "" for Kubernetes' default.
+        scheduler: the name of its scheduler, or "" for Kubernetes' default.
         group: the kube-scheduler pod group that the pod names, or None.
         topology: whether Kueue placed the pod in a topology, according to its annotations.
         of_daemon_set: whether an owner reference names a DaemonSet.
-        deadline: how long the pod can run at most, in microseconds; None without a limit.
-        workload: the namespace and name of its Workload; "" if it has none.
+        deadline: how long the pod can run at most, in microseconds, or None without a limit.
+        workload: the namespace and name of its Workload, or "" if it has none.
         pod_set, index: the pod's pod set within the job and its number there, according to its labels; "" and
             None if the labels don't specify them.
         lasting: whether the pod never ends on its own, as is the case for the pods of a DaemonSet.

@@ -82,7 +82,7 @@ class SchedulerConfiguration(Value):
         hard_pod_affinity_weight: how much the required affinity of a running pod raises the score of a node.
         preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto, which means
             ElasticQuota if quotas are in effect and Default otherwise.
-        scheduler_name: the name by which pods choose this scheduler; "" for Kubernetes' default scheduler.
+        scheduler_name: the name by which pods choose this scheduler, or "" for Kubernetes' default scheduler.
         scoring: how NodeResourcesFit scores nodes.
         devices: how pods that share GPUs are placed. Upstream has no such argument.
     """

@@ -30,8 +30,8 @@ class SchedulingGroup(Value):
 
     Attributes:
         name, namespace: the group. If a Workload lists the group, the name is unique within that Workload.
-        workload: the Workload that lists the group; "" for a PodGroup.
-        min_count: how many pods of the group must be schedulable at the same time; None for the policy
+        workload: the Workload that lists the group, or "" for a PodGroup.
+        min_count: how many pods of the group must be schedulable at the same time, or None for the policy
             `basic`, which schedules pods one by one.
     """
 
@@ -46,7 +46,7 @@ class GroupReference(NamedTuple):
 
     Attributes:
         name: the name of the group.
-        workload: the Workload that lists the group; "" for a PodGroup.
+        workload: the Workload that lists the group, or "" for a PodGroup.
         replica: the replica key. Pods that name the same group of a Workload form a separate group for each
             key.
     """
@@ -68,7 +68,7 @@ class GroupReference(NamedTuple):
 
 
 def read_group_reference(spec: Fields) -> GroupReference | None:
-    """Read which group a pod's `spec` names; None if the field is absent or faulty."""
+    """Read which group a pod's `spec` names, or None if the field is absent or faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
             spec.fault(

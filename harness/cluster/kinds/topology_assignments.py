@@ -29,7 +29,7 @@ class TopologyAssignment(NamedTuple):
 
 
 def read_topology_assignment(fields: Fields) -> TopologyAssignment | None:
-    """Read a `topologyAssignment`; None if it is absent."""
+    """Read a `topologyAssignment`, or None if it is absent."""
     levels = fields.texts("levels")
     found = [
         DomainPods(item.texts("values"), item.integer("count", least=0)) for item in fields.items("domains")
@@ -62,7 +62,7 @@ def _values(fields: Fields, domains: int) -> Sequence[str]:
 
 
 def _each(fields: Fields, name: str, domains: int, kind: type) -> list[Any] | None:
-    """Returns a list with one entry for each domain; None if the list is absent."""
+    """Returns a list with one entry for each domain, or None if the list is absent."""
     value = fields.raw(name)
     if value is None:
         return None

@@ -63,13 +63,14 @@ class Workload(Value):
         active: False if it has been deactivated.
         reclaimable: the number of ended pods in each pod set that no longer need quota.
         grace_period: the longest grace period of its pods, in microseconds, or None.
-        time_left: how long it can stay admitted before Kueue deactivates it, in microseconds; None without a
-            limit.
+        time_left: how long it can stay admitted before Kueue deactivates it, in microseconds, or None without
+            a limit.
         gated_by: the text of its admission-gated-by annotation, or "".
         time_outs: how often its pods were not ready in time.
         requeue_at: when its backoff ends, in microseconds since 1970, or None.
-        deadline: how long its pods can run, in microseconds; None if the pods of some pod set have no limit.
-        began: when its job started according to the status of the job, in microseconds since 1970; None if
+        deadline: how long its pods can run, in microseconds, or None if the pods of some pod set have no
+            limit.
+        began: when its job started according to the status of the job, in microseconds since 1970, or None if
             the dump does not contain the job.
         ended: the number of further ended pods in each pod set. These pods need no node, but hold their quota
             until `reclaimable` includes them.
@@ -182,7 +183,7 @@ def _grace_period(spec: Fields) -> int | None:
 
 
 def _deadline(spec: Fields) -> int | None:
-    """Returns the longest `activeDeadlineSeconds` of any pod; None if a pod set has no limit."""
+    """Returns the longest `activeDeadlineSeconds` of any pod, or None if a pod set has no limit."""
     times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
@@ -218,7 +219,7 @@ def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSe
 
 
 def read_time(fields: Fields, name: str) -> int | None:
-    """Returns a time in the format of Kubernetes, in microseconds since 1970; None if absent or faulty."""
+    """Returns a time in the format of Kubernetes, in microseconds since 1970, or None if absent or faulty."""
     text = fields.raw(name)
     if text is None:
         return None
@@ -258,7 +259,7 @@ def read_pod_set(fields: Fields) -> PodSet:
 
 
 def _topology(fields: Fields) -> TopologyRequest | None:
-    """Returns the `topologyRequest` of a pod set; None if it requests nothing."""
+    """Returns the `topologyRequest` of a pod set, or None if it requests nothing."""
     found = read_topology_request(fields.child("topologyRequest"))
     return None if found == TopologyRequest() else found
 

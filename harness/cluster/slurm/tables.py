@@ -31,7 +31,7 @@ class Row(Value):
     cells: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """Returns the text of a cell without surrounding blanks; "" if the cell is missing."""
+        """Returns the text of a cell without surrounding blanks, or "" if the cell is missing."""
         return self.cells.get(name, "").strip()
 
     def count(self, name: str, faults: list[Fault], default: int = 0) -> int:

@@ -28,7 +28,7 @@ class Fields:
         where: the file, document and object, for messages.
         faults: faults are added here.
         path: the path of this mapping, such as `spec.template`.
-        with_words: the mappings of the same object that contain `words`; None for a new object.
+        with_words: the mappings of the same object that contain `words`, or None for a new object.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """Returns a field unchanged and marks it as read; None if the field is absent."""
+        """Returns a field unchanged and marks it as read, or None if the field is absent."""
         self._read.add(name)
         return self._mapping.get(name)
 
@@ -134,7 +134,7 @@ class Fields:
         return default
 
     def quantity(self, name: str) -> Fraction | None:
-        """Returns the exact value of a quantity >= 0; None if it is absent or faulty."""
+        """Returns the exact value of a quantity >= 0, or None if it is absent or faulty."""
         value = self.raw(name)
         if value is None:
             return None
@@ -152,7 +152,7 @@ class Fields:
         return quantity
 
     def amount(self, name: str, resource: str) -> int | None:
-        """Returns a quantity in the unit of its resource, >= 0; None if it is absent or faulty."""
+        """Returns a quantity in the unit of its resource, >= 0, or None if it is absent or faulty."""
         quantity = self.quantity(name)
         amount = None if quantity is None else round_up(resource, quantity)
         if amount is not None and amount > UNLIMITED:

@@ -1,1 +1,1 @@
-"""Elastic quotas: a tree of guarantees and limits, amounts that are lent, and Koordinator's runtimes."""
+"""Elastic quotas: a tree of guarantees and limits, quantities that are lent, and Koordinator's runtimes."""

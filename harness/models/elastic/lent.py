@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""For each resource, its index in the list of amounts and its name."""
+"""For each resource, its index in the list of quantities and its name."""
 
 
 @final
@@ -57,7 +57,7 @@ class Lent:
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Returns the places of the remaining amounts, for each quota on the path outside the claimant's."""
+        """Returns the places of remaining quantities, for each quota on the path outside the claimant's."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

@@ -11,7 +11,7 @@ from harness.cluster.model import UNLIMITED
 _CORE = frozenset(CORE_RESOURCES)
 
 Amounts = Mapping[str, int]
-"""Maps resources to amounts. A resource that is present counts even if its amount is 0."""
+"""Maps resources to quantities. A resource that is present counts even if its quantity is 0."""
 
 
 @final
@@ -25,10 +25,10 @@ class Quota:
         max: the limit of each resource. Resources that are not named have no limit. As an exception,
             cpu, memory and ephemeral storage that are not named have the limit 0, unless only named resources
             count.
-        used: the amount of each resource that is charged.
+        used: the quantity of each resource that is charged.
         leaving: the part of `used` that will soon be released.
         firm: the part of `used` by pods that must not be preempted, if this distinction is made.
-        runtime: the most recently computed runtime quota; None if only `max` limits the quota.
+        runtime: the most recently computed runtime quota, or None if only `max` limits the quota.
     """
 
     __slots__ = (
@@ -63,9 +63,9 @@ class Quota:
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these amounts would exceed `max`, or None.
+        """Returns a resource in which the usage with these quantities would exceed `max`, or None.
 
-        Resources other than the core resources are checked only if they are among the amounts.
+        Resources other than the core resources are checked only if they are among the quantities.
         """
         used, most = self.used, self.max
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named
@@ -78,7 +78,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these amounts would exceed `min`, or None."""
+        """Returns a resource in which the usage with these quantities would exceed `min`, or None."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:
@@ -90,7 +90,7 @@ class Quota:
         return None
 
     def borrows(self) -> str | None:
-        """Returns a resource that is used beyond its guarantee; None if there is none."""
+        """Returns a resource that is used beyond its guarantee, or None if there is none."""
         least = self.min
         for resource, amount in self.used.items():
             if amount > least.get(resource, 0):

@@ -1,7 +1,7 @@
 """The quota tree, in which guarantees, limits and usage are added up to the root.
 
-The tree does not depend on pods, nodes or time. Amounts are integers, and all results depend only on the
-amounts that are charged.
+The tree does not depend on pods, nodes or time. Quantities are integers, and all results depend only on the
+quantities that are charged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ If the quota is None, the limit applies to all quotas together.
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""Returns the first limit that would be exceeded; None if there is none.
+"""Returns the first limit that would be exceeded, or None if there is none.
 
 The argument is whether the quota's usage is the same as when none of its own limits was exceeded.
 """
@@ -50,7 +50,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess; None for None."""
+    """Returns the limit that would be exceeded, without the excess, or None for None."""
     return None if excess is None else excess[:3]
 
 
@@ -153,7 +153,7 @@ class QuotaTree:
             total[resource] = total.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
-        """Releases amounts that were charged."""
+        """Releases quantities that were charged."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -161,11 +161,11 @@ class QuotaTree:
             total[resource] -= amount
 
     def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Adds (1) or removes (-1) the amounts of a bound pod that must not be preempted."""
+        """Adds (1) or removes (-1) the quantities of a bound pod that must not be preempted."""
         add_to(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Marks charged amounts as terminating (1), or removes this mark (-1)."""
+        """Marks charged quantities as terminating (1), or removes this mark (-1)."""
         leaving = self._leaving
         for quota in leaf.line:
             add_to(quota.leaving, amounts, sign)
@@ -261,7 +261,7 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Returns why a pod is not admitted; None if it is. The arguments are those of `excesses`."""
+        """Returns why a pod is not admitted, or None if it is. The arguments are those of `excesses`."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
@@ -282,10 +282,10 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that finds the first limit that these amounts exceed when it is called.
+        """Returns a function that finds the first limit that these quantities exceed when it is called.
 
         This method is for callers that check repeatedly. The usage that is possible in addition to these
-        amounts is computed once, unless it depends on the requests of other quotas.
+        quantities is computed once, unless it depends on the requests of other quotas.
         """
         if self.runtimes is not None:
             return lambda _: bound_of(self.over_max(leaf, amounts))
@@ -332,7 +332,7 @@ class QuotaTree:
         return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """Returns a limit that these amounts exceed even without other usage; None if there is none."""
+        """Returns a limit that these quantities exceed even without other usage, or None if there is none."""
         amounts = self.counted(leaf, amounts)
         for quota in leaf.line:
             for resource, amount in amounts.items():
@@ -363,7 +363,7 @@ class QuotaTree:
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
-        """Returns True if a quota's usage with these amounts stays within its `min` in every resource."""
+        """Returns True if a quota's usage with these quantities stays within its `min` in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
 
@@ -374,7 +374,7 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Returns each limit of quotas, and the usage that is possible in addition to some amounts."""
+    """Returns each limit of quotas, and the usage that is possible in addition to some quantities."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas
@@ -383,7 +383,7 @@ def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str,
 
 
 def sum_of(amounts: Amounts, more: Amounts) -> Amounts:
-    """Returns the sum of two mappings of amounts."""
+    """Returns the sum of two mappings of quantities."""
     if not more:
         return amounts
     total = dict(amounts)

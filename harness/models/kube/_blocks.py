@@ -122,7 +122,7 @@ class Block:
                 self._wake(group, peers)
 
     def _next_resting(self) -> EqualPods | None:
-        """Returns the resting group with the first pod that may succeed; None if there is none."""
+        """Returns the resting group with the first pod that may succeed, or None if there is none."""
         found, reached, place = None, self._reached, AFTER_ALL
         for most_room, resting in self._resting.items():
             rooms = most_room.since(resting.seen)
@@ -197,7 +197,7 @@ class Block:
             alike: receives the pods before it that are rejected by other plugins than before.
 
         Returns:
-            The pod; None if all remaining pods fail.
+            The pod, or None if all remaining pods fail.
         """
         if self._ahead is None:
             self._ahead, self._version = [], version

@@ -25,8 +25,8 @@ class EqualPods:
         pods: the pods in reverse order, so that the first pod can be removed and put back without moving
             others. Their `rejected_by` is out of date while they are in this list.
         rejected_by: the plugins that rejected the pods before this pass.
-        verdict: the plugins that rejected pods in this pass; None before the first failure, and for resting
-            pods.
+        verdict: the plugins that rejected pods in this pass, or None before the first failure, and for
+            resting pods.
         doubted: a refusal that was still valid although a node had enough for the pods, which therefore do
             not rest.
     """

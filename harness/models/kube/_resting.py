@@ -67,10 +67,10 @@ class Resting:
         return self._groups.items()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
-        """Returns the group with the first pod for which a node offers enough; None if there is none.
+        """Returns the group with the first pod for which a node offers enough, or None if there is none.
 
         Args:
-            rooms: the amounts that each node offers.
+            rooms: the quantities that each node offers.
             reached: the place after which pods count.
             place: the place before which pods count.
         """
@@ -145,7 +145,7 @@ class Tree:
         """Implements `Resting.first` for one node.
 
         Args:
-            room: the amounts that the node offers.
+            room: the quantities that the node offers.
             reached: the place after which pods count.
             place: the place before which pods count.
             groups: the groups that were not removed.

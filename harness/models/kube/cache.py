@@ -342,7 +342,7 @@ class Cache:
     # --- questions ----------------------------------------------------------------------------------------
 
     def free_of(self, resource: int) -> Sequence[int]:
-        """Returns the free amount of a resource on each node, by position. Valid until the next change.
+        """Returns the free quantity of a resource on each node, by position. Valid until the next change.
 
         Callers must not change the result. Only nodes that changed since the last call are updated.
         """

@@ -2,11 +2,11 @@
 
 A node label contains the number of devices, as in NVIDIA's feature discovery. The node offers shares as a
 resource; for example, Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod
-requests a share of one device, or whole devices. Koordinator and this model refuse other amounts above one
+requests a share of one device, or whole devices. Koordinator and this model refuse other quantities above one
 device.
 
-Two amounts of a node determine whether a pod fits: the largest free share of one device, and the number of
-free devices. Filters and dry runs treat these amounts as resources, which exist only if some node has
+Two quantities of a node determine whether a pod fits: the largest free share of one device, and the number of
+free devices. Filters and dry runs treat these quantities as resources, which exist only if some node has
 devices. Only `NodeInfo.add` assigns devices to a pod.
 """
 
@@ -35,12 +35,12 @@ class Ask(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        """True if less than one device is requested. Larger amounts that are not whole fit on no node."""
+        """True if less than one device is requested. Larger quantities that are not whole fit on no node."""
         return self.share != WHOLE
 
     @property
     def resource(self) -> str:
-        """The amount of a node that determines whether the request fits."""
+        """The quantity of a node that determines whether the request fits."""
         return LARGEST if self.is_share else IDLE
 
     @property
@@ -50,7 +50,7 @@ class Ask(NamedTuple):
 
 
 def ask_of(requests: Mapping[str, int]) -> Ask | None:
-    """Returns the request for devices among the requests of a pod; None if there is none."""
+    """Returns the request for devices among the requests of a pod, or None if there is none."""
     amount = thousandths(requests)
     if not amount:
         return None
@@ -65,7 +65,7 @@ def have_devices(cluster: Cluster) -> bool:
 
 
 def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
-    """Returns a node's amount of each resource, by index.
+    """Returns a node's quantity of each resource, by index.
 
     In a cluster with devices, a node without the label accepts no shares, only whole GPUs.
     """

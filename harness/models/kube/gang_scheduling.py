@@ -57,13 +57,13 @@ class PermitGang:
     Attributes:
         key: identifies the gang.
         least: the `minCount` of the gang.
-        name: the name of the group in messages; "" for the gang of one job.
+        name: the name of the group in messages, or "" for the gang of one job.
         held: the pods that are not tried until more pods of the gang exist.
         unplaced: the pods that are tried but have no place.
         waiting: the pods that have a place and wait for others, in the order in which they got their places.
         bound: how many pods are bound.
-        deadline: when the waiting pods give up; None if no pods are waiting.
-        gave_up_at: the value of `PermitGangs.happened` when the gang last gave up; None if it never did.
+        deadline: when the waiting pods give up, or None if no pods are waiting.
+        gave_up_at: the value of `PermitGangs.happened` when the gang last gave up, or None if it never did.
     """
 
     __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "name", "unplaced", "waiting")
@@ -128,7 +128,7 @@ class PermitGangs:
         self._woken: Wake | None = None
 
     def of(self, pod: PodInfo) -> PermitGang | None:
-        """Returns the gang of a pod; None if it has none.
+        """Returns the gang of a pod, or None if it has none.
 
         Pods that refer to a missing group wait forever, because no group is created during a replay
         (reference).
@@ -240,7 +240,7 @@ class PermitGangs:
         self._untold.clear()
 
     def late(self, now: int) -> PermitGang | None:
-        """Returns the next gang whose pods have waited too long for other pods; None if there is none."""
+        """Returns the next gang whose pods have waited too long for other pods, or None if there is none."""
         gang = next(iter(self._waiting), None)
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 

@@ -25,12 +25,13 @@ class Gang:
 
     Attributes:
         key: identifies the gang.
-        least: how many of its pods must be placed together; None for all pending pods.
+        least: how many of its pods must be placed together, or None for all pending pods.
         priority: the priority that applies to all its pods (see `highest`). The scheduler keeps it up to
             date.
         pending: the pods that are pending, by job and number.
         bound: the pods that have a node, by job and number.
-        leader: the pod that represents the pending pods in the scheduling queue; None if no pod is pending.
+        leader: the pod that represents the pending pods in the scheduling queue, or None if no pod is
+            pending.
         ended: how many pods of a group finished while other pods existed. These pods count as placed.
         waits: whether the gang was tried and not placed, and no pod has joined since then.
     """

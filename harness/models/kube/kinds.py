@@ -25,13 +25,13 @@ class Kind(NamedTuple):
 
     Attributes:
         template: the properties that the scheduler uses.
-        node: the node on which they are already running; "" if they are not running.
-        start: when they started, in microseconds since 1970; None if unknown.
+        node: the node on which they are already running, or "" if they are not running.
+        start: when they started, in microseconds since 1970, or None if unknown.
         nominated: the node on which a preemption freed resources for them according to their manifest, or "".
         going: whether they are terminating on that node, and whether the scheduler preempted them.
         never: why they fit on no node even if all nodes are empty, or wait for a missing group. None if they
             may be placed, or are already running.
-        group: kube-scheduler's own pod group that they refer to; None if they refer to none.
+        group: kube-scheduler's own pod group that they refer to, or None if they refer to none.
         ours: whether the simulated scheduler places them again after they have stopped running.
     """
 
@@ -49,8 +49,8 @@ class JobKinds(NamedTuple):
     """The kinds of a job's pods.
 
     Attributes:
-        only: the kind of all pods; None if pod sets are different.
-        never: why some pod of the job can never run; None if all pods may run.
+        only: the kind of all pods, or None if pod sets are different.
+        never: why some pod of the job can never run, or None if all pods may run.
     """
 
     only: Kind | None
@@ -151,7 +151,7 @@ class Kinds:
         return Never(name, f"{name} does not exist, and its pods wait for it")
 
     def never(self, job: Job) -> Never | None:
-        """Returns why some pod of a job can never run; None if all pods may run."""
+        """Returns why some pod of a job can never run, or None if all pods may run."""
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:

@@ -40,7 +40,7 @@ class Moves:
         self._moves.append((start, end, sources) if sources or start < end else None)
 
     def since(self, count: int) -> Sequence[Move] | None:
-        """Returns the moves after the first `count` moves; None if some of them are no longer known."""
+        """Returns the moves after the first `count` moves, or None if some of them are no longer known."""
         left = self.count - count
         if left > len(self._moves):
             return None

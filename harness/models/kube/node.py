@@ -23,7 +23,7 @@ class DeviceChooser(Protocol):
     """Chooses which of its devices a node assigns to a pod."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod. The node's free amounts already exclude its other requests."""
+        """Returns the devices for a pod. The node's free quantities already exclude its other requests."""
 
 
 @final
@@ -34,13 +34,13 @@ class NodeInfo:
         manifest: the node's manifest, which is a new object after each change.
         position: its position in the order in which the scheduler checks nodes.
         rank: its position in the order of names, which decides between nodes that are otherwise equal.
-        allocatable: the amount of each resource, by index; 0 for a resource that the node does not have.
+        allocatable: the quantity of each resource, by index; 0 for a resource that the node does not have.
         free: `allocatable` minus the requests of its pods. Values can be negative.
         slots: how many more pods it accepts. A node without a limit accepts any number.
         scored_cpu, scored_memory: the requests of its pods with defaults, for the score of NodeResourcesFit.
         pods: its pods, including terminating pods, in the order in which they were bound.
         ports: the host ports in use, each with the number of pods that use it.
-        chooser: chooses devices for a pod; None for the devices with the smallest free share that is
+        chooser: chooses devices for a pod, or None for the devices with the smallest free share that is
             sufficient.
         devices: the free share of each device, in thousandths; empty if GPUs are only counted.
         nominated: the pods for which a preemption frees resources on this node, in the order in which they
@@ -176,7 +176,7 @@ class NodeInfo:
         return devices
 
     def count_devices(self, devices: Sequence[int], free: list[int]) -> None:
-        """Sets the free amounts that follow from these free shares of devices."""
+        """Sets the free quantities that follow from these free shares of devices."""
         free[self._largest] = max(devices)
         free[self._idle] = devices.count(WHOLE)
 
@@ -195,7 +195,7 @@ class NodeInfo:
         return self._balance
 
     def balanced(self, free_cpu: int, free_memory: int) -> int:
-        """Returns the balance of cpu and memory requests, from 0 to 100, if these amounts are free.
+        """Returns the balance of cpu and memory requests, from 0 to 100, if these quantities are free.
 
         The balance is 100 minus half of the difference between the requested fractions, in IEEE doubles and
         truncated as in kube-scheduler. A resource that the node does not have is ignored.

@@ -25,7 +25,7 @@ class ChangingNodes:
         cache: the nodes and the pods on them.
         templates: the templates of pods.
         scheduling: finds nodes for pods.
-        preemption: finds victims; None if there is no preemption.
+        preemption: finds victims, or None if there is no preemption.
         queue: the pending pods.
     """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.models.kube.most_room import MostRoom
 
 Requests = tuple[tuple[int, int], ...]
-"""Pairs of a resource index and an amount above 0."""
+"""Pairs of a resource index and a quantity above 0."""
 
 NOT_STARTED = 1 << 120
 """The start of a pod whose start is unknown. The pod counts as started now, later than all other pods."""
@@ -32,9 +32,9 @@ class Shape:
     """The properties of a pod that determine whether a single node fits.
 
     Attributes:
-        amounts: the amounts that it uses on a node.
-        requests: `amounts`, and the required amounts of the node's devices. See `devices.py`.
-        device: its request for devices; None if it requests none, or if no node has any.
+        amounts: the quantities that it uses on a node.
+        requests: `amounts`, and the required quantities of the node's devices. See `devices.py`.
+        device: its request for devices, or None if it requests none, or if no node has any.
         missing: the requested resources that no node has.
         scored_cpu, scored_memory: the requests with defaults, for the score of NodeResourcesFit.
         ports: the host ports that it uses.
@@ -133,7 +133,7 @@ class LastingRefusal(Protocol):
 
     Attributes:
         most_room: an upper bound of what nodes offer to equal pods, if only a node with more free resources
-            may help them. The refusal is valid until a changed node offers the amounts. Otherwise None.
+            may help them. The refusal is valid until a changed node offers the quantities. Otherwise None.
         amounts: the request of a pod for each resource.
     """
 
@@ -164,7 +164,7 @@ class Peers:
             not set if no attempt can be skipped. See `Scheduling.moves_on`.
         rejected_by: the plugins that rejected this pod.
         refusal: why this pod failed, for the record.
-        lasting: why the pods would fail again; None if this is not known.
+        lasting: why the pods would fail again, or None if this is not known.
         loose: whether a pod can get other equals, or another priority, while it waits. See `_blocks.py`.
     """
 
@@ -202,15 +202,15 @@ class PodInfo:
     Attributes:
         name: the name within the namespace.
         job, pod: the job, and the number of the pod in the job.
-        group: kube-scheduler's own pod group that the pod refers to; None if it refers to none.
+        group: kube-scheduler's own pod group that the pod refers to, or None if it refers to none.
         start: when the pod started, as a number that grows with time.
         node: the position of the node to which the pod is bound; -1 if it is not bound.
         nominated: the name of the node where a preemption frees resources for the pod, or "".
         keeps: the highest priority against which its nomination reserves these resources; normally its own.
         preempted: whether the pod is terminating because the scheduler preempted it.
         peers: the pods that are equal to this pod, including itself.
-        quota: what a scheduler with quotas stores for the pod; None without quotas.
-        gang: the gang with which the pod is placed; None if it is placed alone.
+        quota: what a scheduler with quotas stores for the pod, or None without quotas.
+        gang: the gang with which the pod is placed, or None if it is placed alone.
         devices: the devices that the pod has on its node, or will get if they are known before it is bound.
         timestamp, failures, errors, backoff, rejected_by: used by the queue. See `queue.py`.
         place: the place in its block. See `_blocks.py`.

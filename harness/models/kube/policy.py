@@ -93,8 +93,8 @@ class PodPolicy:
             None if it always learns so immediately (see `Evictions`).
         groups: see `Kinds`. With `gives_up`, jobs that wait for missing groups are also rejected.
         preempts: whether the scheduler ever evicts pods. If not, evictions are not counted.
-        lets_in: returns whether quotas admit pods together, without preemption; None without quotas.
-        heard: called with every change and all pods, after nodes have changed; None for a scheduler that
+        lets_in: returns whether quotas admit pods together, without preemption, or None without quotas.
+        heard: called with every change and all pods, after nodes have changed, or None for a scheduler that
             depends only on nodes.
 
     Raises:

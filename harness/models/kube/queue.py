@@ -170,7 +170,7 @@ class SchedulingQueue:
         insort(self._active, (pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
-        """Returns the next pod to try; None if all pods wait for events.
+        """Returns the next pod to try, or None if all pods wait for events.
 
         A pod fails without an attempt if an equal pod has failed and nothing has changed since then.
 

@@ -94,9 +94,9 @@ NO_NODES = NoNodes()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
-    """Returns a pod's request, the number of nodes for each reason, and the largest free amounts.
+    """Returns a pod's request, the number of nodes for each reason, and the largest free quantities.
 
-    For each resource that is short, `most_free` has the largest free amount on any node that could ever run
+    For each resource that is short, `most_free` has the largest free quantity on any node that could ever run
     the pod. `preemption` is why no pod is preempted.
     """
     nodes, statuses = diagnosis.nodes, diagnosis.statuses

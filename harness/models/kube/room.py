@@ -23,7 +23,7 @@ Flavors = Mapping[str, Mapping[str, str]]
 """For each pod set, the flavor of each resource. See `harness.policy.Admit`."""
 
 _FINE = 1 << 20
-"""Requests are compared in units of this fraction of a node's amount."""
+"""Requests are compared in units of this fraction of a node's quantity."""
 
 _NONE: Mapping[str, str] = {}
 
@@ -143,7 +143,7 @@ class Room:
         return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
-        """Returns the largest amount of each resource on any node."""
+        """Returns the largest quantity of each resource on any node."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 
@@ -157,7 +157,7 @@ class Room:
         return template
 
     def _size(self, template: Template) -> int:
-        """Returns the size of a pod: its largest request, as a fraction of the largest node's amount."""
+        """Returns the size of a pod: its largest request, as a fraction of the largest node's quantity."""
         asked = template.shape.requests
         return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
 

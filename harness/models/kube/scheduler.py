@@ -65,7 +65,7 @@ class Scheduler:
     Args:
         cluster: the nodes, namespaces and budgets.
         configuration: the KubeSchedulerConfiguration fields that are used.
-        gangs: makes pods wait for other pods of their gang; None to place each pod individually.
+        gangs: creates pods wait for other pods of their gang; None to place each pod individually.
 
     Attributes:
         queue: the pending pods.
@@ -293,7 +293,7 @@ class Scheduler:
         """Records refusals of pods that failed without an attempt because an equal pod did, one per job.
 
         Args:
-            why: returns why a pod, or its job or gang, waits; None if the reason is already recorded.
+            why: returns why a pod, or its job or gang, waits, or None if the reason is already recorded.
         """
         return self._refuse_alike(why) if self.queue.failed_alike else ()
 

@@ -1,1 +1,1 @@
-"""Makes event tables from observations of a cluster."""
+"""Creates event tables from observations of a cluster."""

@@ -1,4 +1,4 @@
-"""Reads nodes from kube-state-metrics: allocatable amounts, cordons, taints, and readiness.
+"""Reads nodes from kube-state-metrics: allocatable quantities, cordons, taints, and readiness.
 
 The names and labels are documented in docs/metrics/cluster/node-metrics.md of
 kubernetes/kube-state-metrics.

@@ -1,4 +1,4 @@
-"""Makes events from Prometheus, using Kueue's metrics of quotas and kube-state-metrics' metrics of nodes.
+"""Creates events from Prometheus, using Kueue's metrics of quotas and kube-state-metrics' metrics of nodes.
 
 Kueue exports quotas if its configuration has `metrics.enableClusterQueueResources: true` (pkg/metrics,
 `kueue_cluster_queue_nominal_quota` and related metrics). A limit that is not set is `+Inf` in newer
@@ -58,7 +58,7 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
         source: the origin of the answers, for messages.
 
     Raises:
-        InputError: no answer contains a nominal quota or an allocatable amount of a node.
+        InputError: no answer contains a nominal quota or an allocatable quantity of a node.
     """
     quotas, nodes = Samples(_key_of), ksm_nodes.samples()
     for series in answers:

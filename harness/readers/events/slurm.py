@@ -1,4 +1,4 @@
-"""Makes events from Slurm's accounting: the output of `sacctmgr show event` about nodes."""
+"""Creates events from Slurm's accounting: the output of `sacctmgr show event` about nodes."""
 
 from __future__ import annotations
 

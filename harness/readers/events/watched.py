@@ -1,4 +1,4 @@
-"""Collects observations of objects over time, and makes rows of an event table from their changes."""
+"""Collects observations of objects over time, and creates rows of an event table from their changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Field(NamedTuple):
     Attributes:
         name: the value of the column `field`.
         begins: the prefix of the field's value, such as `cpu=`.
-        missing: the value for an object that no longer has the field; None if no row can express this.
+        missing: the value for an object that no longer has the field, or None if no row can express this.
     """
 
     name: str

@@ -22,7 +22,7 @@ METRICS = (
     "kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests", "kube_job_created",
     "kube_job_labels",
 )  # fmt: skip
-"""The metrics from which the reader `prometheus` makes pods."""
+"""The metrics from which the reader `prometheus` creates pods."""
 
 SELECTOR = 'job="kube-state-metrics"'
 _PHASE = "kube_pod_status_phase"
@@ -104,7 +104,7 @@ def fetch(
         window: the number of seconds that one answer covers.
         selector: label matchers for the series, without braces.
         metrics: the metrics to request.
-        step: the number of seconds between samples; None for all scraped samples.
+        step: the number of seconds between samples, or None for all scraped samples.
         haste: divides the waits before new attempts.
 
     Raises:

@@ -166,7 +166,7 @@ def record(
     Args:
         server: the cluster.
         kinds: the kinds to record.
-        namespace: the namespace to record; None for all namespaces.
+        namespace: the namespace to record, or None for all namespaces.
         recorder: takes the observations.
         every: the number of seconds between writes.
         enough: returns True to stop; it is called at least every half second.

@@ -214,7 +214,7 @@ class RunTimes:
         Args:
             traits: the traits of the job.
             elapsed: how long it has run, in microseconds.
-            limit: how long it can run at most, in microseconds; None for no limit.
+            limit: how long it can run at most, in microseconds, or None for no limit.
         """
         widest: Draws | None = None
         for level, names in LEVELS:

@@ -1,4 +1,4 @@
-"""Determines the run-time distributions of all present work, given how long running jobs have run."""
+"""Determines the run-time distributions of all current work, given how long running jobs have run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from harness.runs.estimates.traits import LEVELS, key_of_group
 
 
 def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | None]:
-    """Returns the run-time distribution of each job; None if there is no source for it.
+    """Returns the run-time distribution of each job, or None if there is no source for it.
 
     Args:
-        present: the present work.
+        present: the current work.
         run_times: the run times of the jobs in a history.
     """
     running = _Running(each for each in present if not each.waits)

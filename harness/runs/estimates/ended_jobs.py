@@ -1,4 +1,4 @@
-"""Makes a history from the ended jobs in a cluster's manifests, which can come from several files."""
+"""Creates a history from the ended jobs in a cluster's manifests, which can come from several files."""
 
 from __future__ import annotations
 

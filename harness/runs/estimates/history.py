@@ -71,7 +71,7 @@ class History:
         """Yields sentences about anything unusual in the days from which future days are drawn.
 
         Args:
-            now: the time of the forecast; None if it is unknown.
+            now: the time of the forecast, or None if it is unknown.
             coming: the source of the drawn days.
         """
         if self.dated and now is not None and now - self.last > DAY:
@@ -150,7 +150,7 @@ def _end_of(job: Past) -> int:
 
 
 def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
-    """Returns a job that has not ended yet, with a drawn run time; None if there is no source for one."""
+    """Returns a job that has not ended yet, with a drawn run time, or None if there is no source for one."""
     start = job.submit if job.end is None else job.end - job.run_time
     found = run_times.draws(job.traits, max(0, now - start), None)
     if found is None:

@@ -29,7 +29,7 @@ class Present(NamedTuple):
         waits: whether it has not received all that it requests, or must release it.
         leaving: whether it must release its resources.
         elapsed: how long it has held everything that it requests, in microseconds; 0 if it waits.
-        waited: how long it has waited, in microseconds; None if its creation time is unknown.
+        waited: how long it has waited, in microseconds, or None if its creation time is unknown.
         limit: the maximum run time in microseconds, or None.
         lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.
     """
@@ -64,7 +64,7 @@ class Now:
     """A cluster at the current time.
 
     Attributes:
-        at: the current time, in microseconds since 1970; None if the manifests contain no dates.
+        at: the current time, in microseconds since 1970, or None if the manifests contain no dates.
         present: the existing work, in the order in which a policy takes it over.
     """
 
@@ -85,12 +85,12 @@ class Now:
 def now_of(
     cluster: Cluster, policy: PolicySpec, at: int | None, said: Mapping[str, Said] | None = None
 ) -> Now:
-    """Returns the present work in the form in which a policy takes it over.
+    """Returns the current work in the form in which a policy takes it over.
 
     Args:
         cluster: the manifests.
         policy: the scheduling policy.
-        at: the current time, in microseconds since 1970; None for the latest time in the work.
+        at: the current time, in microseconds since 1970, or None for the latest time in the work.
         said: maps the `namespace/name` of a workload to facts that are not in manifests.
 
     Raises:
@@ -114,7 +114,7 @@ def present_of(
     Args:
         jobs: the jobs, which have the `namespace/name` of their Workloads or Pods as names.
         cluster: the manifests.
-        time: the current time, in microseconds since 1970; None if unknown.
+        time: the current time, in microseconds since 1970, or None if unknown.
         said: see `now_of`.
     """
     workloads = {each.key: each for each in cluster.workloads}

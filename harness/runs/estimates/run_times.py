@@ -25,11 +25,12 @@ class RunTimesOfWork(Value):
     """The run times that unfinished work from the manifests has in one replay.
 
     Attributes:
-        choice: how the work is treated: `draw`, `drop`, `limit` or a run time; "" if no such work takes part.
+        choice: how the work is treated: `draw`, `drop`, `limit` or a run time, or "" if no such work takes
+            part.
         seed: the seed of the draws.
         times: maps `namespace/name` to the run time in microseconds, if it is known.
-        said: a sentence with the number of workloads and how they are treated; "" if none takes part.
-        unknown: a sentence that says why some run times are unknown; "" if all are known.
+        said: a sentence with the number of workloads and how they are treated, or "" if none takes part.
+        unknown: a sentence that says why some run times are unknown, or "" if all are known.
     """
 
     choice: str = ""

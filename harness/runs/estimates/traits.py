@@ -54,7 +54,7 @@ The groups by limit have negative numbers, so that they do not affect the draws 
 
 
 def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Returns a job's values for the traits of a group; None if one of them is unknown."""
+    """Returns a job's values for the traits of a group, or None if one of them is unknown."""
     key = tuple(getattr(traits, name) for name in group)
     return key if all(key) else None
 

@@ -1,1 +1,1 @@
-"""Makes synthetic traces in bounded memory, from a specification or by resampling a recorded trace."""
+"""Creates synthetic traces in bounded memory, from a specification or by resampling a recorded trace."""

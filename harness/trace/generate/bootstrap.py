@@ -1,4 +1,4 @@
-"""Makes synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
+"""Creates synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
 
 Patterns within a week are preserved: bursts of jobs, their durations and their sizes. Draws differ in the
 weeks that each tenant gets, and in which weeks of different tenants coincide.
@@ -97,7 +97,7 @@ class Bootstrap:
         Args:
             span: the end of submissions, which begin at 0, in microseconds.
             seed: equal seeds draw equal blocks for each tenant.
-            jobs: the maximum number of jobs, each with all its pod sets; None for no limit.
+            jobs: the maximum number of jobs, each with all its pod sets, or None for no limit.
 
         Raises:
             SpecError: there would be too many blocks.

@@ -16,7 +16,7 @@ _Z90 = 1.2815515655446004  # the 90th percentile of the normal distribution
 
 
 class Distribution(Protocol):
-    """A distribution of integers: microseconds, amounts or counts."""
+    """A distribution of integers: microseconds, quantities or counts."""
 
     def values(self, draw: Draw) -> pl.Series:
         """Returns an int64 value for each number that `draw` returns."""

@@ -26,9 +26,9 @@ class JobKind:
     Attributes:
         weight: how frequent this kind is, relative to the tenant's other kinds.
         duration: the duration in microseconds.
-        requests: the amount of each resource for one pod (cpu in millicores, memory in bytes).
-        pods: the number of identical pods; None for one.
-        gang: whether the job needs all pods at the same time; None for the schema's default.
+        requests: the quantity of each resource for one pod (cpu in millicores, memory in bytes).
+        pods: the number of identical pods, or None for one.
+        gang: whether the job needs all pods at the same time, or None for the schema's default.
         priority: the priority; None to omit it.
     """
 
@@ -49,7 +49,7 @@ class Stream:
         queue: the tenant.
         arrivals: the process of submissions.
         kinds: the kinds of jobs.
-        most: the maximum number of jobs; None for no limit.
+        most: the maximum number of jobs, or None for no limit.
         namespace: the namespace; "" to omit it.
         suffix: the end of ids, after the name and the number.
     """
@@ -69,8 +69,8 @@ class Spec:
 
     Attributes:
         streams: the streams of jobs.
-        jobs: the maximum number of jobs, in order of submission; None for no limit.
-        span: the end of submissions, in microseconds; None for no limit.
+        jobs: the maximum number of jobs, in order of submission, or None for no limit.
+        span: the end of submissions, in microseconds, or None for no limit.
         source: the origin of the specification, for the trace's metadata.
         manifests: the manifests of the queues; empty if the specification does not define them.
     """

@@ -1,4 +1,4 @@
-"""Makes the jobs of a specification piece by piece, in order of submission."""
+"""Creates the jobs of a specification piece by piece, in order of submission."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Source:
         self.rows = pl.DataFrame()
 
     def fill(self) -> None:
-        """Makes enough jobs for a piece, or all remaining jobs."""
+        """Creates enough jobs for a piece, or all remaining jobs."""
         while not self.ended and (self.rows.height < self._piece // 2 or self._first == self.last):
             most = self._stream.most
             count = self._piece if most is None else min(self._piece, most - self._made)

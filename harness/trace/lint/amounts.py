@@ -1,4 +1,4 @@
-"""Checks whether amounts per pod are in fact totals of a job."""
+"""Checks whether quantities per pod are in fact totals of a job."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SURE = 2.0
 
 
 def check_totals(material: Material) -> Iterator[Finding]:
-    """Finds amounts that grow in proportion to the number of pods.
+    """Finds quantities that grow in proportion to the number of pods.
 
-    If a job's total is read as an amount per pod, it counts once for each pod.
+    If a job's total is read as a quantity per pod, it counts once for each pod.
     """
     frame = material.trace.frame
     rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
@@ -40,7 +40,7 @@ def check_totals(material: Material) -> Iterator[Finding]:
 
 
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
-    """Returns True if jobs with twice as many pods have about twice the amount per pod.
+    """Returns True if jobs with twice as many pods have about twice the quantity per pod.
 
     The proportion is the slope of the logarithms.
     """

@@ -1,4 +1,4 @@
-"""Checks whether amounts and times are in the units of the schema."""
+"""Checks whether quantities and times are in the units of the schema."""
 
 from __future__ import annotations
 

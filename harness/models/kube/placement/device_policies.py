@@ -3,7 +3,7 @@
 `binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The other policies replace the
 scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the FGD experiments (Weng et
 al., USENIX ATC 2023), with the same integers. The experiments normalize by 128 processors and 8 GPUs, whereas
-this module normalizes by the largest amounts on any node. In both, a seed determines the order of equal
+this module normalizes by the largest quantities on any node. In both, a seed determines the order of equal
 nodes.
 """
 
@@ -49,7 +49,7 @@ class DevicePolicy(Protocol):
         """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod. The node's free amounts already exclude its other requests."""
+        """Returns the devices for a pod. The node's free quantities already exclude its other requests."""
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
         """Replaces the nodes."""
@@ -59,7 +59,7 @@ class DevicePolicy(Protocol):
 
 
 def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePolicy | None:
-    """Returns the selected policy; None for the default.
+    """Returns the selected policy, or None for the default.
 
     Args:
         placement: the name of the policy, and its seed.

@@ -85,7 +85,7 @@ def resources_short(
     Args:
         shape: the requests.
         node: the node.
-        free: the free amounts on the node, by resource.
+        free: the free quantities on the node, by resource.
         slots: how many more pods the node accepts.
         names: the names of the resources.
     """

@@ -26,7 +26,7 @@ class NodeRules:
     """The results of one set of rules on all nodes, by position. Shapes with the same rules share them.
 
     Attributes:
-        fixed: why each node is excluded; None if it is not.
+        fixed: why each node is excluded, or None if it is not.
         closed: whether each node is excluded.
         open: the positions of the nodes that are not excluded.
         ruled_out_by: the plugins that exclude nodes.
@@ -35,7 +35,7 @@ class NodeRules:
         preferred: the raw score of NodeAffinity for each node.
         varied: whether one of these scores differs between nodes that are not excluded.
         named: how many nodes are examined if node affinity names them (see `PreFilterResult` in
-            kube-scheduler); None for all nodes.
+            kube-scheduler), or None for all nodes.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:
@@ -91,6 +91,6 @@ def rules_key(shape: Shape) -> object:
 
 
 def ruled_out_by(shape: Shape, node: NodeInfo) -> Status | None:
-    """Returns why a node can never run a shape, regardless of its requests; None if it can."""
+    """Returns why a node can never run a shape, regardless of its requests, or None if it can."""
     names = shape.spec.node_names
     return unchanging(shape, node) if names is None or node.name in names else NOT_SELECTED

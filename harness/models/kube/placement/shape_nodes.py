@@ -205,11 +205,11 @@ class ShapeNodes:
         return self.kinds[position] == FITS
 
     def ruled_out(self, position: int) -> Status | None:
-        """Returns why a node can never run the shape; None if it can."""
+        """Returns why a node can never run the shape, or None if it can."""
         return self._fixed[position]
 
     def status(self, node: NodeInfo) -> Status | None:
-        """Returns why a node is rejected, with all reasons; None if it fits."""
+        """Returns why a node is rejected, with all reasons, or None if it fits."""
         kind = self.kinds[node.position]
         if kind == FITS:
             return None
@@ -220,9 +220,9 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns the number of nodes that reject the shape for each reason, and the largest free amounts.
+        """Returns the number of nodes that reject the shape for each reason, and the largest free quantities.
 
-        For each resource that is short somewhere, the second part has the largest free amount on any node.
+        For each resource that is short somewhere, the second part has the largest free quantity on any node.
         Only nodes that could ever run the shape count.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names

@@ -26,7 +26,7 @@ class SpreadRules:
         cache: has the nodes.
 
     Attributes:
-        domains: for each constraint, the domain of each node by position; None if the node does not count.
+        domains: for each constraint, the domain of each node by position, or None if the node does not count.
         own: for each constraint, 1 if it counts the template's own pods, otherwise 0.
     """
 

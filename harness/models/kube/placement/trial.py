@@ -15,7 +15,7 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """What filters compute once per attempt; None for a filter that cannot reject the pod."""
+    """What filters compute once per attempt, or None for a filter that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
@@ -126,7 +126,7 @@ class Trial:
         return not self._shape.missing and (self._room_alone or self._rest() is None)
 
     def filter(self) -> Status | None:
-        """Returns the first filter's rejection; None if all filters pass."""
+        """Returns the first filter's rejection, or None if all filters pass."""
         shape = self._shape
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN

@@ -62,7 +62,7 @@ class Preemption:
         self._dry_runs.clear()
 
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
-        """Returns why a pod cannot preempt now; None if it can.
+        """Returns why a pod cannot preempt now, or None if it can.
 
         A pod with a nominated node waits for the victims that are still terminating on that node, unless the
         node can never run the pod.

@@ -55,7 +55,7 @@ class Bound(Protocol):
     """Another limit of a preemptor in a dry run, such as its quota, in addition to the node."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """Removes all potential victims, and returns why this is not enough; None if it is."""
+        """Removes all potential victims, and returns why this is not enough, or None if it is."""
 
     def with_again(self, pod: PodInfo) -> bool:
         """Returns True if a victim that fits on the node can stay, in which case it counts again."""
@@ -102,7 +102,7 @@ def dry_run(
         node: the node.
         potential: the potential victims, most important first.
         budgets: the PodDisruptionBudgets.
-        bound: another limit that must be respected; None if there is none.
+        bound: another limit that must be respected, or None if there is none.
         sorts: whether victims are sorted with the most important first. If not, victims that violate a budget
             come first.
     """
