@@ -48,7 +48,7 @@ def gpu_count(node: Node) -> int | None:
 
 
 def device_count(node: Node) -> int:
-    """Returns how many devices of a node pods can share; 0 if the node's GPUs are only counted."""
+    """Returns how many devices of a node pods can share, or 0 if the node's GPUs are only counted."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]

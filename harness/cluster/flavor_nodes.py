@@ -24,7 +24,7 @@ class Room:
     Attributes:
         flavors: one flavor, or several that share nodes, in the order of the manifests.
         resource: the resource.
-        nominal: the sum of the nominal quotas in ClusterQueues and Cohorts; `UNLIMITED` if one of them is
+        nominal: the sum of the nominal quotas in ClusterQueues and Cohorts, or `UNLIMITED` if one of them is
             unlimited.
         allocatable: the allocatable quantity on the nodes of the flavors, where each node counts once.
         nodes: the number of these nodes.
@@ -40,7 +40,7 @@ class Room:
 
     @property
     def over(self) -> int:
-        """How far the quotas exceed the capacity of the nodes; 0 if they don't."""
+        """How far the quotas exceed the capacity of the nodes, or 0 if they don't."""
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:

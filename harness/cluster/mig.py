@@ -146,7 +146,7 @@ class Partition(NamedTuple):
 
     @property
     def needs(self) -> int:
-        """The minimum number of GPUs for these slices; 0 if their model is unknown."""
+        """The minimum number of GPUs for these slices, or 0 if their model is unknown."""
         if self.model is None:
             return 0
         sizes = {profile: number for name, number in self.slices.items() if (profile := profile_of(name))}

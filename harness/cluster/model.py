@@ -167,7 +167,7 @@ class ClusterQueue(Value):
     """A Kueue ClusterQueue, with its quotas and the cohort in which it shares them ("" for none).
 
     Attributes:
-        namespace_selector: selects the namespaces that can use the queue; None selects none.
+        namespace_selector: selects the namespaces that can use the queue. None selects none.
         stop_policy: None, Hold or HoldAndDrain, as text.
         by_usage: whether the jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job that holds quota starts.
@@ -232,7 +232,7 @@ class Cluster(Value):
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration, or None.
         kueue: Kueue's own Configuration, or None.
-        kueue_controller: Kueue's controller, whose image tag tells which release runs; or None.
+        kueue_controller: Kueue's controller, whose image tag tells which release runs, or None.
         warnings: sentences about parts of the manifests that affect decisions in a real cluster but not in a
             replay.
         assumed: sentences about assumptions that fill gaps in the manifests.

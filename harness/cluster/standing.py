@@ -88,7 +88,7 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
 
 
 def leaving(cluster: Cluster, pod: Pod) -> int:
-    """Returns how long a terminating pod keeps its resources, in microseconds; 0 for other pods.
+    """Returns how long a terminating pod keeps its resources, in microseconds, or 0 for other pods.
 
     The pod ends at its deletion timestamp, which already includes its grace period.
     """

@@ -46,7 +46,7 @@ _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job in a livelock, with its name and how often it was a victim and a preemptor."""
+    """A job in a livelock, with its name and with how often it was a victim and a preemptor."""
 
     job: str
     preempted: int

@@ -144,7 +144,7 @@ class OverTime(Generic[_V]):
         self._judges = [judge(cluster)]
 
     def __call__(self, job: Job) -> Sequence[_V]:
-        """Returns why a job can never start, for each state after its arrival; () if it may start."""
+        """Returns why a job can never start, for each state after its arrival, or () if it may start."""
         first = bisect_right(self._times, job.submit) if self._times else 0
         found = []
         for state in range(first, len(self._times) + 1):

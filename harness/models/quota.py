@@ -58,7 +58,8 @@ class QuotaTree:
         root: for each node, the node at the top of its tree.
         declared: for each node, the flavor-resources for which it or a node below it has quota, in ascending
             order.
-        nominal, borrowing_limit, lending_limit: the values in the manifests (flat; None means no limit).
+        nominal, borrowing_limit, lending_limit: the values in the manifests (flat, where None means no
+            limit).
         subtree: what a node can provide: its own quota and what its children do not keep (flat).
         local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).

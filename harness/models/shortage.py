@@ -14,7 +14,7 @@ _MOST = 3  # the maximum number of queues to list
 def shortage(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
 ) -> dict[str, Any]:
-    """Returns the figures of a request that does not fit.
+    """Returns the numbers of a request that does not fit.
 
     The result has these fields, without unlimited quotas:
 

@@ -28,12 +28,12 @@ class Field:
 
     Attributes:
         name: the name in the resulting table, and in the header unless `column` is set.
-        value: converts a cell's text to its value; null if the text has no valid value.
+        value: converts a cell's text to its value, or null if the text has no valid value.
         expects: the kind of text that is required, for messages.
         limits: the bounds of a number.
         empty: whether a cell may be empty, which gives null.
         absent: whether the file may lack the column; the table then lacks it too.
-        label: the name in messages; by default, the column's name.
+        label: the name in messages. The default is the column's name.
         column: the name in the header, if it differs from `name`.
     """
 

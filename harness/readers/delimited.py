@@ -64,7 +64,7 @@ class Table:
             checks: rules for the values of a row.
 
         Raises:
-            TraceError: columns or all rows are missing, or lines are malformed; the error lists all faults.
+            TraceError: columns or all rows are missing, or lines are malformed. The error lists all faults.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -146,7 +146,7 @@ def typed_rows(
         nulls: the words for an empty cell.
 
     Raises:
-        TraceError: all lines are missing, or lines are malformed; the error lists all faults.
+        TraceError: all lines are missing, or lines are malformed. The error lists all faults.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:

@@ -75,7 +75,7 @@ def text_of(path: Path) -> str:
     """Returns the text of a file, plain or gzipped.
 
     Raises:
-        TraceError: as for `contents`, or the text is not UTF-8; the error names the line.
+        TraceError: as for `contents`, or the text is not UTF-8. The error names the line.
     """
     data = contents(path)
     try:
@@ -89,7 +89,7 @@ def read_json(path: Path) -> Any:
     """Returns the value of a JSON file, plain or gzipped.
 
     Raises:
-        TraceError: the file is not JSON; the error names the line.
+        TraceError: the file is not JSON. The error names the line.
     """
     text = text_of(path)
     try:
@@ -153,7 +153,7 @@ def stop_at_many(path: Path, faults: list[Fault]) -> None:
     """Gives up on a file with very many faults, because a fault for each value would fill the memory.
 
     Raises:
-        TraceError: there are too many faults; the error lists the first ones.
+        TraceError: there are too many faults. The error lists the first ones.
     """
     if len(faults) >= _MANY:
         raise trace_error(path, faults, "")

@@ -184,7 +184,7 @@ def _date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def _offset(zone: pl.Expr) -> pl.Expr:
-    """Returns the UTC offset in microseconds; null for a day or more, and for parts of a minute."""
+    """Returns the UTC offset in microseconds, or null if it is a day or more or has parts of a minute."""
     digits = zone.str.replace(":", "", literal=True)
     hours, minutes = (digits.str.slice(at, 2).cast(pl.Int64, strict=False) for at in (1, 3))
     size = hours * HOUR + minutes * MINUTE

@@ -38,7 +38,7 @@ class AtStart(Value):
     Attributes:
         world: `empty` or `dump`, or "" if the manifests contain no work.
         cluster: the cluster with the work that exists when the replay begins.
-        later: the cluster with the work that arrives during the replay and then waits; or None.
+        later: the cluster with the work that arrives during the replay and then waits, or None.
         times: maps the `namespace/name` of an object in `later` to its arrival in microseconds since 1970.
         begins: a sentence that says how the replay begins and why, and which work arrives later, or "" if
             there is no work.

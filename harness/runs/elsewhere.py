@@ -97,7 +97,7 @@ def _stopped(count: int) -> ReplayError:
 
 
 def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
-    """Carries out a task in a process that may already have the work; returns None to request the work.
+    """Carries out a task in a process that may already have the work, and returns None to request the work.
 
     Args:
         digest: the hash of the work.

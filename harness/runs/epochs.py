@@ -40,7 +40,7 @@ class Epoch(NamedTuple):
     """A span of time during which the cluster does not change.
 
     Attributes:
-        begin: when the span begins, in microseconds since the origin; `NEVER` for the first span.
+        begin: when the span begins, in microseconds since the origin, or `NEVER` for the first span.
         cluster: the cluster during the span, in the form of `run.json`.
     """
 
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     """A quantity that applies from a certain time on.
 
     Attributes:
-        time: the time, in microseconds since the origin; `NEVER` for the first step.
+        time: the time, in microseconds since the origin, or `NEVER` for the first step.
         amount: the quantity, or None if it is unlimited or absent.
     """
 
@@ -225,7 +225,7 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
 
 
 def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
-    """Returns the quantities of each changed, new or removed node before and after; null if it is absent."""
+    """Returns the quantities of each changed, new or removed node before and after, or null if absent."""
     found: dict[str, list[dict[str, int] | None]] = {}
     for edit in edits:
         if edit.kind == "Node":

@@ -75,7 +75,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers.clear()
 
     def _map(self, tasks: Iterator[TaskT], most: int, *, again: bool) -> Generator[DoneT, None, list[TaskT]]:
-        """Yields results; returns the tasks whose processes died, so that they can be carried out again."""
+        """Yields results, and returns the tasks to carry out again because their processes died."""
         suspects: list[TaskT] = []
         while True:
             busy = self._with_tasks(tasks, most)

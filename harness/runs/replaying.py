@@ -206,7 +206,7 @@ def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
 
 
 def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
-    """Writes the table of metrics, which has no times; returns the `run.json` entries for all tables."""
+    """Writes the table of metrics, which has no times, and returns the `run.json` entries of all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(metrics.to_dict())
     writer.close()
@@ -222,7 +222,7 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
 def _play_into(
     folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
 ) -> tuple[dict[str, Any], dict[str, ShortTable]]:
-    """Replays the plan and writes the event tables; returns the record of the run, and the short tables."""
+    """Replays the plan, writes the event tables, and returns the record of the run and the short tables."""
     asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)

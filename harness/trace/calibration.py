@@ -133,7 +133,7 @@ class Calibration(Value):
 
 
 def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
-    """Returns the text of each change to a trace and a cluster; empty without changes."""
+    """Returns the text of each change to a trace and a cluster, or {} without changes."""
     scale = {"scale_cluster": str(cluster.scale)} if cluster.scale != 1 else {}
     return {**trace.calibration, **scale}
 

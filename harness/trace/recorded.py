@@ -123,7 +123,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
 
 def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the jobs of a trace with a row for each run of `recorded_runs`; ignores an invalid list."""
+    """Returns the jobs of a trace with a row for each run of `recorded_runs`, and ignores an invalid list."""
     if RUNS not in jobs.columns or jobs[RUNS].null_count() == jobs.height:
         return jobs
     several = jobs.filter(pl.col(RUNS).is_not_null())

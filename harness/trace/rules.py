@@ -40,7 +40,7 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
     Args:
         frame: rows in the schema's types; `job_id` may be absent.
         rules: rules about columns of the frame.
-        rows: for each row of the frame, its number in the file from 0; by default, the index of the row.
+        rows: for each row of the frame, its number in the file from 0. The default is the index of the row.
     """
     rules = list(rules)
     if not rules or not frame.height:
@@ -69,8 +69,7 @@ def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
 
     Args:
         fault: the fault from `breaches`.
-        place: returns the place in the file for a row number, which counts from 0; None keeps the row
-            number.
+        place: returns the place in the file for a row number, which counts from 0. None keeps the row number.
     """
     found = None if place is None else _ROW.match(fault.where)
     if place is None or found is None:

@@ -1,4 +1,4 @@
-"""Summarizes a trace in figures: its span, tenants, sizes, durations, and offered load."""
+"""Summarizes a trace in numbers: its span, tenants, sizes, durations, and offered load."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A trace in figures; quantities are in the schema's units and times are in microseconds.
+    """A trace in numbers; quantities are in the schema's units and times are in microseconds.
 
     Attributes:
         first, last: the first and the last submission, as text.
@@ -85,7 +85,7 @@ class Summary:
         gangs: the number of jobs that make progress only with all their pods.
         gang_sizes: the number of gangs for each number of pods.
         recorded_wait: the recorded waits of jobs before they started, or None if unknown.
-        priorities: the number of jobs for each priority or class; empty if the trace has neither.
+        priorities: the number of jobs for each priority or class; it is empty if the trace has neither.
         missing: the columns of the schema that the trace lacks or that have nulls, with the number of rows.
     """
 
@@ -106,7 +106,7 @@ class Summary:
 
 
 def summarize(trace: Trace) -> Summary:
-    """Computes the figures of a trace."""
+    """Computes the numbers of a trace."""
     jobs = timed_jobs(trace).drop("job_id", ROW, ROWS)
     known = "recorded_start" in jobs.columns and jobs["recorded_start"].count() > 0
     if known:

@@ -51,7 +51,7 @@ class Sums:
         return faults
 
     def _added(self, name: str, values: pl.Series, most: int) -> int | None:
-        """Adds values; returns the index of the first value that makes the sum exceed `most`, or None."""
+        """Adds values, and returns the index of the first value that makes the sum exceed `most`, or None."""
         before = self.total.get(name, 0)
         largest = int(values.max() or 0)  # type: ignore[arg-type]
         wide = largest * len(values) > INT64_MAX  # twice as many bits take twice the memory

@@ -48,7 +48,7 @@ class Trace(Fixed):
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: the zone of the timestamps, or None if they have none.
         origin: the zero of simulated times, in microseconds since the epoch: the first submission, rounded
-            down to a whole second; 0 for durations without a chosen window.
+            down to a whole second, or 0 for durations without a chosen window.
         sha256: the hash of the file's bytes, or of all files in a folder, or "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: the number of job records in the source.
@@ -106,13 +106,13 @@ def open_trace(
     Args:
         path: the file; `-` is standard input.
         plugins: the plugins that provide readers.
-        reader: the reader's name; by default, the file's suffix decides, and then its first bytes.
+        reader: the reader's name. The default is the file's suffix decides, and then its first bytes.
         options: the reader's options; missing options take their defaults.
         cluster: a cluster that the trace must fit, or None.
         hashed: whether to hash the file, which requires reading all of its bytes.
 
     Raises:
-        TraceError: the file cannot be read, or breaks the schema; the error lists every fault.
+        TraceError: the file cannot be read, or breaks the schema. The error lists every fault.
         PluginError: the reader does not exist, or it failed.
         OptionError: the reader has no such option, or the value is invalid.
     """

@@ -252,7 +252,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     """Returns the knobs that a path names, at least one.
 
     Raises:
-        InputError: no knob has this path; the message suggests a similar path.
+        InputError: no knob has this path. The message suggests a similar path.
     """
     match = _PATH.fullmatch(path)
     if match is None:

@@ -41,7 +41,7 @@ class ElasticQuota(Value):
         namespaces: the namespaces whose pods count against it.
         is_parent: whether other quotas can be below it.
         lends: whether other quotas can use the idle part of its `min` (Koordinator).
-        weight: its weight for sharing unreserved capacity (Koordinator); None means the same as `max`.
+        weight: its weight for sharing unreserved capacity (Koordinator). None means the same as `max`.
         tree: the tree that it belongs to (Koordinator).
         semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
             scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.
@@ -64,7 +64,7 @@ class ElasticQuota(Value):
     apart: bool = field(default=False, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
-        """Returns the guaranteed quantity of a resource; 0 if `min` does not name it."""
+        """Returns the guaranteed quantity of a resource, or 0 if `min` does not name it."""
         return self.min.get(resource, 0) if self.min else 0
 
     @property
@@ -73,7 +73,7 @@ class ElasticQuota(Value):
         return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
 
     def max_of(self, resource: str) -> int:
-        """Returns the upper bound of a resource; `UNLIMITED` if it has none.
+        """Returns the upper bound of a resource, or `UNLIMITED` if it has none.
 
         Without a `max`, no resource is bounded. As in capacity scheduling of scheduler-plugins, a `max` that
         does not name cpu, memory or ephemeral storage sets the bound of that resource to 0. Other unnamed

@@ -98,7 +98,7 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
-    """Returns the grace period of a pod's deletion, in microseconds; by default the pod's own."""
+    """Returns the grace period of a pod's deletion, in microseconds. The default is the pod's own."""
     name = "deletionGracePeriodSeconds"
     if name in metadata:
         return metadata.integer(name, least=0) * SECOND

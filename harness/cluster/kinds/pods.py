@@ -66,7 +66,7 @@ class PodAffinityTerm(Value):
 
     Attributes:
         topology_key: the node label whose values define the domains.
-        selector: selects the other pods; None matches none.
+        selector: selects the other pods. None matches none.
         namespaces: the namespaces of the other pods.
         namespace_selector: selects further namespaces by their labels. An empty selector matches all
             namespaces, and None matches none.

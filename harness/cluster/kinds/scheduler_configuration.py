@@ -173,7 +173,7 @@ def _scoring(fields: Fields) -> ScoringStrategy:
 
 
 def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
-    """Returns True if a profile disables DefaultPreemption; warns about other plugins that it disables.
+    """Returns True if a profile disables DefaultPreemption, and warns about other plugins that it disables.
 
     A plugin that is enabled by name at an extension point is on, even if all plugins are disabled there. The
     setting for a single point overrides the setting for all points.

@@ -83,7 +83,7 @@ class Toleration(Value):
     """A toleration of taints.
 
     An empty key with `Exists` tolerates every key, and an empty effect tolerates every effect. `seconds` is
-    how long a pod stays on a node with a NoExecute taint; None means that there is no limit.
+    how long a pod stays on a node with a NoExecute taint. None means that there is no limit.
     """
 
     key: str = ""

@@ -24,7 +24,7 @@ class WaitForPodsReady(Value):
 
     Attributes:
         timeout: how long pods can take to become ready after admission, in microseconds.
-        recovery_timeout: how long lost pods can take to become ready again, in microseconds; or None.
+        recovery_timeout: how long lost pods can take to become ready again, in microseconds, or None.
         block_admission: whether Kueue admits no workload while an admitted workload is not ready.
         limit: how often a workload can be requeued, or None.
         backoff_base: the first backoff before a workload is requeued, in microseconds.

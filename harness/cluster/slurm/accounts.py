@@ -42,8 +42,8 @@ class Account:
     Attributes:
         name: the name of the account.
         share: the share of the account, relative to the sum over its siblings.
-        limit: the maximum quantity of each resource for all jobs of the account together; empty if there is
-            no limit.
+        limit: the maximum quantity of each resource for all jobs of the account together; it is empty if
+            there is no limit.
         users: the sum of the shares of its own users.
         below: the accounts below it.
     """

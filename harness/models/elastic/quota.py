@@ -21,7 +21,7 @@ class Quota:
     Attributes:
         name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
-        min: the guarantee of each resource; 0 for resources that are not named.
+        min: the guarantee of each resource, or 0 for resources that are not named.
         max: the limit of each resource. Resources that are not named have no limit. As an exception,
             cpu, memory and ephemeral storage that are not named have the limit 0, unless only named resources
             count.

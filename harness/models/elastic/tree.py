@@ -219,7 +219,7 @@ class QuotaTree:
     # --- questions ----------------------------------------------------------------------------------------
 
     def runtime(self, quota: Quota) -> Amounts:
-        """Returns what a quota can use now, for the resources in its `max`; empty without runtimes."""
+        """Returns what a quota can use now, for the resources in its `max`, or {} without runtimes."""
         found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
         return found
 

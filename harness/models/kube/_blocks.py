@@ -288,7 +288,7 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Ends the pass; returns the pods that failed in it as a block, or this block if all failed."""
+        """Ends the pass, and returns the pods that failed in it as a block, or this block if all failed."""
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None
@@ -396,7 +396,7 @@ Waiting: TypeAlias = PodInfo | Block
 
 
 def joined(first: Waiting, second: Waiting) -> Block | None:
-    """Joins two adjacent entries into one block; returns None if they cannot be joined."""
+    """Joins two adjacent entries into one block, and returns None if they cannot be joined."""
     one = _block_of(first)
     two = _block_of(second) if one is not None else None
     return one.join(two) if one is not None and two is not None else None

@@ -40,7 +40,7 @@ class EqualPods:
         self.doubted: LastingRefusal | None = None
 
     def next_place(self, reached: int) -> int:
-        """Returns the place of the first pod after a given place; `AFTER_ALL` if there is none."""
+        """Returns the place of the first pod after a given place, or `AFTER_ALL` if there is none."""
         at = self.behind(reached) - 1
         return self.pods[at].place if at >= 0 else AFTER_ALL
 
@@ -77,7 +77,7 @@ class EqualPods:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Removes the pods after a place; returns this group itself if these are all pods, None if none."""
+        """Removes and returns the pods after a place: this group if these are all pods, and None if none."""
         pods, at = self.pods, self.behind(place)
         if not at:
             return None

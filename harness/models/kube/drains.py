@@ -61,7 +61,7 @@ class Drain:
 
     Attributes:
         begun: when the drain started, in microseconds since the origin.
-        end: when the timeout of the drain ends; far in the future if there is no timeout.
+        end: when the timeout of the drain ends, or far in the future if there is no timeout.
         pods: the pods that the drain still has to evict, by name.
     """
 
@@ -90,7 +90,7 @@ class Drains:
 
     @property
     def due(self) -> int:
-        """The next time at which budgets may allow an eviction; far in the future if there is none."""
+        """The next time at which budgets may allow an eviction, or far in the future if there is none."""
         if self._planned == _FAR and self._drains:
             now = self._scheduler.now
             self._planned = min([self._next(drain, now) for drain in self._drains.values()])

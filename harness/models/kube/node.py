@@ -34,7 +34,7 @@ class NodeInfo:
         manifest: the node's manifest, which is a new object after each change.
         position: its position in the order in which the scheduler checks nodes.
         rank: its position in the order of names, which decides between nodes that are otherwise equal.
-        allocatable: the quantity of each resource, by index; 0 for a resource that the node does not have.
+        allocatable: the quantity of each resource, by index, or 0 for a resource that the node does not have.
         free: `allocatable` minus the requests of its pods. Values can be negative.
         slots: how many more pods it accepts. A node without a limit accepts any number.
         scored_cpu, scored_memory: the requests of its pods with defaults, for the score of NodeResourcesFit.
@@ -42,7 +42,7 @@ class NodeInfo:
         ports: the host ports in use, each with the number of pods that use it.
         chooser: chooses devices for a pod, or None for the devices with the smallest free share that is
             sufficient.
-        devices: the free share of each device, in thousandths; empty if GPUs are only counted.
+        devices: the free share of each device, in thousandths. It is empty if GPUs are only counted.
         nominated: the pods for which a preemption frees resources on this node, in the order in which they
             were nominated or last failed with the nomination.
         generation: incremented by every change of these attributes.

@@ -25,7 +25,7 @@ class NodeOrder:
         nodes: the initial nodes, in the order in which they joined.
 
     Attributes:
-        listed: the names of nodes in the order that attempts use; empty before the first attempt.
+        listed: the names of nodes in the order that attempts use. The list is empty before the first attempt.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:

@@ -125,7 +125,7 @@ class Refusal(Protocol):
     """Why a pod did not get a node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """Returns the figures behind the refusal, immediately after the attempt."""
+        """Returns the numbers behind the refusal, immediately after the attempt."""
 
 
 class LastingRefusal(Protocol):
@@ -181,7 +181,7 @@ class Peers:
         """Returns True if a pod fails like its peers did last, without an attempt.
 
         If so, its peers also fail at this version for the same reason. If the pods wait only for free
-        resources, however, each reason is recorded with the figures of an attempt.
+        resources, however, each reason is recorded with the numbers of an attempt.
 
         Args:
             pod: the pod.
@@ -204,7 +204,7 @@ class PodInfo:
         job, pod: the job, and the number of the pod in the job.
         group: kube-scheduler's own pod group that the pod refers to, or None if it refers to none.
         start: when the pod started, as a number that grows with time.
-        node: the position of the node to which the pod is bound; -1 if it is not bound.
+        node: the position of the node to which the pod is bound, or -1 if it is not bound.
         nominated: the name of the node where a preemption frees resources for the pod, or "".
         keeps: the highest priority against which its nomination reserves these resources; normally its own.
         preempted: whether the pod is terminating because the scheduler preempted it.

@@ -39,7 +39,7 @@ class Erring(Nodes, Protocol):
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that ended with an error; far in the future if none."""
+        """The time of the next retry after an attempt that ended with an error, or else far in the future."""
 
 
 class PodScheduler(Erring, Evicting, Protocol):

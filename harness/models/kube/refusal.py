@@ -33,7 +33,7 @@ class Unschedulable:
     preemption: str
 
     def detail(self) -> dict[str, Any]:
-        """Returns the figures for the record; the same object for the same figures."""
+        """Returns the numbers for the record, as the same object if the numbers are the same."""
         return node_detail(self.diagnosis, self.preemption)
 
 

@@ -36,7 +36,7 @@ class Ask:
         counts: the number of pods of each template.
         fits: whether the pods fitted.
         crowded: whether they did not fit because no single node fits one of the pods.
-        tried: the number of changes before the last attempt; -1 before the first one.
+        tried: the number of changes before the last attempt, or -1 before the first one.
     """
 
     __slots__ = ("counts", "crowded", "fits", "tried")

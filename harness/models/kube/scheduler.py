@@ -65,7 +65,7 @@ class Scheduler:
     Args:
         cluster: the nodes, namespaces and budgets.
         configuration: the KubeSchedulerConfiguration fields that are used.
-        gangs: creates pods wait for other pods of their gang; None to place each pod individually.
+        gangs: makes pods wait for other pods of their gang. None places each pod individually.
 
     Attributes:
         queue: the pending pods.
@@ -105,7 +105,7 @@ class Scheduler:
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that ended with an error; far in the future if none."""
+        """The time of the next retry after an attempt that ended with an error, or else far in the future."""
         return self.queue.error_due
 
     # --- changes of the cluster ---------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class Scheduler:
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
-    """Returns the figures behind the choice of these victims on this node."""
+    """Returns the numbers behind the choice of these victims on this node."""
     return {
         "node": chosen.node.name,
         "criterion": criterion,

@@ -79,7 +79,7 @@ def connect(
     Args:
         kubeconfig: the file; by default, `KUBECONFIG`, or else `~/.kube/config`, or else the service
             account of this pod.
-        context: the context of the kubeconfig; by default, its current context.
+        context: the context of the kubeconfig. The default is its current context.
         server: an address to use instead, such as the address of `kubectl proxy`.
         token_file: for an address, the file with a bearer token; it is read again when the server refuses
             the token.

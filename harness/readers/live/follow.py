@@ -92,8 +92,8 @@ def follow(
     Args:
         http: the server.
         path: the path of the objects.
-        revision: the resource version to continue from; None to begin with a list.
-        pause: waits for a number of seconds; returns True to stop following.
+        revision: the resource version to continue from, or None to begin with a list.
+        pause: waits for a number of seconds, and returns True to stop following.
     """
     failures = 0
     while True:

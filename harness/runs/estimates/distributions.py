@@ -52,7 +52,7 @@ class Draws(NamedTuple):
         values: the run times of the group, in the order in which its jobs ended.
         limit: the maximum run time, or None.
         likely: cumulative probabilities that the part for a future begins in each of the group's equal steps;
-            empty if all steps are equally likely.
+            it is empty if all steps are equally likely.
     """
 
     source: str
@@ -184,11 +184,11 @@ class Ended:
                 group[1].append(time)
 
     def count(self, now: int | None) -> int:
-        """Returns how many jobs had ended by a given time; None counts all jobs."""
+        """Returns how many jobs had ended by a given time. None counts all jobs."""
         return len(self._ends) if now is None else bisect_right(self._ends, now)
 
     def group(self, level: int, key: tuple[str, ...], now: int | None) -> Sequence[int]:
-        """Returns the run times of a group's jobs that had ended by a given time; None includes all jobs."""
+        """Returns the run times of a group's jobs that had ended by a given time. None includes all jobs."""
         ends, times = self._groups.get((level, key), ((), ()))
         return times if now is None else times[: bisect_right(ends, now)]
 
@@ -198,7 +198,7 @@ class RunTimes:
 
     Args:
         ended: the ended jobs.
-        now: the time by which jobs must have ended; None includes all jobs.
+        now: the time by which jobs must have ended. None includes all jobs.
     """
 
     def __init__(self, ended: Ended, now: int | None = None) -> None:

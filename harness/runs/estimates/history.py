@@ -244,7 +244,7 @@ def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
 
 
 def _recorded(trace: Trace, column: str) -> dict[str, int | None]:
-    """Returns a recorded time for each job, on the trace's clock; empty if the column is missing."""
+    """Returns a recorded time for each job, on the trace's clock, or {} if the column is missing."""
     if column not in trace.frame.columns:
         return {}
     return dict(trace.frame.select("job_id", pl.col(column).to_physical()).iter_rows())

@@ -28,7 +28,7 @@ class Present(NamedTuple):
         traits: the known traits of the job.
         waits: whether it has not received all that it requests, or must release it.
         leaving: whether it must release its resources.
-        elapsed: how long it has held everything that it requests, in microseconds; 0 if it waits.
+        elapsed: how long it has held everything that it requests, in microseconds, or 0 if it waits.
         waited: how long it has waited, in microseconds, or None if its creation time is unknown.
         limit: the maximum run time in microseconds, or None.
         lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.

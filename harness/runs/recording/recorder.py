@@ -311,7 +311,7 @@ class ParquetRecorder:
         return held
 
     def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Returns quantities by resource, 0 for rows without a value; empty if no row has a value."""
+        """Returns quantities by resource, with 0 for rows without a value, or {} if no row has a value."""
         found = {}
         for resource in self._totals if few else ():
             found[resource] = np.zeros(rows, np.int64)

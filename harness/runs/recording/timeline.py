@@ -170,7 +170,7 @@ class Timeline:
             self._write(moves.some(slice(last)))
 
     def close(self) -> ShortTable | None:
-        """Writes the held-back rows and finishes the table; returns the whole table if it is short."""
+        """Writes the held-back rows, finishes the table, and returns the whole table if it is short."""
         if self._held_back is not None:
             self._write(self._held_back)
         return self._writer.close()

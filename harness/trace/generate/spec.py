@@ -29,7 +29,7 @@ class JobKind:
         requests: the quantity of each resource for one pod (cpu in millicores, memory in bytes).
         pods: the number of identical pods, or None for one.
         gang: whether the job needs all pods at the same time, or None for the schema's default.
-        priority: the priority; None to omit it.
+        priority: the priority, or None to omit it.
     """
 
     weight: float
@@ -50,7 +50,7 @@ class Stream:
         arrivals: the process of submissions.
         kinds: the kinds of jobs.
         most: the maximum number of jobs, or None for no limit.
-        namespace: the namespace; "" to omit it.
+        namespace: the namespace, or "" to omit it.
         suffix: the end of ids, after the name and the number.
     """
 
@@ -72,7 +72,7 @@ class Spec:
         jobs: the maximum number of jobs, in order of submission, or None for no limit.
         span: the end of submissions, in microseconds, or None for no limit.
         source: the origin of the specification, for the trace's metadata.
-        manifests: the manifests of the queues; empty if the specification does not define them.
+        manifests: the manifests of the queues, or an empty tuple if the specification does not define them.
     """
 
     streams: tuple[Stream, ...]

@@ -298,5 +298,5 @@ def _asked(shape: Shape) -> int:
 
 
 def _kind(ask: Ask) -> int:
-    """Returns the number of whole devices that are requested; 0 for a share."""
+    """Returns the number of whole devices that are requested, or 0 for a share."""
     return 0 if ask.is_share else ask.number

@@ -133,7 +133,7 @@ class Scheduling:
         percentage: `percentageOfNodesToScore`; 0 to derive it from the number of nodes.
         hard_affinity_weight: what a required affinity of a bound pod adds to the score of InterPodAffinity.
         scoring: how NodeResourcesFit scores nodes.
-        devices: chooses devices, and may score nodes; None to leave nodes to the other scores.
+        devices: chooses devices and can score nodes. With None, only the other scores decide.
 
     Attributes:
         cache: the nodes and pods.

@@ -177,7 +177,7 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """Returns the lowest key of `count` nodes, cyclically from a position; `NO_KEY` if none fits."""
+        """Returns the lowest key of `count` nodes, cyclically from a position, or `NO_KEY` if none fits."""
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
@@ -270,7 +270,7 @@ class ShapeNodes:
 
 
 def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the reasons why a node could not run a shape even if it were empty; () if it could.
+    """Returns the reasons why a node could not run a shape even if it were empty, or () if it could.
 
     Args:
         shape: the shape.

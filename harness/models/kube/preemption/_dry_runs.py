@@ -62,7 +62,7 @@ class DryRuns:
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
     ) -> Sequence[Candidate]:
-        """Returns the candidates among the potential nodes; sets `failed` if a dry run ends in an error."""
+        """Returns the candidates among potential nodes, and sets `failed` if a dry run ends in an error."""
         cache = self._cache
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version
