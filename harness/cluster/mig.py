@@ -160,7 +160,7 @@ class Partition(NamedTuple):
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
         return (
             f"{slices}: such slices need {self.needs} {self.model.name} GPUs, but the node has {self.gpus} "
-            f"for them (label {GPU_COUNT}, without the GPUs that pods use as a whole); correct the amounts "
+            f"for them (label {GPU_COUNT}, without GPUs that pods use as a whole); correct the amounts "
             "or the label"
         )
 

@@ -379,7 +379,10 @@ def _top_down(parents: Mapping[str, str]) -> list[str]:
     if len(ordered) < len(parents):
         placed = set(ordered)
         faults = [
-            Fault(f"Cohort {name}", f"is its own ancestor or below one that is (parent {parent})")
+            Fault(
+                f"Cohort {name}",
+                f"is its own ancestor, or is below a cohort that is its own ancestor (parent {parent})",
+            )
             for name, parent in parents.items()
             if name not in placed
         ]

@@ -58,4 +58,6 @@ def bundled_path(name: str) -> Path:
     for place in _PLACES:
         if (place / f"{name}.parquet").is_file():
             return place / f"{name}.parquet"
-    raise InputError(f"the trace {name!r} was not installed", hint="it is in the folder traces of a checkout")
+    raise InputError(
+        f"the trace {name!r} was not installed", hint="a checkout contains it in the folder traces"
+    )

@@ -87,7 +87,7 @@ class Starter:
         """
         if not pools and self.nodes > _MOST_WRITTEN:
             raise InputError(
-                f"{self.nodes:,} Nodes are too many to write one by one; the maximum is {_MOST_WRITTEN:,}",
+                f"{self.nodes:,} Nodes are too many to write individually; the maximum is {_MOST_WRITTEN:,}",
                 hint="--node-pool writes a single NodePool for all of them, and --node makes nodes larger",
             )
         for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
@@ -171,7 +171,7 @@ def start(
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
     if not demands:
         raise TraceError(
-            str(trace.path), [Fault("", "no job requests a resource, so any cluster would suffice")]
+            str(trace.path), [Fault("", "no job requests a resource, so any cluster is large enough")]
         )
     doors = (
         frame.select(filled(frame, "namespace", DEFAULT_NAMESPACE), "queue")
@@ -216,7 +216,7 @@ def start(
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; queues may borrow idle quota")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number
@@ -244,7 +244,9 @@ def _check_size(
             Fault(f"node {name}", f"{count:,} nodes have more than 64 bits can count") for name in beyond
         ]
     if faults:
-        hint = "check the unit with harness trace lint; if it is right, give larger nodes with --node"
+        hint = (
+            "check the unit with harness trace lint; if the unit is right, specify larger nodes with --node"
+        )
         raise TraceError(str(trace.path), faults, hint=hint)
 
 

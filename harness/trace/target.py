@@ -88,14 +88,16 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     offers = offers_of(trace, cluster)
     if not offers:
         raise InputError(
-            f"{cluster.source or 'the cluster'} lacks what {trace.path} requests, or does not limit it",
+            f"{cluster.source or 'the cluster'} does not have, or does not limit, the resources that "
+            f"{trace.path} requests",
             hint="give the manifests of the cluster for the replay: --cluster FILE",
         )
     submit = trace.frame["submit_time"]
     if submit.min() == submit.max():
         raise InputError(
-            f"{trace.path}: all jobs are submitted at the same time, so there is no load over time to aim at",
-            hint="harness trace info shows their total requests",
+            f"{trace.path}: all jobs are submitted at the same time, so there is no load over time that a "
+            "target could refer to",
+            hint="harness trace info shows the total requests of the jobs",
         )
     resource = max(sorted(offers), key=lambda name: offers[name].load)
     now = offers[resource].load

@@ -210,7 +210,7 @@ def test_all_faults_are_listed(tmp_path: Path) -> None:
     assert len(lines) == 50
     assert lines[7] == (
         f"{path}: document 8 (line 28), Node n7: status.allocatable: "
-        "is missing: nothing can run on a node without resources"
+        "is missing, so nothing can run on this node"
     )
 
 

@@ -88,7 +88,7 @@ def test_node_without_allocatable_has_its_capacity() -> None:
     node = NODE | {"status": {"capacity": {"cpu": 8}}}
     assert cluster_from([node], "test").nodes["n1"].allocatable == {"cpu": 8000}
     assert faults(NODE | {"status": {}}) == [
-        "document 1, Node n1: status.allocatable: is missing: nothing can run on a node without resources"
+        "document 1, Node n1: status.allocatable: is missing, so nothing can run on this node"
     ]
 
 
@@ -194,7 +194,7 @@ def test_gpu_memory_of_a_node_is_warned_of() -> None:
         "alibabacloud.com/gpu-milli is not modelled: a pod gets a share of a GPU only if it requests" in said
     )
     assert (
-        "aliyun.com/gpu-count is not modelled: the GPU memory that a pod requests may come from any" in said
+        "aliyun.com/gpu-count is not modelled: the GPU memory that a pod requests can come from any" in said
     )
 
 

@@ -55,7 +55,7 @@ def test_what_the_page_says_is_warned_of_is_warned_of() -> None:
     toleration_ignored, kueue, scheduler = found.warnings
     assert toleration_ignored == (
         f"PriorityClass tolerant: metadata.annotations.{toleration} is not modelled: "
-        "any pod of a higher priority may preempt pods of this class at any time"
+        "pods of a higher priority can preempt pods of this class at any time"
     )
     assert kueue.startswith(
         "Kueue (kueue.openshift.io/v1): 1 object is not read: harness reads preemption, fair"

@@ -202,7 +202,7 @@ def test_a_folder_is_of_one_cluster_and_one_recorder(run: Callable, api: FakeApi
     assert code == 2
     assert "is a recording of namespace (all), not team" in said
     with recording_folder(tmp_path / "rec", {"server": api.url, "namespace": None}):
-        assert "another process is recording into" in run()[1]
+        assert "another process already records into" in run()[1]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("x")
     code = called(
@@ -290,7 +290,7 @@ def test_without_the_extra_it_says_which_to_install(run: Callable, monkeypatch: 
     monkeypatch.setitem(sys.modules, "lightkube.config.kubeconfig", None)
     code, said = run()
     assert code == 2
-    assert "querying a server needs lightkube, which is not installed" in said
+    assert "querying a server requires lightkube, which is not installed" in said
     assert "pip install 'harness-replay[live]'" in said
 
 

@@ -294,10 +294,10 @@ def test_a_reader_that_fails_to_look_at_a_folder_is_left_out(tmp_path: Path) -> 
         ({"frame": pl.LazyFrame({"job_id": ["a"]})}, "frame must be a polars DataFrame"),
         ({"frame": {"job_id": ["a"]}}, "frame must be a polars DataFrame"),
         ({"rows_read": "1"}, "rows_read must be a whole number"),
-        ({"left_out": {"short": "1"}}, "left_out must be a mapping of texts to numbers"),
+        ({"left_out": {"short": "1"}}, "left_out must be a mapping of strings to numbers"),
         ({"notes": "each line is a job"}, "notes must be a tuple of strings"),
-        ({"metadata": {"a": 5}}, "metadata must be a mapping of texts to texts"),
-        ({"metadata": None}, "metadata must be a mapping of texts to texts, but is None"),
+        ({"metadata": {"a": 5}}, "metadata must be a mapping of strings to strings"),
+        ({"metadata": None}, "metadata must be a mapping of strings to strings, but is None"),
     ],
 )
 def test_what_a_reader_answers_is_of_the_right_types(tmp_path: Path, how: Any, why: str) -> None:

@@ -149,7 +149,10 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
         faults.append(Fault(where, f"{UNTIL} must be later than {FROM}"))
     if announced == "true" and kind not in _ANNOUNCED_KINDS:
         faults.append(
-            Fault(where, f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy plans {kind}s")
+            Fault(
+                where,
+                f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy makes plans with a {kind}",
+            )
         )
     bare = Document(document.where, {**content, "metadata": metadata})
     return Timed(bare, starts, ends, announced == "true")

@@ -73,7 +73,8 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
         )
     if not has[source]:
         raise InputError(
-            f"{cluster.source} has no {called[source]} to convert", hint="harness cluster check shows it"
+            f"{cluster.source} has no {called[source]} to convert",
+            hint="harness cluster check shows what the manifests contain",
         )
     notes = Warnings()
     made = elastic_quota_tree(cluster, notes) if to == ELASTIC else kueue_queues(cluster, notes)

@@ -92,7 +92,7 @@ PRIORITY_CLASS = Coverage(
     modelled("value", "globalDefault", "preemptionPolicy"),
     harmless("it is meant for people", "description"),
     assumed(
-        "any pod of a higher priority may preempt pods of this class at any time",
+        "pods of a higher priority can preempt pods of this class at any time",
         *(
             f"metadata.annotations{{preemption-toleration.scheduling.{domain}/*}}"
             for domain in ("sigs.k8s.io", "x-k8s.io")
@@ -124,14 +124,15 @@ def _device_request(path: str) -> list[Row]:
         *assumed("harness assumes that enough devices match these selectors", f"{path}.selectors"),
         *harmless("Kueue does not read it, and harness does not allocate devices", f"{path}.tolerations"),
         *assumed(
-            "a device counts as one, even if the claim asks for a part of its capacity", f"{path}.capacity"
+            "a device counts as one, even if the claim requests only a part of its capacity",
+            f"{path}.capacity",
         ),
     ]
 
 
 CLAIM_TEMPLATE = Coverage(
     metadata(namespaced=True, stays=False),
-    harmless("its content counts as long as the object exists", "metadata.deletionTimestamp"),
+    harmless("its content has an effect as long as the object exists", "metadata.deletionTimestamp"),
     harmless("it selects claims, and a replay does not select claims", "spec.metadata"),
     harmless("a name identifies one request of a claim", f"{_REQUEST}.name"),
     _device_request(f"{_REQUEST}.exactly"),

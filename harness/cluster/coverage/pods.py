@@ -228,7 +228,7 @@ _SHARES_OF_GPUS: list[Row] = [
         "metadata.annotations{alibabacloud.com/gpu-*}",
     ),
     *assumed(
-        "the GPU memory that a pod requests may come from any number of GPUs",
+        "the GPU memory that a pod requests can come from any number of GPUs",
         "metadata.labels{aliyun.com/gpu-count}",
     ),
 ]

@@ -207,7 +207,7 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
     """Returns the quantities that pods can use: a node's `allocatable`, or its `capacity` without one."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
-        status.fault("allocatable", "is missing: nothing can run on a node without resources")
+        status.fault("allocatable", "is missing, so nothing can run on this node")
     return of_all_devices(status.amounts(which))
 
 

@@ -78,7 +78,9 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
     missing = [name for name in needed if name not in names]
     if missing:
         what = f"has no column {', '.join(missing)}; the columns are {', '.join(names)[:200]}"
-        raise ClusterError(str(path), [Fault("line 1", what)], hint=f"give what {command} printed")
+        raise ClusterError(
+            str(path), [Fault("line 1", what)], hint=f"give a file with the output of {command}"
+        )
     faults: list[Fault] = []
     rows = []
     for number, line in lines[1:]:
@@ -113,7 +115,7 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
         elif not rows:
             what = f"does not begin with {first}="
             raise ClusterError(
-                str(path), [Fault(f"line {number:,}", what)], hint=f"give what {command} printed"
+                str(path), [Fault(f"line {number:,}", what)], hint=f"give a file with the output of {command}"
             )
         for key, end in zip(keys, [key.start() for key in keys[1:]] + [len(line)], strict=False):
             cells.setdefault(key[1], line[key.end() : end].strip())

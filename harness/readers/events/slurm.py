@@ -79,7 +79,7 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
             end = start + SECOND
         spans.setdefault((node, field), []).append((start, end))
     if faults:
-        raise ClusterError(str(path), faults, hint=f"give what {COMMAND} printed")
+        raise ClusterError(str(path), faults, hint=f"give a file with the output of {COMMAND}")
     for (node, field), found in spans.items():
         for start, end in _joined(found):
             watched.span(Object("Node", node), field, "", start, end)

@@ -144,7 +144,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
     kinds, notes = [_JOBS, _PODS], []
     workloads = _workloads(server)
     if workloads is None:
-        notes.append(f"the cluster has no {_GROUP}: Kueue is not installed, and no Workloads are recorded")
+        notes.append(f"the cluster has no {_GROUP}: Kueue is not installed, so no Workloads are recorded")
     else:
         kinds.insert(0, workloads)
     for kind in kinds:

@@ -220,6 +220,6 @@ def _take(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(
-            f"another process is recording into {path}",
+            f"another process already records into {path}",
             hint="stop that process first, or give another folder",
         ) from None

@@ -66,7 +66,9 @@ def live_module(name: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         what = name.partition(".")[0]
-        raise InputError(f"querying a server needs {what}, which is not installed", hint=_INSTALL) from error
+        raise InputError(
+            f"querying a server requires {what}, which is not installed", hint=_INSTALL
+        ) from error
 
 
 class HttpReader:

@@ -34,8 +34,8 @@ def check_totals(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "total-as-pod",
                 f"{resource} of a pod grows in proportion to the pods in the {len(pods):,} rows with several",
-                "a total of the job was read as an amount per pod: divide it by the pods, or map it as total."
-                f"{resource} (docs/tables.md)",
+                "the total of a job was read as the request of each pod; divide it by the number of pods, or "
+                f"map it as total.{resource} (docs/tables.md)",
             )
 
 

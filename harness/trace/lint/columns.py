@@ -13,6 +13,6 @@ def check(material: Material) -> Iterator[Finding]:
     for name, meant in misnamed(material.trace.frame.schema).items():
         yield Finding(
             "column-name",
-            f"the column {name!r} is not in the schema, so no policy sees it",
+            f"the column {name!r} is not in the schema, so policies do not see it",
             f"did you mean {meant!r}? rename it; an unknown column is kept, but has no effect",
         )

@@ -76,7 +76,7 @@ def check_ids(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "uid-reused",
                 f"{counted(again, jobs.height)} share their uid with another job",
-                "omit the column, so that the row number breaks ties",
+                "omit the column so that the row number breaks ties",
             )
     folded = jobs["job_id"].str.strip_chars().str.to_lowercase()
     alike = 0 if distinct(folded) else int(folded.is_duplicated().sum())

@@ -56,7 +56,7 @@ def check_span(material: Material) -> Iterator[Finding]:
             "silence",
             f"nothing is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
             f"until {_told(until)}",
-            f"a clock that jumped or a gap in the record counts as idle time: --window {until}.. or "
+            f"a clock that jumped or a gap in the record counts as idle time; --window {until}.. or "
             "one that ends before it",
         )
 
@@ -71,8 +71,8 @@ def check_bursts(material: Material) -> Iterator[Finding]:
         yield Finding(
             "burst",
             f"{counted(most, jobs.height)} are submitted within one second, {at}",
-            "jobs that existed before the record began arrive in its first second: begin later with "
-            "--window, or read their waits as those of a backlog",
+            "jobs that existed before the record began arrive in its first second, so begin later "
+            "with --window, or treat their waits as those of a backlog",
         )
 
 
@@ -84,8 +84,8 @@ def check_clock(material: Material) -> Iterator[Finding]:
         yield Finding(
             "unsorted",
             f"{agreeing(back, 'row', 'are')} submitted before the row above them",
-            "jobs arrive in the order of submit_time; at equal times, the order of rows decides, so check "
-            "that this order is meaningful",
+            "jobs arrive in the order of submit_time, and in the order of rows if their times are equal, so "
+            "check that this order is meaningful",
         )
     for earlier, later in (("submit_time", "recorded_start"), ("recorded_start", "recorded_end")):
         if earlier in jobs.columns and later in jobs.columns:

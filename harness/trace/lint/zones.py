@@ -43,7 +43,8 @@ def check(material: Material) -> Iterator[Finding]:
         if count:
             yield Finding(
                 "zone",
-                f"{counted(count, jobs.height)} ran an hour more or less than their limit as clocks changed",
+                f"{counted(count, jobs.height)} ran an hour more or less than their limit because clocks "
+                "changed",
                 _DO,
             )
 
