@@ -59,8 +59,8 @@ def check_censored(material: Material) -> Iterator[Finding]:
         yield Finding(
             "cut-at-the-end",
             f"{counted(last, jobs.height)} end at the very last moment of the trace",
-            "the record ended before these jobs did, so their durations are lower bounds; --window ..TIME "
-            "leaves them out",
+            "the record ended before these jobs, so their durations are lower bounds; --window ..TIME leaves "
+            "these jobs out",
         )
 
 
@@ -74,8 +74,8 @@ def check_limits(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "over-request",
                 f"{counted(longer, jobs.height)} run longer than requested",
-                "a scheduler that plans with requests would be surprised; if the trace is made from SWF, "
-                "--set cut_at_request=true cuts them",
+                "a scheduler that plans with requested times would be wrong about these jobs; if the trace was "
+                "made from SWF, --set cut_at_request=true cuts them",
             )
         limited = int((over.abs() <= MINUTE).sum())
         if limited * 100 >= jobs.height:
