@@ -74,8 +74,8 @@ def check_limits(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "over-request",
                 f"{counted(longer, jobs.height)} run longer than requested",
-                "a scheduler that plans with requested times would be wrong about these jobs; if the trace was "
-                "made from SWF, --set cut_at_request=true cuts them",
+                "a scheduler that plans with requested times would be wrong about these jobs; if the trace "
+                "was made from SWF, --set cut_at_request=true cuts them",
             )
         limited = int((over.abs() <= MINUTE).sum())
         if limited * 100 >= jobs.height:
