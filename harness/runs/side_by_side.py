@@ -182,7 +182,7 @@ def _lost(died: ProcessDiedError) -> ReplayError:
         name = signal.Signals(-died.code).name
         why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""
         return ReplayError(
-            f"its process was killed by {name}{why}",
+            f"its process was ended by {name}{why}",
             hint="replay fewer at the same time, for example with --workers 1",
         )
     if not died.begun:

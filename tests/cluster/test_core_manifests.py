@@ -201,7 +201,7 @@ def test_gpu_memory_of_a_node_is_warned_of() -> None:
 def test_only_gpus_are_devices_of_a_pool() -> None:
     """Nothing is known of shares of others."""
     template = {"allocatable": {"cpu": 1}, "devices": {"amd.com/gpu": 8}}
-    assert "devices.amd.com/gpu: has no shares" in faults(pool(template=template))[0]
+    assert "devices.amd.com/gpu: cannot be shared" in faults(pool(template=template))[0]
 
 
 def test_pool_must_not_set_the_hostname() -> None:

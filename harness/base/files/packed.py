@@ -65,7 +65,7 @@ def unpacked_bytes(data: bytes) -> bytes:
                 )
     except _BROKEN as error:
         raise PackedError(
-            f"is not a complete {kind.name} file: {error}", "fetch or copy the file again"
+            f"is not a whole {kind.name} file: {error}", "fetch or copy the file again"
         ) from error
     return b"".join(parts)
 
