@@ -86,7 +86,7 @@ def events(
     for note in watched.notes:
         tell(f"note: {note}")
     if not rows:
-        tell("note: nothing changed, so the table has no row")
+        tell("note: nothing changed, so the table has no rows")
     if output is None:
         put(text_of(rows))
         return
@@ -124,7 +124,7 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
         raise OptionError(
-            f"--timezone {name!r} is no time zone that is known here", hint="write Europe/Berlin, or UTC"
+            f"--timezone {name!r} is not a known time zone", hint="write Europe/Berlin, or UTC"
         ) from error
 
 

@@ -27,14 +27,14 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for flavors, (count, idle) in nodes.items():
         if len(flavors) > 1:
             yield printable(
-                f"flavors {', '.join(flavors)} share nodes: their quotas together are held against "
+                f"flavors {', '.join(flavors)} share nodes: their quotas together are compared with "
                 f"{counted(count, 'node')}, each counted once"
             )
         elif idle:
             verb = "is" if idle == 1 else "are"
             yield printable(
                 f"{idle:,} of {counted(count, 'node')} of flavor {flavors[0]} {verb} cordoned or not ready; "
-                "what they have is counted"
+                "their capacity is counted"
             )
 
 

@@ -98,7 +98,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
             click.echo(err=True)  # ends the line in which the terminal shows ^C
-        complain("interrupted; nothing was left half-written")
+        complain("interrupted; no file is incomplete")
         return _SIGNALLED + (error.number if isinstance(error, Ended) else signal.SIGINT)
     if debug:
         _say("".join(traceback.format_exception(error)).rstrip("\n"))
@@ -116,11 +116,11 @@ def ended(error: BaseException, *, debug: bool) -> int:
         complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
     if isinstance(error, MemoryError) or is_shortage(error):
-        complain("there is not enough memory", "nothing was left half-written; replay less at once")
+        complain("there is not enough memory", "no file is incomplete; run fewer replays at the same time")
         return USAGE
     complain(
         f"unexpected {_in_a_line(error)}",
-        "this is a defect of harness" + ("" if debug else "; --debug shows where"),
+        "this is a bug in harness" + ("" if debug else "; --debug shows where"),
     )
     return DEFECT
 

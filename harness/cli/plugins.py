@@ -197,9 +197,9 @@ def _of_release(text: str, *, as_json: bool) -> Iterator[str]:
         )
         return
     if not found:
-        yield f"Kueue {release} decides as {NEWEST} does, the newest that is recorded."
+        yield f"Kueue {release} decides like {NEWEST}, the newest recorded release."
     else:
-        yield f"Kueue {release} decides differently from {NEWEST}, the newest that is recorded:"
+        yield f"Kueue {release} decides differently from {NEWEST}, the newest recorded release:"
         for each in found:
             yield ""
             yield from _folded(f"- {each.sentence}")

@@ -145,7 +145,7 @@ def _check(
     if each and not jobs:
         raise OptionError("--each needs jobs to submit", hint="name their files")
     if (largest is None) != (shape is None):
-        raise OptionError("--largest and --shape go together: give both")
+        raise OptionError("--largest and --shape must be given together")
     if queue is not None and largest is None:
         raise OptionError("--queue goes with --largest", hint="jobs name their queues themselves")
     if largest is not None and (jobs or workloads):

@@ -130,13 +130,13 @@ def _spec(
     if paths[0].endswith(_ENDINGS):
         if len(paths) > 1 or names or cluster:
             raise OptionError(
-                f"{paths[0]} says what is replayed",
-                hint="beside a specification, only --vary and --seeds are allowed",
+                f"{paths[0]} already says what to replay",
+                hint="with a specification, only --vary and --seeds are allowed",
             )
         spec = more_varied(load_spec(Path(paths[0])), varied)
         return spec if seeds is None else replace(spec, seeds=replace(spec.seeds or Seeds(1), count=seeds))
     if not names:
-        raise OptionError(f"which plugins is {paths[0]} to be replayed by?", hint="name each with -p NAME")
+        raise OptionError(f"which plugins should replay {paths[0]}?", hint="name each plugin with -p NAME")
     content: dict[str, Any] = {"traces": list(paths), "plugins": list(names), "vary": varied}
     content |= {} if cluster is None else {"cluster": cluster}
     content |= {} if seeds is None else {"seeds": seeds}
@@ -182,7 +182,7 @@ def _estimated(made: Sweep) -> str:
     spent = format_duration(estimated(made) * SECOND)
     return (
         f"{counted(len(made.items), 'item')}, {missing:,} to be made: about {spent} of CPU time, from pilots "
-        f"of the first {PILOT_JOBS:,} jobs (more where queues grow longer than in these)"
+        f"of the first {PILOT_JOBS:,} jobs (more if queues grow longer than in these pilots)"
     )
 
 

@@ -170,7 +170,7 @@ def lint(
         click.echo(json.dumps({"schema": "1", "path": str(file), "findings": rows}))
         return
     count = counted(len(found), "finding")
-    click.echo(fold(printable(f"{file}: {count}" if found else f"{file}: nothing that would mislead")))
+    click.echo(fold(printable(f"{file}: {count}" if found else f"{file}: no misleading values")))
     for finding in found:
         click.echo(fold(printable(f"{finding.check}: {finding.says}")))
         click.echo(fold(printable(f"  do: {finding.do}")))

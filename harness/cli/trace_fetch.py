@@ -123,7 +123,7 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
                 raw.writelines(lines())
             if not count:
                 raise InputError(
-                    "the server has no series of kube-state-metrics then",
+                    "the server has no series of kube-state-metrics in this time span",
                     hint="query count by (job) (kube_pod_info) to find the job label, and give it with "
                     "--selector",
                 )

@@ -101,7 +101,7 @@ def _check_number(jobs: int | None) -> None:
     from harness.trace.generate.spec import MOST_JOBS
 
     if jobs is not None and jobs > MOST_JOBS:
-        raise OptionError(f"--jobs {jobs:,}: a trace holds at most {MOST_JOBS:,} jobs", hint="give fewer")
+        raise OptionError(f"--jobs {jobs:,}: a trace can have at most {MOST_JOBS:,} jobs", hint="give fewer")
 
 
 def _specified(

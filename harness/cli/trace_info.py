@@ -86,7 +86,7 @@ def _missing(summary: Summary) -> list[str]:
         for name, count in summary.missing.items()
         if count < summary.rows
     ]
-    lines = ["not stated, so that the default holds"]
+    lines = ["not given, so the default applies"]
     if absent:
         lines += wrap(", ".join(absent), 100, initial_indent="  ", subsequent_indent="  ")
     return lines + [f"  {part}" for part in partly] if summary.missing else []

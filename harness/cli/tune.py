@@ -64,8 +64,8 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
             for name, value in found.winner.point.items()
             if value != found.today[name] and not is_knob(name)
         ]
-        rest = f", without what else the winner changes ({', '.join(others)})" if others else ""
-        click.echo(fold(printable(f"its knobs are in {path}; to replay them beside today's{rest}:")))
+        rest = f", without the other changes of the winner ({', '.join(others)})" if others else ""
+        click.echo(fold(printable(f"the winner's knobs are in {path}; to replay them beside today's{rest}:")))
         click.echo(printable(_command(tuner, path)))
 
 

@@ -126,7 +126,7 @@ def validate(
     events = None
     if write_events is not None:
         if not quiet:
-            tell("trying what was found as events, each with a replay")
+            tell("trying the findings as events, with one replay for each")
         events = explained(validation, requests[1], plugins)
         write(write_events, events.rows)
     if as_json:
@@ -141,7 +141,7 @@ def validate(
     for sentence in () if fit is None else fit.told:
         click.echo(fold(sentence))
     if events is not None:
-        click.echo(f"\n{events.table}" if events.rows else "\nno event brings waits nearer to the record")
+        click.echo(f"\n{events.table}" if events.rows else "\nno event brings the waits closer to the record")
         if not quiet:
             for note in events.notes:
                 tell(f"note: {note}")
@@ -149,4 +149,4 @@ def validate(
             click.echo(printable(f"{told}: {write_events}{use if events.rows else ''}"), err=True)
     if not quiet:
         folders = " ".join(str(run.path) for run in runs)
-        click.echo(printable(f"to see it: harness report {folders} -o validation.html"), err=True)
+        click.echo(printable(f"to see the results: harness report {folders} -o validation.html"), err=True)

@@ -122,7 +122,7 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
         if not grown or any(taken.count(names[at]) > 1 for at in alike):
             name, path = given[alike[-1]]
             raise OptionError(
-                f"{option}: two would have the name {name or _name(path, 1)!r}",
+                f"{option}: two of them would have the name {name or _name(path, 1)!r}",
                 hint=f"give them different names: {option} first=PATH {option} second={path}",
             )
         for at in grown:
@@ -178,6 +178,6 @@ def tell_quota_is_capacity(cluster: Cluster) -> None:
     """Print a note about a patched cluster without nodes, in which more quota means more hardware."""
     if not cluster.nodes and not cluster.nodes_change and cluster.cluster_queues:
         tell(
-            "note: the manifests have no nodes, so the sum of quotas is the hardware. A patch that "
+            "note: the manifests have no nodes, so the sum of quotas counts as the hardware. A patch that "
             "adds quota adds hardware; dump the nodes, too"
         )

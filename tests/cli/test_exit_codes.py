@@ -317,7 +317,7 @@ def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Call
     error, hint = ended.err.rstrip("\n").split("\n")
     assert error.endswith("PanicException: index out of bounds")
     assert error.startswith("Error: unexpected ")
-    assert hint == "Hint: this is a defect of harness; --debug shows where"
+    assert hint == "Hint: this is a bug in harness; --debug shows where"
     assert "in fail" in harness("--debug", "fail", "panic").err
 
 
@@ -368,7 +368,7 @@ def test_a_sweep_of_a_trace_without_plugins_asks_for_them(harness: Callable, tra
     """By the option, and not by a field of a specification."""
     ended = harness("sweep", trace)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"Error: which plugins is {trace} to be replayed by?\nHint: name each with -p NAME\n"
+    assert ended.err == f"Error: which plugins should replay {trace}?\nHint: name each plugin with -p NAME\n"
 
 
 def test_a_file_that_is_not_there_is_named(harness: Callable, install: Callable) -> None:

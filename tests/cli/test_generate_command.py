@@ -100,5 +100,5 @@ def test_a_folder_that_is_not_there_is_said(harness: Callable, spec: Path) -> No
 def test_more_jobs_than_a_trace_holds_are_refused(harness: Callable, spec: Path) -> None:
     """A number that no machine counts to is an error of the call, with nothing written."""
     ended = harness("trace", "generate", spec, "-o", "a.parquet", "--jobs", 10**30)
-    assert (ended.code, "a trace holds at most 1,000,000,000 jobs" in ended.err) == (2, True)
+    assert (ended.code, "a trace can have at most 1,000,000,000 jobs" in ended.err) == (2, True)
     assert not Path("a.parquet").exists()

@@ -192,7 +192,7 @@ def test_an_interrupted_replay_leaves_nothing(
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == code
     assert out == ""
-    assert err == "Error: interrupted; nothing was left half-written\n"
+    assert err == "Error: interrupted; no file is incomplete\n"
     assert [path.name.split("-")[0] for path in runs.iterdir()] == ["none"]
 
 
@@ -242,7 +242,7 @@ def test_replays_side_by_side_end_together(
     out, err = process.communicate(timeout=LONG)  # until every process has closed them
     if ending == "ctrl-C":
         assert process.returncode == 130
-        assert err.endswith("\nError: interrupted; nothing was left half-written\n")
+        assert err.endswith("\nError: interrupted; no file is incomplete\n")
         assert "Traceback" not in err
     assert out == ""
     assert not list(folder.rglob(".harness-*"))

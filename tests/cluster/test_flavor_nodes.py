@@ -153,9 +153,9 @@ def test_check_says_where_quotas_exceed_nodes_and_by_how_much(tmp_path: Path) ->
         "any                         2  nvidia.com/gpu  unlimited          16\n"
         "spot, any                   2  cpu                    17      15800m       1200m\n"
         "spot, any                   2  nvidia.com/gpu  unlimited          16\n"
-        "1 of 2 nodes of flavor spot is cordoned or not ready; what they have is counted\n"
-        "1 of 2 nodes of flavor any is cordoned or not ready; what they have is counted\n"
-        "flavors spot, any share nodes: their quotas together are held against 2 nodes, each counted once\n"
+        "1 of 2 nodes of flavor spot is cordoned or not ready; their capacity is counted\n"
+        "1 of 2 nodes of flavor any is cordoned or not ready; their capacity is counted\n"
+        "flavors spot, any share nodes: their quotas together are compared with 2 nodes, each counted once\n"
     ) in out
     content = json.loads(CliRunner().invoke(command, ["check", "--json", str(path)]).stdout)
     assert content["flavor_nodes"][0] == {

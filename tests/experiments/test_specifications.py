@@ -151,7 +151,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         "random: 'many' is not understood: write COUNT@SEED",
         "seeds.count: 0 is out of range",
         "keep: 'some' is not one of metrics, all",
-        "zip[0]: its lists must be equally long: a/b.weight 2, a/c.weight 1",
+        "zip[0]: its lists must have the same length: a/b.weight 2, a/c.weight 1",
     ):
         assert sentence in told
 
@@ -265,5 +265,5 @@ def test_more_than_a_million_items_are_refused(world: Path) -> None:
     path.write_text(
         f"trace: trace.parquet\nplugins: [none]\nvary: {{scale-arrivals: {values}, until: {values}}}\n"
     )
-    with pytest.raises(SpecError, match="1,002,001 items together; there can be at most 1,000,000"):
+    with pytest.raises(SpecError, match="1,002,001 items; there can be at most 1,000,000"):
         load_spec(path)

@@ -19,7 +19,7 @@ CPU_SECONDS = 20
 MEGABYTES = 2000
 
 _OURS = re.compile(
-    r"this is a defect of harness|made a wrong decision|"
+    r"this is a bug in harness|made a wrong decision|"
     r"\b(policy|reader|plugin|section|metric) \S+( of \S+)? (failed|cannot be made|answered no|returned no)"
 )
 """What is said where something of our own failed; nothing that is built in may."""

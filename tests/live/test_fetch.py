@@ -233,7 +233,10 @@ def test_a_secret_is_sent_and_never_shown(
         (["URL", "o.json", "--from", "2026-11-23", "--to", "2026-11-23"], "is not after --from"),
         (["URL", "o.json", *SPAN, "--window", "1ms"], "--window 1ms is less than a second"),
         (["URL", "o.json", *SPAN, "--set", "tenant=x"], "--set is for the reader"),
-        (["URL", "o.json", *SPAN, "--selector", 'job="x"'], "has no series of kube-state-metrics then"),
+        (
+            ["URL", "o.json", *SPAN, "--selector", 'job="x"'],
+            "no series of kube-state-metrics in this time span",
+        ),
         (["URL/x", "o.json", *SPAN], "the server answers 404"),
         (
             ["URL", "o.json", "--from", "0001-01-02", "--to", "9999-12-30"],

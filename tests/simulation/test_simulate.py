@@ -137,7 +137,7 @@ def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     (found,) = asked(items, job(1))
     assert outcome(found) == ("waits", "turn")
     tried = "job d/job-big-1a2b3 of the same queue, which was tried before it, waits"
-    assert found.why.startswith(f"it was not tried in this instant; {tried}")
+    assert found.why.startswith(f"the scheduler did not try it at this time; {tried}")
     texts = [each.text for each in found.changes or () if each.kind == "policy"]
     assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
 

@@ -58,7 +58,7 @@ def check_installed() -> None:
         import vl_convert  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"the charts of a report need altair and vl-convert-python, and {error.name} is not installed",
+            f"the charts of a report need altair and vl-convert-python, but {error.name} is not installed",
             hint="pip install 'harness-replay[report]'; --format markdown needs neither",
         ) from error
 

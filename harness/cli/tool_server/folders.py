@@ -73,7 +73,7 @@ class Folders:
     def _require(self, path: Path, text: str) -> Path:
         """Returns the real path if it may be read; the error does not reveal whether other files exist."""
         if not self.holds(path):
-            raise InputError(f"{shown(text)} is no file or folder below the folders that may be read")
+            raise InputError(f"{shown(text)} is not a file or folder below the allowed folders")
         return path.resolve()
 
 
@@ -88,5 +88,5 @@ def _inside(folder: Path) -> Iterator[Path]:
         for name in (*folders, *names):
             count += 1
             if count > _MOST_FILES:
-                raise InputError(f"{folder.name} holds more than {_MOST_FILES:,} files")
+                raise InputError(f"{folder.name} contains more than {_MOST_FILES:,} files")
             yield Path(place, name)

@@ -102,7 +102,7 @@ def what_if(
     from harness.runs.inputs import cluster_for, read_trace
 
     if not patch:
-        raise OptionError("patch: holds no document, so nothing would change")
+        raise OptionError("patch: contains no document, so nothing would change")
     read = read_trace(folders.trace(trace), _library(metrics=True))
     base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
     worlds = {"base": base, "patched": base.patched(list(patch))}
@@ -148,7 +148,7 @@ def list_runs(folders: Folders, folder: str = ".") -> Reply:
 def _runs(root: Path) -> Iterator[Path]:
     for number, path in enumerate(sorted(root.rglob("run.json"))):
         if number == _MOST_RUNS:
-            raise InputError(f"there are more than {_MOST_RUNS:,} runs", hint="name a folder of some")
+            raise InputError(f"there are more than {_MOST_RUNS:,} runs", hint="name a folder with fewer runs")
         yield path
 
 

@@ -38,7 +38,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     except (MemoryError, RecursionError):
         return {"error": "there is not enough memory for this question"}
     except Exception as error:  # tell the client about the defect, but no text that might be secret
-        return {"error": f"a defect of harness ended the question: {type(error).__name__}"}
+        return {"error": f"a bug in harness ended the question: {type(error).__name__}"}
     if len(json.dumps(document)) > _LARGEST_DOCUMENT:
         return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
     shown = text if len(text) <= _LARGEST_TEXT else f"{text[:_LARGEST_TEXT]}\n… the rest is in the document"

@@ -192,7 +192,7 @@ class _Server:
             InputError: the system can't copy processes, or the process has died.
         """
         if not hasattr(os, "fork"):
-            raise InputError("policies are evaluated in copies of a process, which this system does not make")
+            raise InputError("evaluation needs copies of a process, and this system cannot make them")
         with self._lock:
             process = self._running()
             assert process.stdin is not None
@@ -207,7 +207,7 @@ class _Server:
                 message = None
             if message is None:
                 self.end()
-                raise InputError("the process that evaluates has died", hint="evaluate again")
+                raise InputError("the process that evaluates policies has died", hint="evaluate again")
             answer: dict[str, Any] = json.loads(message)
             return answer
 

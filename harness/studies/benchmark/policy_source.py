@@ -113,7 +113,7 @@ def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
     if len(found) != 1:
         names = ", ".join(each.__name__ for each in found) or "none"
         raise PolicyError(
-            f"the code must hold one class with the methods {', '.join(_CALLS)}; it holds {names}",
+            f"the code must contain one class with the methods {', '.join(_CALLS)}; it contains {names}",
             hint="put helpers into the same class, or give the class itself",
         )
     return found[0]

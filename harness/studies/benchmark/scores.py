@@ -60,7 +60,7 @@ def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
     """Returns the values of a task's objectives for each policy, twin by twin.
 
     Raises:
-        RunError: an item is damaged, or no item was made.
+        RunError: an item is damaged, or no item has run yet.
     """
     judged = Judged(experiment, _measured(experiment, task))
     found: dict[str, dict[str, Mapping[int, float | None]]] = {}

@@ -126,7 +126,7 @@ def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: P
     except HarnessError as error:
         answer["error"] = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
     except MemoryError:
-        answer["error"] = "it needs more memory than it may have"
+        answer["error"] = "it needs more memory than its limit allows"
     except BaseException as error:  # any exception of a policy is its result
         answer["error"] = f"{type(error).__name__}: {text_of(error)}"
     (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")

@@ -168,7 +168,7 @@ def faults_of(
     ]
     figures += [(name, value, said.objectives.get(name)) for name, value in mine.objectives.items()]
     return [
-        f"{name} is {value:.6g} by its decisions, and it says {_plain(told)}"
+        f"{name} is {value:.6g} by its decisions, but the submission says {_plain(told)}"
         for name, value, told in figures
         if value is not None and not _equal(value, _plain(told))
     ]

@@ -91,8 +91,8 @@ class Task:
                 raise InputError(f"task {self.name}: {path} cannot be read: {error.strerror}") from error
             if found != expected:
                 raise InputError(
-                    f"task {self.name}: {path} is not the file of {self.suite}: its sum is {found[:12]}…, "
-                    f"and {expected[:12]}… is expected",
+                    f"task {self.name}: {path} is not the file of {self.suite}: "
+                    f"its checksum is {found[:12]}…, but {expected[:12]}… is expected",
                     hint="reinstall harness, or check the file out again",
                 )
 

@@ -70,7 +70,7 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    return f"no effect of {', '.join(names)}: no setting differs only in that from one with the first value"
+    return f"no effect of {', '.join(names)}: no two settings differ only in this factor"
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:

@@ -79,7 +79,7 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
         hint = did_you_mean(unread, _FIELDS) if unread in fields else "is it misspelt?"
         faults.append(Fault(unread, f"is not known here; {hint}"))
     if not faults and (items := size(spec)) > MOST_ITEMS:
-        what = f"make {items:,} items together; there can be at most {MOST_ITEMS:,}"
+        what = f"result in {items:,} items; there can be at most {MOST_ITEMS:,}"
         faults.append(Fault("vary", f"{what}: random: 1000@7 draws a thousand points of the grid"))
     if faults:
         raise SpecError(source, faults, hint=_HINT)
@@ -211,7 +211,7 @@ class _Reader:
             return Frozen()
         for name, value in table.items():
             if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-                self._fields.fault(f"settings.{name}", f"must be a text or a number, not {shown(value)}")
+                self._fields.fault(f"settings.{name}", f"must be text or a number, not {shown(value)}")
         return Frozen({str(name): str(value) for name, value in table.items()})
 
     # --- what varies --------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class _Reader:
             lengths = {len(factor.values) for factor in factors}
             if len(lengths) > 1:
                 told = ", ".join(f"{factor.name} {len(factor.values)}" for factor in factors)
-                self._fields.fault(place, f"its lists must be equally long: {told}")
+                self._fields.fault(place, f"its lists must have the same length: {told}")
                 continue
             groups.append(factors)
         return tuple(groups)
@@ -252,7 +252,7 @@ class _Reader:
         where = f"{place}.{name}"
         for value in given:
             if value is not None and not isinstance(value, (str, int, float)):
-                self._fields.fault(where, f"{shown(value)} is not a value: give texts and numbers")
+                self._fields.fault(where, f"{shown(value)} is not a value: give text or numbers")
         plain = [each for each in given if each is None or isinstance(each, (str, int, float))]
         if not given:
             self._fields.fault(where, "has no values")

@@ -123,7 +123,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
     title = f"frontier at each {', '.join(apart)}" if apart else "frontier"
     rows = [[title, "item", *map(name_of, judged.objectives), ""]]
     moved = shifts(judged)
-    rows[0][-1] = f"mean wait of queues, against item {judged.settings[0].item}"
+    rows[0][-1] = f"mean wait of queues, compared with item {judged.settings[0].item}"
     for each in frontier(judged, found):
         figures = [figure(*pair) for pair in zip(each.values, judged.objectives, strict=True)]
         rows.append(

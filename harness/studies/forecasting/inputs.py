@@ -87,6 +87,6 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "
             f"and {no_history}",
-            hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
+            hint="--history TRACE provides past jobs, in any format that harness trace convert reads",
         )
     return [draws for draws in found if draws is not None]

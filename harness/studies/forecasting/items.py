@@ -76,7 +76,7 @@ def futures_of(
             watch(0, len(items))
         for done, played in enumerate(news, 1):
             if played.future is None:
-                raise ReplayError(f"a future could not be played: {played.error}")
+                raise ReplayError(f"a future could not be simulated: {played.error}")
             found[played.world].append(played.future)
             if watch is not None:
                 watch(done, len(items))

@@ -53,7 +53,7 @@ def read_job(path: Path) -> Job:
     """
     found = with_runtimes([(each, str(path)) for each in read_jobs(path)])
     if len(found) != 1:
-        raise ClusterError(str(path), [Fault("", f"holds {len(found)} jobs; a forecast takes one job")])
+        raise ClusterError(str(path), [Fault("", f"contains {len(found)} jobs; a forecast accepts one")])
     return found[0][0]
 
 
@@ -67,7 +67,7 @@ def read_jobs(path: Path) -> list[Job]:
     documents, _ = read_documents(text_of(path), faults)
     found = [each for document in documents for each in unpacked(document, faults)]
     if not found and not faults:
-        faults.append(Fault("", f"holds no object; {', '.join(KINDS)} are jobs"))
+        faults.append(Fault("", f"contains no object; {', '.join(KINDS)} are jobs"))
     for each in found:
         if each.content.get("kind") not in RUNTIMES:
             _check_kind(each, faults)

@@ -246,7 +246,7 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     if forecast.unstarted:
         yield (
             f"{forecast.unstarted:.1%} of the starts were not made within "
-            f"{format_duration(forecast.world.settings.horizon)}; --horizon sets how far futures are played"
+            f"{format_duration(forecast.world.settings.horizon)}; --horizon sets the length of futures"
         )
     for start in forecast.starts:
         if start.never:

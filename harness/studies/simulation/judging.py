@@ -160,7 +160,7 @@ class Judge:
         The scheduler tries only one of several jobs with equal requests. If it refuses that job, the reason
         applies to all of them.
         """
-        said = "it was not tried in this instant"
+        said = "the scheduler did not try it at this time"
         door = life.job.namespace, life.job.queue
         alike = self._tried.get((*door, _asks(life.job)), ())
         for other in (*alike, *self._tried.get((*door, ""), ())):

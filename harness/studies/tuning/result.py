@@ -62,7 +62,7 @@ def text(found: Tuned, width: int | None = None) -> str:
     ended = f", {pruned:,} pruned" if found.parts else ""
     count = f"{counted(len(found.trials), 'trial')}{ended}, {failed:,} failed, {barred:,} beyond a constraint"
     if found.winner is None:
-        return f"{count}\nnothing is better than the present configuration, which stays"
+        return f"{count}\nno setting is better than the present configuration"
     changed = [
         f"{name}: {value_text(found.today[name])} -> {value_text(value)}"
         for name, value in found.winner.point.items()
