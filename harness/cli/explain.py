@@ -69,7 +69,7 @@ def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
         runs.sort(key=lambda run: (run / "run.json").stat().st_mtime, reverse=True)
         lines = [f"  {run}: {_command(run)}" for run in runs]
         raise RunError(
-            "\n".join([f"explain takes one run, and these are {len(runs):,}, the latest first:", *lines]),
+            "\n".join([f"explain accepts one run, but these are {len(runs):,}, the latest first:", *lines]),
             hint=f"name one of them: {' '.join(['harness explain', str(runs[0]), *rest])}",
         )
     return runs[0], next(iter(rest), None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _NO_CLUSTER = (
-    "assumed: all this, since no cluster was given. If yours has another capacity, write its manifests "
+    "assumed: this whole cluster, because none was given. If yours has another capacity, write its manifests "
     "(harness cluster init or harness cluster from-slurm), and replay with --cluster FILE"
 )
 

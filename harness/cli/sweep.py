@@ -178,11 +178,11 @@ def _estimated(made: Sweep) -> str:
 
     missing = len(made.folder.missing(made.items))
     if not missing:
-        return f"{counted(len(made.items), 'item')}, all there"
+        return f"{counted(len(made.items), 'item')} (all of them exist)"
     spent = format_duration(estimated(made) * SECOND)
     return (
-        f"{counted(len(made.items), 'item')}, {missing:,} to be made: about {spent} of CPU time, from pilots "
-        f"of the first {PILOT_JOBS:,} jobs (more if queues grow longer than in these pilots)"
+        f"{counted(len(made.items), 'item')}, {missing:,} still to run: about {spent} of CPU time, from "
+        f"pilots of the first {PILOT_JOBS:,} jobs (more if queues grow longer than in these pilots)"
     )
 
 
@@ -205,6 +205,6 @@ def _check_failures(experiment: Experiment) -> None:
     click.echo(aligned(rows, left=range(1, len(names) + 2), width=error_width()), err=True)
     raise CheckError(
         f"{failed.height:,} of {counted(experiment.items.height, 'item')} failed",
-        hint=f"the others are kept; {experiment.root / 'failed'} has all error messages, and sweeping "
-        f"again repeats the failed ones",
+        hint=f"the results of the others are kept; {experiment.root / 'failed'} has all error messages, and "
+        f"sweeping again repeats the failed ones",
     )

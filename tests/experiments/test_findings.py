@@ -251,7 +251,7 @@ def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
     assert "6 settings, 3 seeds (weeks 7d) each" in show(judged(lambda load, *_: load, seeds=3))
     one = judged(lambda load, *_: load, seeds=3, where={"seed": "2"})
     assert "6 settings, 1 seed (weeks 7d) each" in show(one)
-    with pytest.raises(OptionError, match="lod does not vary here"):
+    with pytest.raises(OptionError, match="lod does not vary in this experiment"):
         judged(lambda load, model, seed: load, where={"lod": "2"})
     with pytest.raises(OptionError, match="load is never '7'"):
         judged(lambda load, model, seed: load, where={"load": "7"})

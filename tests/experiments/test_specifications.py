@@ -147,7 +147,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         "plugin: is not known here; did you mean 'plugins'?",
         "vary.scale-arrivals: has no values",
         "vary.seed: is given by the field seeds",
-        "exclude[0].scale-arrival: does not vary here; did you mean 'scale-arrivals'?",
+        "exclude[0].scale-arrival: does not vary in this experiment; did you mean 'scale-arrivals'?",
         "random: 'many' is not understood: write COUNT@SEED",
         "seeds.count: 0 is out of range",
         "keep: 'some' is not one of metrics, all",

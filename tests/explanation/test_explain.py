@@ -452,7 +452,7 @@ def test_a_pattern_that_stands_for_several_runs_names_them(
     for rest in ([], ["mine"]):
         assert called(["explain", str(kueue.path), str(other.path), *rest]) == 2
         err = " ".join(capsys.readouterr().err.split())
-        assert "explain takes one run, and these are 2, the latest first:" in err
+        assert "explain accepts one run, but these are 2, the latest first:" in err
         assert f"{kueue.path}: made in Python" in err
         assert f"name one of them: {' '.join(['harness explain', str(other.path), *rest])}" in err
     assert called(["explain", str(kueue.path), "mine", "theirs"]) == 2

@@ -176,7 +176,7 @@ def test_what_does_not_start_by_the_horizon_is_counted(tmp_path: Path) -> None:
     assert start.times[2] is None
     assert start.unstarted == pytest.approx(0.5, abs=0.2)
     assert found.unstarted == start.unstarted
-    assert "of the starts were not made within 2d00h" in text(found)
+    assert "of the starts did not happen within 2d00h" in text(found)
 
 
 def test_a_history_that_ended_long_ago_says_so_and_still_has_jobs_come(tmp_path: Path) -> None:

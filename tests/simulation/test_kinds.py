@@ -160,7 +160,7 @@ def test_each_replica_of_some_kinds_is_a_workload() -> None:
 
 def test_a_forecast_submits_one_workload() -> None:
     """Of a job that is several it says so."""
-    with pytest.raises(InputError, match="it is 3 Workloads, and a forecast submits one"):
+    with pytest.raises(InputError, match="it becomes 3 Workloads, but a forecast submits only one"):
         harness.forecast(cluster_from(dump(), "d"), submit=manifest("Deployment"), plugins=LIBRARY)
 
 

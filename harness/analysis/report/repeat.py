@@ -36,7 +36,7 @@ def _calls(run: Run) -> Iterator[str]:
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
     arguments = {"plugin": repr(policy["name"])}
     if not policy["plugin"]:
-        yield f"# {policy['name']} is a policy class that was given in Python"
+        yield f"# {policy['name']} is a policy class that was passed in Python"
         arguments["plugin"] = policy["name"]
     before, cluster = _cluster(info)
     yield from before

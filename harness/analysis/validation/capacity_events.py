@@ -145,7 +145,9 @@ def explained(
     if len(less) > _MOST:
         found.notes.append(f"only the {_MOST} largest of {len(less):,} findings are tried as events")
     more = dict.fromkeys(told(each.object, each.name) for each in validation.findings if each.kind == MORE)
-    found.notes += (f"no event can say that there was more of {name} than its manifests say" for name in more)
+    found.notes += (
+        f"no event can express that there was more of {name} than its manifests say" for name in more
+    )
     less = sorted(less[:_MOST], key=lambda each: each.start)
     for finding, later in zip_longest(less, less[1:]):
         name, of = told(finding.object, finding.name), several.get((finding.object, finding.name))
@@ -155,10 +157,12 @@ def explained(
             start = _parted(pairs_of(validation.recorded, simulated, validation.resource), finding)
             rows = list(_quotas(finding, start, of, cluster.knobs()))
         if not rows:
-            found.notes.append(f"no event can say that {name} had less: no manifest sets how much it has")
+            found.notes.append(f"no event can express that {name} had less: no manifest sets how much it has")
             continue
         if found.contradict(rows):
-            found.notes.append(f"two findings change {name} at one time; the events have the first one")
+            found.notes.append(
+                f"two findings change {name} at the same time; the events contain only the first one"
+            )
             continue
         tried = replayed([*found.rows, *rows])
         until = recorded_end if later is None else later.start
@@ -166,7 +170,9 @@ def explained(
             found.add(name, rows)
             simulated = tried
         else:
-            found.notes.append(f"an event for {name} brings waits no nearer to the record, so it is left out")
+            found.notes.append(
+                f"an event for {name} does not bring waits closer to the record, so it is left out"
+            )
     after = _error(validation, simulated, recorded_end)
     parts = [
         Part(name, rows, after if len(found.of) == 1 else _error(validation, replayed(rows), recorded_end))

@@ -136,7 +136,7 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
     sentence = (
         f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start immediately in the "
         "simulation start that long after their submission in the record. Pods may take that long to be "
-        "ready, or victims to leave"
+        "ready, or victims may take that long to terminate"
     )
     yield Finding(LATE, "", "", "", late, 0, *run.window, len(ordered), sentence)
 

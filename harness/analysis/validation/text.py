@@ -42,14 +42,14 @@ def _overall(validation: Validation) -> Iterator[list[str]]:
     errors = validation.errors
     yield ["started in the record", f"{errors.jobs:,}"]
     if errors.unstarted:
-        yield ["of these never simulated to start", f"{errors.unstarted:,}"]
+        yield ["of these never start in the simulation", f"{errors.unstarted:,}"]
     names = " ".join(f"p{round(100 * each)}" for each in QUANTILES)
     yield [f"error, {names}", ", ".join(_signed(each) for each in errors.quantiles)]
     yield ["size (±), median and p90", f"{_time(errors.absolute)}, {_time(errors.absolute_p90)}"]
     shares = [errors.within_minute, errors.within_ten_minutes, errors.within_tenth]
     yield ["within 1 min, 10 min, 10 %", ", ".join(_share(each) for each in shares)]
     yield ["rank correlation of waits", "–" if errors.rank is None else f"{errors.rank:.3f}"]
-    yield ["waits in all", f"{_time(errors.recorded_wait)}, {_time(errors.simulated_wait)}"]
+    yield ["total waits", f"{_time(errors.recorded_wait)}, {_time(errors.simulated_wait)}"]
     yield ["preempted or evicted", f"{errors.recorded_evictions:,}, {errors.simulated_evictions:,}"]
     difference = validation.use_difference
     if difference is not None:

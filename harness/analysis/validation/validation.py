@@ -173,11 +173,11 @@ class Validation:
         else:
             word = _POOR
         if times > _TIMES:
-            total = f"{times:.0f} times as long in all"
+            total = f"{times:.0f} times as long in total"
         elif abs(times - 1) < 0.005 or alike:
-            total = "as long in all"
+            total = "as long in total"
         else:
-            total = f"{abs(times - 1):.0%} {'longer' if times > 1 else 'shorter'} in all"
+            total = f"{abs(times - 1):.0%} {'longer' if times > 1 else 'shorter'} in total"
         return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"
 
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:

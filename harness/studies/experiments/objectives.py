@@ -93,7 +93,9 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
     items = experiment.items
     for name, text in where.items():
         if name not in experiment.factors:
-            raise OptionError(f"{name} does not vary here", hint=did_you_mean(name, experiment.factors))
+            raise OptionError(
+                f"{name} does not vary in this experiment", hint=did_you_mean(name, experiment.factors)
+            )
         values = experiment.factors[name]
         written = next((each for each in _WRITTEN if text in map(each, values)), None)
         if written is None:

@@ -284,7 +284,9 @@ class _Reader:
                 where = f"exclude[{number}].{name}"
                 values = tuple(value) if isinstance(value, list) else (value,)
                 if name not in known:
-                    self._fields.fault(where, f"does not vary here; {did_you_mean(str(name), known)}")
+                    self._fields.fault(
+                        where, f"does not vary in this experiment; {did_you_mean(str(name), known)}"
+                    )
                     continue
                 for each in values:
                     if each not in known[name]:

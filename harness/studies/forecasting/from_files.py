@@ -318,7 +318,7 @@ class Asked:
         own = [place for place, each in enumerate(now.present) if each.job.id not in there]
         if len(own) > 1:
             raise InputError(
-                f"{source}: it is {len(own)} Workloads, and a forecast submits one",
+                f"{source}: it becomes {len(own)} Workloads, but a forecast submits only one",
                 hint="harness simulate accepts it whole; give the forecast one of its replicas",
             )
         if not own:

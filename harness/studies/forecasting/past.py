@@ -67,8 +67,8 @@ class Past:
         if self.calibration.moments < LEAST:
             return (
                 f"no interval is given: at {counted(self.calibration.moments, 'moment')} of the history "
-                f"something waited, and {LEAST} are needed. A longer history has more, and a larger "
-                "--calibrate looks at more"
+                f"something waited, and {LEAST} are needed. A longer history has more such moments, "
+                "and a larger --calibrate looks at more of them"
             )
         return ""
 

@@ -193,7 +193,7 @@ def _of_job(
         low, high = map(_or_later, job.interval.times[::2])
         sentence += f" (p10 {low}, p90 {high})"
     if job.unstarted:
-        sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
+        sentence += f", but not before the horizon in {job.unstarted:.0%} of the futures"
     displaced = forecast.displaced
     if not displaced:
         sentence += "; it displaces no workload"
@@ -245,7 +245,7 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     yield f"run times are drawn from {drawn}"
     if forecast.unstarted:
         yield (
-            f"{forecast.unstarted:.1%} of the starts were not made within "
+            f"{forecast.unstarted:.1%} of the starts did not happen within "
             f"{format_duration(forecast.world.settings.horizon)}; --horizon sets the length of futures"
         )
     for start in forecast.starts:

@@ -183,7 +183,7 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
         rest = total - sum(each.low for each in members)
         room = sum(each.at(each.last) - each.low for each in members)
         if len({each.step for each in members}) > 1:
-            item.fault("of", "must have one step; with more, the last value would not be one of its values")
+            item.fault("of", "must have a single step; otherwise, the last value is not one of its values")
         elif rest % members[0].step or not 0 <= rest <= room:
             fields.fault(f"sums[{number}].is", "cannot be reached by these ranges and their step")
         else:
