@@ -46,12 +46,7 @@ def test_the_page_shows_the_answer_to_a_job_and_what_would_fit() -> None:
 
 def test_the_page_lists_all_kinds_of_jobs() -> None:
     """And no other one."""
-    (listed,) = re.findall(r"## Which jobs
-
-[^:]*:
-
-(.*?)\.
-", PAGE, re.DOTALL)
+    (listed,) = re.findall(r"## Which jobs\n\n[^:]*:\n\n(.*?)\.\n", PAGE, re.DOTALL)
     assert sorted(re.split(r",\s+|\s+and\s+", listed)) == sorted(KINDS)
 
 
