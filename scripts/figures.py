@@ -334,7 +334,7 @@ CLAIMS = (
     Claim(
         SIX,
         "(`QuotaReclaim`, {} of the {} pods that it evicts) throws away {} GPU-hours on average; "
-        "a reclaim of `kueue-classic` (`InCohortReclamation`, {} pods) throws away {}. Both",
+        "a reclaim of `kueue-classic` (`InCohortReclamation`, {} pods) throws away {}. Both plugins",
         _reclaims,
     ),
     Claim(
@@ -344,10 +344,11 @@ CLAIMS = (
     ),
     Claim(
         SIX,
-        "on 8 GPUs, needs {} days, began anew ten times, lost {} days by that and ended {} days after",
+        "on 8 GPUs, needs {} days. It was restarted ten times and lost {} days in total, so it ended {} days "
+        "after",
         _hardest_hit,
     ),
-    Claim(SIX, "({} preemptions of `7f04ca`'s {} jobs, of", _of_7f04ca),
+    Claim(SIX, "there are {} preemptions of `7f04ca`'s {} jobs, and", _of_7f04ca),
     Claim(SIX, "In this replay {} of {} refusals say `PreemptionNoCandidates`", _refusals),
     Claim(
         SIX,

@@ -15,7 +15,7 @@ import harness_plugins.kueue as kueue
 PACKAGE = Path(kueue.__file__).parent
 PAGE = (PACKAGE / "RULES.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests|harness)\.[\w.]+)` \|$", PAGE, re.MULTILINE)
-TABLES = PAGE.split("### What they gain")[0]
+TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
 APART = {
     "rules.assignment",  # what the rules hand to each other
