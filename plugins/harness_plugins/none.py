@@ -96,7 +96,7 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start, by kube-scheduler's rules if there are nodes, or by quotas."""
+    """Finds the jobs that can never start: by kube-scheduler's rules if there are nodes, else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
@@ -136,7 +136,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """Jobs that wait behind one first job: a heap of entries, and the jobs with a recorded refusal."""
+    """Jobs that wait behind the same first job, and those of them whose refusal was recorded."""
 
     __slots__ = ("jobs", "told")
 

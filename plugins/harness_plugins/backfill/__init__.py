@@ -1,4 +1,4 @@
-"""The plugin `backfill`: in batch schedulers, a job can overtake waiting jobs if it does not delay them.
+"""The plugin `backfill` models batch schedulers, in which jobs can overtake others without delaying them.
 
 The rules are based on these sources:
 

@@ -25,7 +25,7 @@ _RESERVED = {"message": "the job fits now, but it would delay jobs with reservat
 
 @final
 class Reserved(Generic[R, A]):
-    """A waiting job with its reservation, which consists of a start time and an assignment."""
+    """A waiting job with its reservation, which has a start time and an assignment."""
 
     __slots__ = ("assignment", "at", "waiting")
 

@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Less(NamedTuple):
-    """How much of each resource, of the pods, and of each device on a node is not reliably available."""
+    """The resources, pod slots and devices on a node that aren't reliably available."""
 
     node: NodeInfo
     amounts: Sequence[int]
@@ -71,7 +71,7 @@ class Outlook:
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """Returns the cluster with the nodes that are announced for later in addition."""
+        """Returns the cluster including the nodes that are announced for later."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)

@@ -141,7 +141,7 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Tries to place pods one by one, each as if those before it were placed. If one fails, all fail.
+        """Tries to place pods one by one, each as if the earlier ones were placed. If one fails, all fail.
 
         If only some pods must be placed together, the pods that fit are placed, provided that there are
         enough of them. The remaining pods are then tried as a group of their own. Preemption helps either all
@@ -216,7 +216,7 @@ class Attempts:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
-        """Returns the pods that get a node without preemption, each as if those before it were placed."""
+        """Returns the pods that get a node without preemption, each as if the earlier ones were placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:

@@ -1,4 +1,4 @@
-"""Describes why a pod did not get a node: its quota does not admit it, or it fits on no node."""
+"""Describes why a pod got no node: its quota does not admit the pod, or the pod fits on no node."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
 ELASTIC_QUOTA = "ElasticQuota"
-"""The kind of objects in whose changes elastic quotas change."""
+"""The kind of object that a change of elastic quotas refers to."""
 
 WITH_REQUEST = "with-request"
 BY_USAGE = "usage"

@@ -42,7 +42,7 @@ class QuotaRequest(NamedTuple):
 
     @property
     def asked(self) -> Amounts:
-        """What the requesting pods themselves request."""
+        """The requests of the pods themselves, without nominated pods."""
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:

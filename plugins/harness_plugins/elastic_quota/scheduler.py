@@ -103,7 +103,7 @@ class QuotaScheduler:
         """The version of the state, which also changes when querying a quota changes limits."""
         return self._version + self.usage.tree.rescaled
 
-    # --- what the scheduler is told -----------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------
 
     @property
     def attempts(self) -> int:
@@ -277,7 +277,7 @@ class QuotaScheduler:
         if self._revocation is not None:
             self._version += 1  # what quotas can use depends on the requests
 
-    # --- what it decides ----------------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
         """Tries pods and gangs until all remaining pods wait for an event."""

@@ -96,7 +96,7 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that fit on no node even if all are empty, or whose required pod group is missing.
+    """Finds the jobs that don't fit even on empty nodes, or whose required pod group is missing.
 
     Raises:
         InputError: the cluster has no nodes, or an option is out of range.

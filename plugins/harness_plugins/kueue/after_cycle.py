@@ -10,7 +10,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """The events that the scheduler has not processed yet.
+    """Events that the scheduler hasn't processed yet.
 
     Attributes:
         cycling: whether a cycle is running.
@@ -41,7 +41,7 @@ class AfterCycle:
             follow(*about)
 
     def later(self) -> None:
-        """Marks a new time within a cycle, so that all earlier events come before later admissions."""
+        """Records that time has passed within a cycle. Admissions then come after all earlier events."""
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:

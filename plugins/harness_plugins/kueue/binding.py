@@ -27,14 +27,14 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
 NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
-"""The value for jobs without running pods."""
+"""The default for jobs that have no running pods."""
 
 Domain = tuple[tuple[str, str], ...]
 """The node labels of a domain; () for any node."""
 
 
 MOVED = "TerminatedByKueue"
-"""The reason for removing a pod from a healthy node on which its workload no longer has a place."""
+"""The reason for removing a pod from a healthy node because its workload lost its place there."""
 
 
 class _Places(NamedTuple):
@@ -51,7 +51,7 @@ class _Places(NamedTuple):
 
 @final
 class Binder:
-    """The pods of admitted jobs, and the scheduler that finds nodes for them.
+    """Creates the pods of admitted jobs, and finds nodes for them with kube-scheduler's rules.
 
     Args:
         cluster: the nodes and flavors.
@@ -267,7 +267,7 @@ class Binder:
             yield self._scheduler.evict(info, None, MOVED, {"node": node})
 
     def nodes_of(self, job: Job, pods: Iterable[int]) -> list[str]:
-        """Returns the nodes of those pods of a job that are bound."""
+        """Returns the nodes to which pods of a job are bound."""
         present, nodes = self._pods.get(job.index, {}), self._scheduler.cache.nodes
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
@@ -298,7 +298,7 @@ class Binder:
             yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
-        """Evicts the pods whose tolerations end now, sorted by name."""
+        """Evicts the pods whose tolerations end now, in the order of their names."""
         return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
@@ -323,7 +323,7 @@ class Binder:
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Returns why pods with these flavors fit on no node even if all are empty; "" if they fit."""
+        """Returns why pods with these flavors wouldn't fit even on empty nodes; "" if they fit."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:

@@ -1,4 +1,4 @@
-"""Workloads from their admission until their pods are gone, with their pods, run times and evictions."""
+"""Tracks workloads from their admission until their pods are gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class _Execution:
-    """The state of a workload in the replay, which can reach the scheduler only after its cycle.
+    """The state of a workload in the replay. The scheduler may learn about it only after its cycle.
 
     Attributes:
         admitted: when the admission checks are ready, if there are any.
@@ -135,7 +135,7 @@ class Executions:
         self.told_to_go(workload, now)
 
     def left(self, workload: Workload, now: int) -> bool:
-        """Removes an evicted workload's pods, and returns whether the scheduler learns this immediately."""
+        """Removes an evicted workload's pods; returns whether the scheduler notices this immediately."""
         if self._binder is not None:
             self._binder.leave(workload.job)
         execution = self._known.get(workload)

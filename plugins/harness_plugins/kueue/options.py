@@ -16,10 +16,10 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""What identifies LocalQueues in the candidate order: in the recorded Kueue, and in later versions."""
+"""How candidates' LocalQueues are identified in the recorded version of Kueue, and in later versions."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
-"""The options for previews, which are rules that no Kueue release has."""
+"""The options for previews. No release of Kueue contains the rules that they turn on."""
 
 _T = TypeVar("_T")
 
@@ -126,7 +126,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """Returns the type of an option that remains text but that `parse` must accept."""
+    """Returns the type of an option whose value remains a string that `parse` must accept."""
 
     def check(text: str) -> str:
         parse(text)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
-"""The message when a workload that fits must wait until the pods of admitted workloads are ready."""
+"""The message for a workload that fits but must wait until the pods of admitted workloads are ready."""
 
 _QUIET = 3
 """The number of consecutive cycles without a change after which the policy stops running cycles."""
@@ -592,7 +592,7 @@ class KueuePolicy:
                 detail["round"] = number
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
-    # --- waitForPodsReady ---------------------------------------------------------------------------------
+    # --- waitForPodsReady -----------------------------------------------------------------------------------
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
         if now != self._now:
@@ -611,7 +611,7 @@ class KueuePolicy:
         else:
             self.pods_ready.lost(workload, now)
 
-    # --- decisions ----------------------------------------------------------------------------------------
+    # --- decisions ------------------------------------------------------------------------------------------
 
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted

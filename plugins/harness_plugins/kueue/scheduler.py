@@ -164,7 +164,7 @@ class Scheduler:
                 self._heads.join(pending)
 
     def requeue_all(self) -> None:
-        """Requeues the inadmissible workloads of all trees."""
+        """Requeues the inadmissible workloads in all trees."""
         for pending in self._by_number:
             if pending.queue.usable:
                 self._heads.requeue_inadmissible(pending.queue.root)
@@ -186,7 +186,7 @@ class Scheduler:
             if pending.queue.usable:
                 self._heads.join(pending)
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- what happens ---------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
         """Advances to `now` before any other event, and samples the usage of LocalQueues if this is due.
@@ -297,7 +297,7 @@ class Scheduler:
         self._heads.reactivate(target.workload.cluster_queue.root)
 
     def mark(self, workload: Workload, node: str) -> None:
-        """Marks a workload that lost pods with a failed node; "" removes the mark.
+        """Marks a workload that lost pods because a node failed. An empty node name removes the mark.
 
         A marked workload is tried again one second later, based on its state at the time of marking.
         """
@@ -344,7 +344,7 @@ class Scheduler:
         self.cache.spare(workload, spared=spared)
 
     def try_again(self, workload: Workload) -> None:
-        """Makes a head be tried again, because it can now preempt although its tree is unchanged."""
+        """Tries a head again because it can now preempt, although nothing changed in its tree."""
         self._heads.reactivate(workload.cluster_queue.root)
 
     def anybody_waits(self) -> bool:
@@ -420,7 +420,7 @@ class Scheduler:
         self.cycles += cycles
         self.heads += heads
 
-    # --- cycles -------------------------------------------------------------------------------------------
+    # --- cycles ---------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Outcome]:
         """Starts a cycle if any queue has a head. The cycle runs while its outcomes are iterated.
@@ -477,7 +477,7 @@ class Scheduler:
 
     @property
     def refused(self) -> list[Refused]:
-        """The heads of this cycle that wait for a new reason so far. The reader clears the list."""
+        """The heads that wait for a new reason in this cycle. The caller clears the list."""
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
@@ -488,7 +488,7 @@ class Scheduler:
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts further cycles that would be the same as the last one, in which heads only rested."""
+        """Counts cycles that would be the same as the last one, because all heads are resting."""
         if self._heads.resting:
             self._tally(cycles, 0)
 

@@ -1,4 +1,4 @@
-"""Reproduces side effects of recording with Kueue, such as wake-ups without events."""
+"""Reproduces side effects of the way in which cases were recorded, such as wake-ups without events."""
 
 from __future__ import annotations
 

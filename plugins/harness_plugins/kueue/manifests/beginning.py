@@ -1,4 +1,4 @@
-"""The workloads in the manifests, with which a replay starts. Some hold quota, and the others wait for it.
+"""The workloads in the manifests, which exist when a replay starts. Each holds quota or waits for it.
 
 Because their run times are unknown, they run until they are evicted. All of them are older than the jobs of
 the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods that belong to

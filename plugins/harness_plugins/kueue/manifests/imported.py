@@ -1,4 +1,4 @@
-"""Imports Workload manifests: which workloads hold quota, when they reserved it, and their order."""
+"""Imports the quota, the reservation times and the order of workloads from their manifests."""
 
 from __future__ import annotations
 

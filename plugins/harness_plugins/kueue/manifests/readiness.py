@@ -1,4 +1,4 @@
-"""Imports from Workload manifests which pods were not ready in time, or are not ready yet."""
+"""Imports time-outs and the readiness of pods from Workload manifests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def take_over_backoff(
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Imports since when Kueue has been waiting for the pods of a workload, if a condition shows it.
+    """Imports the time since which Kueue has been waiting for a workload's pods, if a condition has it.
 
     Kueue waits for pods to become ready after the admission, or to recover after they were lost (upstream's
     admittedNotReadyWorkload). It writes the condition only if it checks the readiness of pods.

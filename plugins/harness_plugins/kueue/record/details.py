@@ -1,4 +1,4 @@
-"""The details in the record of a decision, which are the figures that allowed it and Kueue's message."""
+"""Collects the details of a decision for the record: Kueue's message and the figures behind it."""
 
 from __future__ import annotations
 

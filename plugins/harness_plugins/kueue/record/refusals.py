@@ -1,4 +1,4 @@
-"""Records what a failed head lacks, which workloads block it, and why it preempts no workload.
+"""Records what a refused head lacks, which workloads block it, and why it preempts no workload.
 
 The figures are those at the time of the failure. The head also lacks quota that is reserved for earlier
 entries but not in use yet, so the record shows reserved and used quota separately.
@@ -150,7 +150,7 @@ class Refusals:
             put_back(tree, each)
         return detail
 
-    # --- why nobody is preempted --------------------------------------------------------------------------
+    # --- why no workload is preempted ---------------------------------------------------------------------
 
     def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
         """Returns why no workload is preempted for a head that has no message of its own."""

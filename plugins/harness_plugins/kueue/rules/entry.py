@@ -1,4 +1,4 @@
-"""The head of a queue in a cycle, and what became of it.
+"""The head of a queue in a cycle, and its outcome.
 
 Upstream: `entry` in pkg/scheduler/scheduler.go.
 """

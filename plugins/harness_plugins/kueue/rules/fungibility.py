@@ -97,7 +97,7 @@ def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
 
 
 def stands_better(left: Quality, right: Quality) -> bool:
-    """Prefers a fit to preemption, regardless of borrowing."""
+    """Returns True if the first quality has the better mode, regardless of borrowing."""
     return left[0] > right[0]
 
 

@@ -1,4 +1,4 @@
-"""What both target searches share: the incoming workload, the fit check, and the fill-back step.
+"""The parts that both target searches share: the incoming workload, the fit check, and the fill-back.
 
 Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
 """

@@ -1,4 +1,4 @@
-"""Detects without another search that a workload still cannot be admitted.
+"""Detects workloads that still cannot be admitted, without another search.
 
 When quota is freed anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and almost
 all of these attempts fail. If the reasons are the queue's own state and its available quota, they can be

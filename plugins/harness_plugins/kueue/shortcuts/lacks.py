@@ -1,4 +1,4 @@
-"""What heads lack if they are refused for lack of quota, based on their requests of each flavor.
+"""Finds what heads lack if they are refused for lack of quota, from their requests for each flavor.
 
 The cache key consists of the request and the recorded reason.
 """

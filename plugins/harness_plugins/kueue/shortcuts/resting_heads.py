@@ -1,4 +1,4 @@
-"""Skips heads that the next cycle would handle in the same way. These heads are resting.
+"""Skips heads that the next cycle would handle in the same way, which are called resting heads.
 
 Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
 

@@ -22,7 +22,7 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
 
 
 def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """Returns the amounts of the flavor-resources that are not given, which `amounts_of` leaves out."""
+    """Returns the amounts of all flavor-resources except the given ones."""
     if len(cells) >= len(amounts):
         return ()
     asked = set(cells)

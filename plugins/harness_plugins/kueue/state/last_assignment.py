@@ -14,7 +14,7 @@ Chosen = tuple[tuple[int, ...], ...]
 
 
 class LastAssignment(NamedTuple):
-    """The position from which the next scan continues, which is a rule of Kueue and not an optimization.
+    """The position at which the next scan continues. This is one of Kueue's rules, not an optimization.
 
     Attributes:
         tried: the flavors that were considered.

@@ -1,4 +1,4 @@
-"""One line of a pending queue, which has the first workload of every equivalence class.
+"""A line of a pending queue, which contains the first workload of every equivalence class.
 
 Because lines can be long, they are divided into blocks. What a reader knows about the workloads of a block
 remains valid until the block changes.

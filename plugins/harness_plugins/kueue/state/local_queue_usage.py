@@ -38,7 +38,7 @@ def factor(value: float) -> Factor:
 
 
 def alpha(elapsed: int, half_life: int) -> float:
-    """Returns the part of the past usage that is replaced by current usage: 1 - 0.5^(elapsed / half-life)."""
+    """Returns the share of past usage that current usage replaces: 1 - 0.5^(elapsed / half-life)."""
     if not half_life:
         return 0.0
     return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
@@ -65,7 +65,7 @@ def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 
 def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
-    """Returns the figure by which LocalQueues are ordered: the weighted sum of resources over the weight.
+    """Returns the number that orders LocalQueues: the weighted sum of resources, divided by the weight.
 
     Resources are added in alphabetical order. If the weight is not positive, the figure is infinite.
     """
@@ -153,7 +153,7 @@ class LocalQueueUsages:
     Args:
         cluster: the queues.
         settings: the half-life, the sampling interval and the resource weights.
-        tree: the quota tree, which knows the resource of each flavor-resource.
+        tree: the quota tree, which has the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
         by_namespace: whether the candidate order distinguishes LocalQueues that have the same name in
             different namespaces.
@@ -245,7 +245,7 @@ class LocalQueueUsages:
         self._due = min(self._due, local_queue.updated + self._interval)
         return local_queue
 
-    # --- time ---------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> list[str]:
         """Takes all samples that are due, before any other event at this time.
@@ -305,7 +305,7 @@ class LocalQueueUsages:
             local_queue.consumed = consumed
         self._count(local_queue)
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- what happens ---------------------------------------------------------------------------------------
 
     def hold(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
         """Adds the usage of a workload that holds quota to its LocalQueue."""
@@ -348,7 +348,7 @@ class LocalQueueUsages:
 
 
 def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
-    """Returns True if the new usage of a LocalQueue changes its order relative to any other one."""
+    """Returns True if the new usage of a LocalQueue changes its position relative to another one."""
     if local_queue.usage == before:
         return False
     low, high = min(before, local_queue.usage), max(before, local_queue.usage)

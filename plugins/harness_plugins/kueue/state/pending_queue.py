@@ -104,10 +104,10 @@ class PendingQueue:
         """True if the queue has inadmissible workloads that a requeue would try again."""
         return bool(self._inadmissible_classes or self._inadmissible)
 
-    # --- who waits ----------------------------------------------------------------------------------------
+    # --- waiting ------------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """Adds a workload that arrived or returned. The workload is inadmissible if its class is."""
+        """Adds a workload that arrived or returned. If its class is inadmissible, so is the workload."""
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -172,7 +172,7 @@ class PendingQueue:
             return
         del self._classes[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
-    # --- who is next --------------------------------------------------------------------------------------
+    # --- the next head ------------------------------------------------------------------------------------
 
     def first(self) -> Workload | None:
         """Returns the first workload that is not inadmissible. The workload stays in its place."""
@@ -215,7 +215,7 @@ class PendingQueue:
             return preemptor
         return self._firsts[local_queue].first()
 
-    # --- who is inadmissible ------------------------------------------------------------------------------
+    # --- inadmissible workloads ---------------------------------------------------------------------------
 
     def set_inadmissible(self, workload: Workload) -> None:
         """Marks one head as inadmissible until inadmissible workloads are requeued."""

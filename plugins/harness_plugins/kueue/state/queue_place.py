@@ -1,4 +1,4 @@
-"""What a pending queue and the scheduler store with a pending workload."""
+"""The data that a pending queue and the scheduler store for each pending workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads with quota that are tried again because a node with some of their pods failed.
+"""Workloads that hold quota and are tried again because a node with some of their pods failed.
 
 Upstream: pkg/cache/queue/second_pass_queue.go.
 """
@@ -20,7 +20,7 @@ _MOST = 6
 
 
 class SecondPass(NamedTuple):
-    """A workload in the state in which it was when its timer was first set.
+    """A workload, with its state at the time when its timer was first set.
 
     Attributes:
         workload: the workload.

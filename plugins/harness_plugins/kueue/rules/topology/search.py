@@ -48,7 +48,7 @@ class Search:
             found = None if wanted.required else self._several(level, slices)
         return None if found is None else self._descend(found, level, slices)
 
-    # --- which domains ------------------------------------------------------------------------------------
+    # --- choice of domains --------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
         """Returns a list with the one domain of a level that takes everything; None if there is none."""
@@ -99,7 +99,7 @@ class Search:
             missing -= figures.slices[domain]
         return None if missing > 0 else found
 
-    # --- who gets what ------------------------------------------------------------------------------------
+    # --- distribution -------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
         """Distributes everything to the chosen domains, then to their children, down to the leaves."""

@@ -112,7 +112,7 @@ def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """Calls `ask` as if these pods had released their places, and returns the result."""
+    """Returns the result that `ask` has if these pods release their places."""
     left = list(gone)
     for placed in left:
         placed.refund()
