@@ -29,7 +29,7 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
     if options.get(own):
         raise OptionError(
             f"options {GANG.name}={TOGETHER} and {own}=true both place gangs, by different rules",
-            hint=f"give one of them; {own}=true is kube-scheduler's own way",
+            hint=f"set only one of them; {own}=true is kube-scheduler's own way",
         )
     # This module is imported late, because only gangs need the code for elastic quotas.
     from harness_plugins.elastic_quota.policy import without_quotas

@@ -257,7 +257,8 @@ def test_elastic_quotas_and_nodes_count_for_their_plugins(
     ended = harness("replay", trace, "--cluster", cluster(node("n0", 4), quota), *plugins)
     said = [line for line in ended.err.split("\n") if "can never start" in line]
     assert len(said) == 1
-    assert said[0].startswith("warning: elasticquota, auto: 1 of 2 jobs can never start (j0): even alone ")
+    start = "warning: elasticquota, auto: 1 of 2 jobs can never start (j0): even without other pods, "
+    assert said[0].startswith(start)
 
 
 def test_check_names_jobs_that_can_never_start_beside_those_that_do_not_fit(

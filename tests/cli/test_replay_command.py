@@ -460,7 +460,7 @@ def test_what_a_plugin_assumes_is_said_once_and_kept(harness: Callable, trace: P
     (line,) = (each for each in ended.err.split("\n") if "waitForPodsReady" in each)
     assert line.split("; ") == [
         (
-            "assumed: kueue-classic, fairsharing: waitForPodsReady is on, as Kueue's defaults have it since "
+            "assumed: kueue-classic, fairsharing: waitForPodsReady is on, which is Kueue's default since "
             "0.19: a workload is evicted if its pods are not all ready 30m00s after its admission"
         ),
         "--set featureGates=DisableWaitForPodsReady=true turns it off",
@@ -476,7 +476,7 @@ def test_a_preview_is_named_where_the_run_begins_in_run_json_and_in_the_report(
     harness: Callable, trace: Path, folder: Path
 ) -> None:
     """Off, the run is the very same to the byte, but for the option's text and the provenance."""
-    told = "preview previewMinRunTime=1h: no release of Kueue has it, so it is not proven"
+    told = "preview previewMinRunTime=1h: no Kueue release has this rule, so it is not proven"
     ended = harness("replay", trace, "-p", "kueue-classic@on", "--set", "previewMinRunTime=1h")
     assert f"assumed: on: {told}" in ended.err or f"assumed: {told}" in ended.err
     (run,) = (folder / "results" / "trace").iterdir()

@@ -67,7 +67,7 @@ def test_the_page_has_what_repeats_the_experiment(
         assert fact in text
     assert "- seeds 1 to 2: shake arrivals=30s,ties" in text.replace("\\", "")
     assert re.search(r"plugin kueue-classic \S+: code sha256 [0-9a-f]{64}", text)
-    assert "no manifest says which release of Kueue runs" in text
+    assert "no manifest names the release of Kueue" in text
     assert f"    harness sweep {world}/sweep.yaml -o out\n    harness experiment report out/small" in text
     (lines,) = re.findall(
         r"<details><summary>The specification.*?</summary>\n\n(.*?)\n</details>", text, re.DOTALL

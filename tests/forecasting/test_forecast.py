@@ -121,7 +121,7 @@ def test_a_limit_ends_what_runs_where_there_is_no_history() -> None:
     assert high == low
     assert any("there is no history" in note for note in found.notes)
     (assumed,) = [note for note in found.notes if "waitForPodsReady" in note]
-    assert assumed.startswith("waitForPodsReady is on, as Kueue's defaults have it")
+    assert assumed.startswith("waitForPodsReady is on, which is Kueue's default")
 
 
 def test_a_restart_after_a_preemption_takes_the_whole_run_time_again(tmp_path: Path) -> None:

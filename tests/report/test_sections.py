@@ -793,4 +793,4 @@ def test_what_plugins_assume_stands_where_it_says_what_a_report_rests_on(tmp_pat
     ]
     release, ready = map(str, told.items)
     assert "Kueue" in release
-    assert ready.startswith("waitForPodsReady is on, as Kueue's defaults have it")
+    assert ready.startswith("waitForPodsReady is on, which is Kueue's default")

@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns why a job exceeds its quota without other pods, however quotas change while it waits."""
+    """Returns why a job exceeds its quota even alone, however quotas change while it waits."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -73,7 +73,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a job exceeds its quota even without other pods; None if it doesn't exceed the quota."""
+        """Returns why a job exceeds its quota even without other pods; None if it does not."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)
@@ -110,4 +110,4 @@ class QuotaLimits:
 
 
 def _beyond(quota: Quota, excess: Excess) -> Never:
-    return Never(f"quota {quota.name}", f"even alone {in_words(excess)}")
+    return Never(f"quota {quota.name}", f"even without other pods, {in_words(excess)}")

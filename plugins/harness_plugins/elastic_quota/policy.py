@@ -50,7 +50,7 @@ def _require_quotas(cluster: Cluster) -> None:
     if not quotas_ever(cluster):
         raise InputError(
             "elasticquota preempts by quotas, but the cluster has none",
-            hint="give an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
+            hint="add an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
         )
 
 

@@ -33,14 +33,14 @@ _COMMON = (
     Option(
         "kueueVersion",
         "",
-        "the release of Kueue: v0.17.8, v0.17 for its newest patch, or ff69552; by default that of the "
-        "cluster's controller, else the newest release",
+        "the release of Kueue to model: v0.17.8, v0.17 for its newest patch, or ff69552; default: the "
+        "release of the cluster's controller, or else the newest release",
         type=checked(parse_release),
     ),
     Option(
         "featureGates",
         "",
-        "Kueue's feature gates where they differ from its Configuration, such as PriorityBoost=true",
+        "feature gates that override Kueue's Configuration, such as PriorityBoost=true",
         type=checked(parse_gates),
     ),
     Option(
@@ -52,13 +52,13 @@ _COMMON = (
     Option(
         "localQueueIdentity",
         BY_NAME,
-        "what identifies a LocalQueue when past usage orders the preemption candidates",
+        "how LocalQueues are identified when past usage orders the preemption candidates",
         choices=(BY_NAME, BY_NAMESPACE),
     ),
     Option(
         MIN_RUN_TIME,
         "",
-        "preview, not in Kueue: how long a workload runs before others can preempt it: 30m, team-a=1h for a "
+        "preview, not in Kueue: how long a workload runs before it can be preempted: 30m, team-a=1h for a "
         "ClusterQueue, priority:1000=2h for this priority and higher",
         type=checked(parse_guarantees),
     ),
@@ -81,7 +81,7 @@ _FAIR = (
     Option(
         "weights",
         "",
-        "fair-sharing weights that replace those of the manifests, such as team-a=2,team-b=500m",
+        "fair-sharing weights that override the manifests, such as team-a=2,team-b=500m",
         type=checked(parse_weights),
     ),
 )

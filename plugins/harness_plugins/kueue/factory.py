@@ -206,11 +206,11 @@ def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         return
     if controller is None:
         yield (
-            f"no manifest says which release of Kueue runs: it decides as {release} does, the newest "
-            "recorded release; --set kueueVersion=v0.17 selects another one"
+            f"no manifest names the release of Kueue, so it decides like {release}, the newest recorded "
+            "release; --set kueueVersion=v0.17 selects another one"
         )
         return
-    told = f"Kueue decides as {release} does: {controller.where} runs {controller.tag}"
+    told = f"Kueue decides like {release}: {controller.where} runs {controller.tag}"
     if nearest_release(controller.tag) is None:
         yield f"{told}, which is not a release; {release} is the newest recorded one"
     elif controller.tag.removeprefix("v") != str(release).removeprefix("v"):
@@ -223,12 +223,12 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on the Kueue release, and on the default timeout for pods that are not ready."""
     for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
         if preview is not None:
-            yield f"preview {option}={options[option]}: no release of Kueue has it, so it is not proven"
+            yield f"preview {option}={options[option]}: no Kueue release has this rule, so it is not proven"
     yield from _about_release(cluster, options)
     waits = _waits(_configuration(cluster), _gates(cluster, options))
     if waits is not None and not _configuration(cluster).pods_ready_given:
         yield (
-            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted if its "
+            "waitForPodsReady is on, which is Kueue's default since 0.19: a workload is evicted if its "
             f"pods are not all ready {format_duration(waits.timeout)} after its admission; "
             "--set featureGates=DisableWaitForPodsReady=true turns it off"
         )
@@ -240,7 +240,7 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
     if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
         more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
         yield (
-            f"Workload {away[0]}{more}: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+            f"Workload {away[0]}{more}: status.requeueState.requeueAt has no effect: waitForPodsReady is off"
         )
 
 

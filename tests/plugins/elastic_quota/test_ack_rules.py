@@ -182,7 +182,7 @@ def test_a_job_that_its_quota_can_never_let_in_is_rejected() -> None:
     """It says which bound."""
     happened = Happened(cluster(node("n", 20), tree(20, leaf("a", 2, 6))), Jobs().add("big", "a", 7))
     (row,) = happened.decisions.of("reject")
-    assert row.reason == "even alone quota a would use more cpu than its max"
+    assert row.reason == "even without other pods, quota a would use more cpu than its max"
 
 
 def test_the_figures_name_both_sides() -> None:

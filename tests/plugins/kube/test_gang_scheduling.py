@@ -207,7 +207,7 @@ def test_two_ways_to_place_gangs_are_an_error() -> None:
     """The rules differ, so that one of the options has to go."""
     with pytest.raises(OptionError, match="both place gangs") as caught:
         replay(Script().job("a", cpu=1), gang="all-or-nothing")
-    assert caught.value.hint == "give one of them; gangScheduling=true is kube-scheduler's own way"
+    assert caught.value.hint == "set only one of them; gangScheduling=true is kube-scheduler's own way"
 
 
 def test_the_option_and_every_run_call_it_an_approximation() -> None:

@@ -208,8 +208,8 @@ def test_a_run_says_which_previews_are_on() -> None:
     """In its head, in run.json and in reports, apart from what is assumed of Kueue."""
     told = list(assumptions(Cluster(), options(previewMinRunTime="1h", previewPreemptionRate="3/1h")))[:2]
     assert told == [
-        "preview previewMinRunTime=1h: no release of Kueue has it, so it is not proven",
-        "preview previewPreemptionRate=3/1h: no release of Kueue has it, so it is not proven",
+        "preview previewMinRunTime=1h: no Kueue release has this rule, so it is not proven",
+        "preview previewPreemptionRate=3/1h: no Kueue release has this rule, so it is not proven",
     ]
     assert not any("preview" in each for each in assumptions(Cluster(), options(previewMinRunTime="0s")))
 

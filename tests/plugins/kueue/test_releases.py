@@ -334,7 +334,7 @@ def test_the_release_of_the_controllers_deployment_is_taken_and_said(release: Re
     assert where.warnings == ()
     (told, *_) = assumptions(where, options())
     assert told == (
-        f"Kueue decides as {release} does: Deployment kueue-system/kueue-controller-manager runs {release}"
+        f"Kueue decides like {release}: Deployment kueue-system/kueue-controller-manager runs {release}"
     )
 
 
@@ -359,7 +359,7 @@ def test_the_option_goes_before_the_manifests_and_is_not_assumed() -> None:
     [
         (
             [],
-            "no manifest says which release of Kueue runs: it decides as ff69552 does, the newest",
+            "no manifest names the release of Kueue, so it decides like ff69552, the newest",
         ),
         ([deployment("v0.17.99")], "runs v0.17.99, which is not known; v0.17.8 is the nearest known one"),
         ([deployment("main")], "runs main, which is not a release; ff69552 is the newest recorded one"),

@@ -565,7 +565,7 @@ def test_backoffs_of_the_manifests_do_not_count_where_nobody_looks_at_pods() -> 
     assert spec.ignored_fields is not None
     options = resolve(spec.options, {}, owner="kueue-classic")
     assert list(spec.ignored_fields(where, options)) == [
-        "Workload default/away: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+        "Workload default/away: status.requeueState.requeueAt has no effect: waitForPodsReady is off"
     ]
 
 

@@ -307,7 +307,7 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
                     yield Fault(
                         f"Workload {start.manifest.key}: status.admission: pod set {pod_set.name}",
                         f"it holds quota for {has} of {resource}, but {pods} of its pods request {asks}. "
-                        "Without nodes, pods cannot have more than their quota: give the cluster's nodes, or "
+                        "Without nodes, pods cannot have more than their quota: add the cluster's nodes, or "
                         "correct resourceUsage and flavors",
                     )
 
