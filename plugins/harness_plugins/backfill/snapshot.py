@@ -93,7 +93,7 @@ class Snapshot:
         self._turns: dict[tuple[PodSet, ...], Sequence[int]] = {}
         self._there: dict[int, tuple[Sequence[int], Devices]] = {}
 
-    # --- who is there -------------------------------------------------------------------------------------
+    # --- placement ----------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
         """Puts the pods of a job on their nodes. Pods that have no devices yet get them in order."""
@@ -136,7 +136,7 @@ class Snapshot:
             if index not in self._there:
                 self.put(places)
 
-    # --- who could be -------------------------------------------------------------------------------------
+    # --- searches -----------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
         """Returns why a pod of the job fits on no node even if all nodes are empty.
