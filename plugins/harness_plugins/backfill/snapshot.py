@@ -1,4 +1,4 @@
-"""The nodes with the pods of whole jobs on them, either now or at a future time.
+"""The nodes and the pods of whole jobs on these nodes, either now or at a future time.
 
 kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
 either all of its pods or none.
@@ -117,7 +117,7 @@ class Snapshot:
         self._undo(self._of(job))
 
     def forget(self, job: Job) -> None:
-        """Removes a job that has ended, with everything that is known about it."""
+        """Removes a job that has ended, and all data about the job."""
         if job.index in self._there:
             self.take(job)
         self._pods.pop(job.index, None)

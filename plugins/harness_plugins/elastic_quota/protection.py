@@ -1,4 +1,4 @@
-"""Pods that are never evicted under ACK's rules: system and DaemonSet pods, and those with a label."""
+"""Pods that ACK's rules never evict: system pods, DaemonSet pods, and pods with a certain label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod requests from its quota when an attempt starts, and whether the quota admits it."""
+"""The request of a pod to its quota when an attempt starts, and whether the quota admits the pod."""
 
 from __future__ import annotations
 

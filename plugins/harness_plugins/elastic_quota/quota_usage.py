@@ -1,4 +1,4 @@
-"""The quota of each pod, and what the pod takes from it."""
+"""The quota of each pod, and the quantities that the pod takes from this quota."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ WITHIN_QUOTA = "QuotaPriority"
 """The reason for preempting a less important pod of the same quota."""
 
 FROM_EVERYONE = 1 << 62
-"""A value above every priority: the resources freed for a pod are reserved against all pods."""
+"""A value above every priority, with which the freed resources are reserved against all pods."""
 
 
 class Search(Protocol):

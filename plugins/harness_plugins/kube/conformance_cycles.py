@@ -100,7 +100,7 @@ def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
 
 @final
 class _Record:
-    """Collects what the engine reports, in the format of the recorded cases."""
+    """Collects the events that the engine reports, in the format of the recorded cases."""
 
     def __init__(self) -> None:
         self.decisions: list[dict[str, Any]] = []

@@ -16,7 +16,7 @@ _MILLISECOND = 1000
 
 @final
 class Record:
-    """Collects what the engine reports, in the format of the expected results.
+    """Collects the events that the engine reports, in the format of the expected results.
 
     Args:
         policy: the policy, which counts cycles and heads.

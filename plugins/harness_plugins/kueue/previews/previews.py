@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Previews:
-    """Applies the previews to the scheduler over time.
+    """Applies the effects of previews to the scheduler as time passes.
 
     Args:
         scheduler: the scheduler.

@@ -1,4 +1,4 @@
-"""Puts the shortcuts in front of the rules that they replace. Either all or none are used."""
+"""Combines the shortcuts with the rules that they speed up. Either all shortcuts are used or none."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class World(NamedTuple):
 class Shortcuts:
     """The shortcuts of one scheduler.
 
-    Without them, all decisions, figures, cycles and heads are the same but take longer.
+    Without them, all decisions, figures, cycles and heads are the same, but replays take longer.
 
     Args:
         on: whether the shortcuts are used.
