@@ -266,7 +266,7 @@ def test_the_command_keeps_what_there_is_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "said"), [(ELASTIC, "has elastic quotas already"), (KUEUE, "has ClusterQueues already")]
+    ("to", "said"), [(ELASTIC, "already has elastic quotas"), (KUEUE, "already has ClusterQueues")]
 )
 def test_quotas_that_are_there_are_not_converted_over(to: str, said: str) -> None:
     """Two sets of one family would contradict each other."""

@@ -344,7 +344,7 @@ def test_a_log_of_many_rows_leaves_one_patch_an_object_at_a_time() -> None:
         ),
         ("t.csv", b'time,kind,name,field\n1h,"Node\n', "line 2: is not CSV"),
         ("t.csv", b"time,kind,name,field\n\xff\n", "is not UTF-8 text"),
-        ("t.csv", b"time,kind,name,field\n", "holds no document|holds no"),
+        ("t.csv", b"time,kind,name,field\n", "contains no document|holds no"),
         ("t.csv.gz", b"\x1f\x8bnot", "t.csv.gz"),
         ("t.parquet", b"PAR1 but no more", "cannot be read as Parquet"),
         ("absent.csv", None, "cannot be read: No such file"),

@@ -22,7 +22,7 @@ def test_the_code_makes_racks_and_lint_names_the_three_jobs_that_no_rack_holds(
     """Ten racks of eight nodes in three blocks, and 289 jobs that ask for one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "traces").symlink_to(ROOT / "traces")
-    block = PAGE.split("\n    from pathlib", 1)[1].split("\n\nand then", 1)[0]
+    block = PAGE.split("\n    from pathlib", 1)[1].split("\n\nThen run", 1)[0]
     code = "\n".join(line[4:] for line in f"    from pathlib{block}".splitlines())
     exec(compile(code, "docs/topology.md", "exec"), {})
     cluster = load_cluster(tmp_path / "racks.yaml")

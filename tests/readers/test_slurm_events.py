@@ -101,4 +101,4 @@ def test_a_zone_that_is_not_known_is_refused(tmp_path: Path, capsys: pytest.Capt
     path = tmp_path / "events.txt"
     path.write_text(RECORDED)
     assert called(["cluster", "events", str(path), "--timezone", "Mars"]) == 2
-    assert "'Mars' is no time zone" in capsys.readouterr().err
+    assert "'Mars' is not a known time zone" in capsys.readouterr().err
