@@ -370,7 +370,7 @@ def test_without_twins_only_point_values_are_judged(
     assert out == ""
     assert "Hint: add --shake 5 or --fail-on-values" in err
     assert called(["compare", *runs, "--fail-on-values"]) == 2
-    assert "judges nothing without --fail-on" in capsys.readouterr().err
+    assert "has no effect without --fail-on" in capsys.readouterr().err
 
 
 def test_over_twins_a_bound_is_held_against_the_interval(compared: harness.Comparison) -> None:

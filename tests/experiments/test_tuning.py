@@ -208,7 +208,7 @@ def test_what_was_printed_replays_what_was_tuned(
     fields["tune"] |= {"space": {A: [6], B: [6]}, "sums": [], "trials": 2}
     spec.write_text(yaml.safe_dump(fields, sort_keys=False))
     assert called(line) == 0
-    assert "nothing is better than the present configuration" in capsys.readouterr().out
+    assert "no setting is better than the present configuration" in capsys.readouterr().out
     assert not patch.exists()
 
 
@@ -262,7 +262,7 @@ def test_constraints_are_held_against_the_held_out_weeks(
         spec.write_text(f"{spec.read_text()}settings: {{until: 12h}}\n")
     write_trace(*jobs)
     text = str(harness.tune(spec, output=tmp_path / "results", workers=1))
-    assert "nothing is better" not in text
+    assert "no setting is better" not in text
     assert "cannot be replayed" not in text
     told = told and f"on the held-out weeks {told}"
     assert told in text

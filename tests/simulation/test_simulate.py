@@ -447,7 +447,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--largest", "cpu=1..2"], "--largest and --shape go together"),
+        (["--largest", "cpu=1..2"], "--largest and --shape must be given together"),
         (["--largest", "cpu", "--shape", "cpu=1"], "'cpu' is not understood"),
         (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod requests no cpu"),
         (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
