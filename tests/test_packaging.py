@@ -137,7 +137,7 @@ def test_the_page_about_stability_names_the_rooms_that_stay() -> None:
     """The page and the test mean the same."""
     page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) == ["harness", *STABLE]
-    beside = page.split("These modules are stable too", 1)[1].split("\n\n", 1)[0]
+    beside = page.split("The following modules are also stable", 1)[1].split("\n\n", 1)[0]
     assert set(re.findall(r"`(harness[\w.]+)`", beside)) == BESIDES
 
 

@@ -225,12 +225,12 @@ class Plan(Value):
         after = int(first) - self.trace.origin
         if until < after:
             yield (
-                f"until {format_duration(until)} nothing is played: the first job is submitted "
+                f"nothing happens until {format_duration(until)}, because the first job is submitted "
                 f"{format_duration(after)} after the trace's origin"
             )
         if self.cluster.changes and until < self.cluster.changes[0][0]:
             yield (
-                f"until {format_duration(until)} no event is played: the cluster first changes "
+                f"no event happens until {format_duration(until)}, because the cluster first changes "
                 f"{format_duration(self.cluster.changes[0][0])} after the trace's origin"
             )
 
@@ -238,7 +238,7 @@ class Plan(Value):
         """Warn if a start-up time for all jobs has no effect, because the trace contains one for each job."""
         if self.settings.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.settings.startup)
-            yield f"startup {chosen} has no effect: the trace has a column {STARTUP}"
+            yield f"startup {chosen} has no effect, because the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
         """Warn if the manifests select another policy, which `auto` would use."""

@@ -194,7 +194,7 @@ def _until(value: str | int | None) -> int | None:
 
 
 def _arrivals(value: str | float | Fraction) -> Fraction:
-    hint = "2 lets jobs arrive twice as fast, 0.5 half as fast"
+    hint = "with 2, jobs arrive twice as fast, and with 0.5 half as fast"
     return factor("arrivals cannot be scaled by", value, hint=hint)
 
 
@@ -224,7 +224,7 @@ _ALL = (
         "on_preemption", "restart", losses_of,
         "What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
         metavar="MODEL", types=(str, Losses), plain=str, recorded=ALWAYS, kind=str,
-        wanted="a text such as 'restart' or 'checkpoint=30m', or Losses",
+        wanted="a string such as 'restart' or 'checkpoint=30m', or a Losses",
     ),
     Setting(
         "grace_period", "30s", _duration("grace period"),
@@ -257,7 +257,7 @@ _ALL = (
         "as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: "
         "leave them out.",
         metavar="HOW", types=(str,),
-        wanted="a text: draw, drop, limit, or a duration such as 2h",
+        wanted="draw, drop, limit, or a duration such as 2h, as a string",
     ),
     Setting(
         "seed", 0, int, "Seed of the drawn run times; each twin has its own draws.",

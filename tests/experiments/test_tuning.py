@@ -339,7 +339,7 @@ def test_python_tunes_as_the_command_does(
         ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
         ({"sampler": "grid"}, "tune.sampler: 'grid' is not one of tpe, nsga2, gp"),
         ({"trials": 1}, "tune.trials: 1 is out of range"),
-        ({"trails": 5}, "tune.trails: is not known here"),
+        ({"trails": 5}, "tune.trails: is not a known field"),
     ],
 )
 def test_a_faulty_tuning_is_refused(fields: dict[str, Any], told: str, tuning: Callable[..., Path]) -> None:
