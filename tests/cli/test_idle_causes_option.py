@@ -27,7 +27,7 @@ def test_what_is_idle_is_told_by_cause(harness: Callable, write_trace: Callable[
     command = ("replay", trace, "-p", "none", "-p", "kueue-classic", "--idle-causes")
     first = harness(*command)
     assert first.code == 0, first.err
-    told = "idle causes: 2 runs are replayed once more to judge why jobs wait; kept runs are not replayed"
+    told = "idle causes: 2 runs are replayed once more to judge why jobs wait; stored runs are not replayed"
     assert told in first.err
     lines = [line.split()[0] for line in first.out.split("\n") if line.startswith("idle.")]
     assert lines == [f"idle.{name}" for name in FIVE]

@@ -484,7 +484,7 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
                 {**node(), "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}},
                 of("ResourceFlavor", "nodeTaints: [{key: y, effect: NoSchedule}]", "f"),
             ],
-            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so no job gets the flavor",
+            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so no job gets it",
         ),
         (
             "a taint of nodes",

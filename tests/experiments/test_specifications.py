@@ -144,7 +144,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
     told = "\n".join(map(str, caught.value.faults))
     for sentence in (
         "plugins: is missing",
-        "plugin: is not known here; did you mean 'plugins'?",
+        "plugin: is not a known field; did you mean 'plugins'?",
         "vary.scale-arrivals: has no values",
         "vary.seed: is given by the field seeds",
         "exclude[0].scale-arrival: does not vary in this experiment; did you mean 'scale-arrivals'?",

@@ -201,12 +201,12 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
         ("jobs: many", ["jobs: must be a whole number, not 'many'", "tenants: is missing"]),
         ("- a", ["must be a mapping"]),
         ("jobs: 5\njobs: 6", ["jobs"]),
-        ("{jobs: 1}\n---\n{jobs: 2}", ["holds 2 documents"]),
+        ("{jobs: 1}\n---\n{jobs: 2}", ["contains 2 documents"]),
         (MIX.replace("queue: prod", "queue: batch-1"), ["tenants: 'batch-1' occurs twice"]),
         (MIX.replace("jobs: 4000", ""), ["jobs: is missing, and span is too"]),
         (MIX.replace("rate: 1/2m", "rate: fast"), ["tenants[1].arrivals.poisson.rate: must be a rate"]),
         (MIX.replace("swing: 0.9", "swing: 2"), ["arrivals.diurnal.swing: 2 is out of range"]),
-        (MIX.replace("peak: 12", "peek: 12"), ["tenants[0].arrivals.diurnal.peek: is not known here"]),
+        (MIX.replace("peak: 12", "peek: 12"), ["tenants[0].arrivals.diurnal.peek: is not a known field"]),
         (MIX.replace("lognormal", "normal"), ["jobs[0].duration: must be exactly one of choice"]),
         (MIX.replace("p90: 1h", "p90: 1m"), ["duration.lognormal.p90: is below the median"]),
         (MIX.replace("duration: 1h", "duration: 90"), ["jobs[1].duration: 90 is not a duration"]),
@@ -215,7 +215,7 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
         (MIX.replace("{10: 1, 20: 1}", "{10: 0}"), ["priority.choice: needs at least one value"]),
         (MIX.replace("weight: 3", "weight: .inf"), ["line 8: .inf is not a number"]),
         (KUEUE.replace("request: 1}", "request: x}"), ["workloads[0].request: 'x' is not a quantity"]),
-        (KUEUE + "topology: {levels: []}", ["topology: is not known here"]),
+        (KUEUE + "topology: {levels: []}", ["topology: is not a known field"]),
     ],
 )
 def test_faults_of_a_specification_name_file_and_field(

@@ -202,7 +202,7 @@ def load_suite(given: str | Path = NEWEST) -> Suite:
         unread += own.unread()
     if not 1 <= len(found) <= MOST_TASKS:
         faults.append(Fault("tasks", f"has {len(found):,}; a suite has 1 to {MOST_TASKS} tasks"))
-    faults += [Fault(name, "is not known here") for name in (*fields.unread(), *unread)]
+    faults += [Fault(name, "is not a known field") for name in (*fields.unread(), *unread)]
     if faults:
         raise SpecError(str(path), faults, hint=_HINT)
     return Suite(name, Frozen(found))

@@ -148,7 +148,7 @@ def _range(fields: Fields, where: str, name: str, value: Mapping[Any, Any]) -> R
     numbers: dict[str, Fraction] = {"step": Fraction(1)}
     for key, number in value.items():
         if key not in ("low", "high", "step"):
-            fields.fault(f"{where}.{key}", "is not known here; a range has low, high and step")
+            fields.fault(f"{where}.{key}", "is not a known field; a range has low, high and step")
             continue
         try:
             numbers[key] = exact_number(str(number))
