@@ -51,7 +51,7 @@ def test_two_plugins_of_one_name_are_an_error_that_names_both() -> None:
         PluginError, match="policy 'greedy' is registered by both 'left' and 'right'"
     ) as clash:
         plugins.load(extra=both)
-    assert clash.value.hint == "leave one out: --no-plugin right"
+    assert clash.value.hint == "leave one of them out, for example with --no-plugin right"
     assert plugins.load(extra=both, block=["right"]).policy("greedy").owner == "left"
 
 

@@ -199,7 +199,7 @@ def test_what_it_prints_is_kept_and_bounded(evaluate: Evaluates) -> None:
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        ("x = 1\n", "holds none"),
+        ("x = 1\n", "contains none"),
         ("def f(:\n", "cannot be loaded"),
         ("import nothing_there\n", "cannot be loaded"),
     ],
