@@ -108,7 +108,7 @@ PARENT = {"is-parent": "true"}
         ),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
-        ("an object that is given twice", [FLAVOR, FLAVOR], "ResourceFlavor f: is given twice"),
+        ("an object that appears twice", [FLAVOR, FLAVOR], "ResourceFlavor f: is given twice"),
         (
             "a second global default",
             [priority_class(1, "a", globalDefault=True), priority_class(2, "b", globalDefault=True)],
@@ -177,33 +177,37 @@ PARENT = {"is-parent": "true"}
             [queue("admissionScope: {admissionMode: Fair}")],
             "spec.admissionScope.admissionMode: 'Fair' is not one of",
         ),
-        ("a Topology that names no level", [of("Topology", "levels: []")], "must name at least one level"),
+        ("a Topology that has no levels", [of("Topology", "levels: []")], "must name at least one level"),
         (
-            "or one twice",
+            "or has the same level twice",
             [of("Topology", "levels: [{nodeLabel: x}, {nodeLabel: x}]")],
             "levels[1].nodeLabel: x is already a level",
         ),
-        ("a field name of another apiVersion", [queue("cohort: c")], "ClusterQueue a: spec.cohort: "),
-        ("an ElasticQuotaTree without root", [tree("{}")], "spec.root: "),
+        ("a field name from a different apiVersion", [queue("cohort: c")], "ClusterQueue a: spec.cohort: "),
+        ("an ElasticQuotaTree without a root", [tree("{}")], "spec.root: "),
         (
             "and a second ElasticQuotaTree",
             [tree("root: {name: r}"), tree("root: {name: r}")],
             "is a second tree",
         ),
         (
-            "a name that is missing or given twice",
+            "a name that is missing or appears twice",
             [tree("root: {name: r, children: [{name: x}, {name: x}, {min: {cpu: 1}}]}")],
             "children[1].name: 'x' is already the name of spec.root.children[0]",
         ),
         ("a name that is missing", [tree("root: {name: r, children: [{}]}")], "children[0].name: is missing"),
-        ("a `min` above the `max`", [elastic("q", "{min: {cpu: 2}, max: {cpu: 1}}")], "2 is above max"),
         (
-            "children whose `min`s add up to more than their parent's",
+            "a `min` that is greater than the `max`",
+            [elastic("q", "{min: {cpu: 2}, max: {cpu: 1}}")],
+            "2 is above max",
+        ),
+        (
+            "children whose `min`s add up to more than the `min` of their parent",
             [tree("root: {name: r, min: {cpu: 1}, children: [{name: x, min: {cpu: 2}}]}")],
             "is below the sum of its children's, 2",
         ),
         (
-            "in a tree, whose `max` is larger",
+            "in a tree, a child whose `max` is greater",
             [tree("root: {name: r, max: {cpu: 1}, children: [{name: x, max: {cpu: 2}}]}")],
             "2 exceeds the max of r, which is 1",
         ),
@@ -223,7 +227,7 @@ PARENT = {"is-parent": "true"}
             "belong to leaves",
         ),
         (
-            "a second flat quota in a namespace",
+            "a second flat quota in the same namespace",
             [elastic("q"), {**elastic("q"), "metadata": {"name": "other", "namespace": "q"}}],
             "ElasticQuota q/other",
         ),
@@ -247,17 +251,17 @@ PARENT = {"is-parent": "true"}
             "'u' differs from the tree of its parent p, 't'",
         ),
         (
-            "a `min` for a resource that `max` does not name",
+            "a `min` for a resource that is not in `max`",
             [elastic("q", "{min: {cpu: 1}, max: {memory: 1}}", labels={"is-parent": "false"})],
             "ElasticQuota q/q: spec.min.cpu: ",
         ),
         (
-            "weights below 0",
+            "negative weights",
             [elastic("q", annotations={"shared-weight": '{"cpu": -1}'})],
             "cpu: -1 must not be negative",
         ),
         (
-            "annotations that are not the expected JSON",
+            "annotations whose JSON does not have the expected form",
             [elastic("q", annotations={"namespaces": "[1]"})],
             "must be a JSON list of texts, not [1]",
         ),
@@ -267,7 +271,7 @@ PARENT = {"is-parent": "true"}
             "the cohort is its own ancestor: a > a",
         ),
         (
-            "a flavor whose `topologyName` names no Topology of the manifests",
+            "a flavor whose `topologyName` is not in the manifests",
             [of("ResourceFlavor", "topologyName: t")],
             "there is no Topology t",
         ),
@@ -289,7 +293,7 @@ def test_what_is_said_to_be_refused_is(promise: str, manifests: list[Any], fault
         ("a file that is not text", b"\xff\xfe\x00\x01"),
         ("a damaged gzip file", gzip.compress(b"a: 1" * 99, mtime=0)[:-5]),
         (
-            "unpacks to far more than packed text could contain",
+            "a file whose unpacked size is far beyond what packed text could have",
             gzip.compress(b"\n" * (1 << 20), mtime=0) * 100,
         ),
     ],
@@ -317,12 +321,12 @@ POD = {
     ("promise", "manifests", "warning"),
     [
         (
-            "every field that is unknown, such as a misspelt one",
+            "every unknown field, such as a misspelt one",
             [queue("{queueingStrategie: StrictFIFO}")],
             "spec.queueingStrategie is not modelled: no such field is known; did you mean",
         ),
         (
-            "every kind that is not read, with the number of its objects",
+            "every kind that harness does not read, with the number of its objects",
             [of("Deployment", name=name, version="apps/v1") for name in "ab"],
             "Deployment (apps/v1): 2 objects are not read",
         ),
@@ -333,12 +337,12 @@ POD = {
             "Node c: has no label rack",
         ),
         (
-            "a flavor without any node that has all these labels",
+            "a flavor without any node that has all of these labels",
             [LEVELS, ON_LEVELS, node("c", block="b")],
             "ResourceFlavor f: no node has both its labels and those of Topology t",
         ),
         (
-            "levels of a Topology that do not nest",
+            "levels of a Topology that are not nested",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="d", rack="r")],
             "levels do not nest, and it counts as one domain in each",
         ),
@@ -353,7 +357,7 @@ POD = {
             "PodDisruptionBudget default/a: ",
         ),
         (
-            "a `max` that does not name cpu or memory",
+            "an elastic quota whose `max` does not name cpu or memory",
             [elastic("q", "{max: {cpu: 1}}")],
             "max does not name memory",
         ),
@@ -412,7 +416,7 @@ POD = {
             "elastic quota p: has none of Koordinator's labels",
         ),
         (
-            "trees that share their nodes",
+            "trees that share nodes",
             [
                 elastic("q", f"{{max: {BOTH}}}", labels={"tree-id": "t", **PARENT}),
                 elastic("p", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
@@ -429,12 +433,12 @@ POD = {
             "elastic quota p, q: may evict pods for one that it still refuses",
         ),
         (
-            "a queue that should order jobs by usage without `admissionFairSharing` in Kueue's Configuration",
+            "a queue that should order jobs by usage, if Kueue's Configuration has no `admissionFairSharing`",
             [queue(f"admissionScope: {USAGE}")],
             "spec.admissionScope has no effect without admissionFairSharing",
         ),
         (
-            "or without a half-life",
+            "or no half-life",
             [
                 queue(f"admissionScope: {USAGE}"),
                 {**CONFIGURATION, "admissionFairSharing": {"usageSamplingInterval": "1m"}},
@@ -447,7 +451,7 @@ POD = {
             "ClusterQueue a: ",
         ),
         (
-            "a priority class and a workload priority class of one name and different values",
+            "a priority class and a workload priority class that have the same name but different values",
             [priority_class(9, "x"), {**of("WorkloadPriorityClass", name="x"), "value": 5, "spec": None}],
             "a PriorityClass of that name has the value 9",
         ),
@@ -510,8 +514,8 @@ def test_what_is_said_to_be_warned_of_a_trace_is(
 def test_a_job_of_a_local_queue_that_leads_nowhere_is_a_fault(write_trace: Callable[..., Path]) -> None:
     """The queue itself is only warned of, since dumps have such."""
     assert (
-        "a LocalQueue whose ClusterQueue does not exist; if a job of the trace names this LocalQueue"
-        in WARNED
+        "a LocalQueue whose ClusterQueue does not exist; this is an error if a job of the trace names the "
+        "LocalQueue" in WARNED
     )
     where = cluster_from(
         [
@@ -528,7 +532,7 @@ def test_a_job_of_a_local_queue_that_leads_nowhere_is_a_fault(write_trace: Calla
 @pytest.mark.parametrize("value", [None, "", [], {}])
 def test_a_field_that_is_empty_is_not_warned_of(value: object) -> None:
     """Nor one that has the value that is assumed anyway."""
-    assert "A field that is empty, or has the value that is assumed anyway, causes no warning" in WARNED
+    assert "There is no warning for a field that is empty or has the assumed value" in WARNED
     spec = {"nodeName": "n", "containers": [{"name": "c"}], "schedulingGates": value, "resourceClaims": value}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
     assert cluster_from([node(), pod], "test").warnings == ()
