@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,13 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 _HOLDERS = 3
+_TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
+_WANTED = (
+    5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
+)
+
+_Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
+"""For a time and a resource, the queues that held the most of it, with the quantities."""
 
 
 class Histories:
@@ -69,14 +76,20 @@ class Histories:
         progress: dict[str, dict[int, list[dict[str, Any]]]] = {}
         for row in stints.iter_rows(named=True):
             progress.setdefault(row["job_id"], {}).setdefault(row["end"], []).append(row)
-        for name in names:
-            yield self._life(name, about[name], progress.get(name, {}))
+        for start in range(0, len(names), _TOGETHER):
+            some = names[start : start + _TOGETHER]
+            events = {name: self._told(name, about[name], progress.get(name, {})) for name in some}
+            held = self._holders(each for name in some for each in events[name])
+            for name in some:
+                yield self._life(name, about[name], self._with_holders(events[name], held))
 
-    def _life(
+    def _told(
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
-    ) -> History:
+    ) -> list[Event]:
         before = self.row(name).get(RAN_BEFORE) or 0
-        events = self._with_holders(filled_in(self._events(rows, progress, before)))
+        return filled_in(self._events(rows, progress, before))
+
+    def _life(self, name: str, rows: list[dict[str, Any]], events: list[Event]) -> History:
         stretches = tuple(_stretches(events))
         behind = None
         first = stretches[0]
@@ -89,7 +102,8 @@ class Histories:
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
         """Converts decisions about one job into events, without the costs of evictions."""
-        return self._with_holders(self._with_figures(rows, self._events(rows, None)))
+        events = self._with_figures(rows, self._events(rows, None))
+        return self._with_holders(events, self._holders(events))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
         """Fills in the figures of a job's events that only earlier decisions recorded."""
@@ -171,33 +185,31 @@ class Histories:
             for name, row in rows.items()
         )
 
-    def _with_holders(self, events: list[Event]) -> list[Event]:
-        """Adds to refusals the queues that held the most of what was short."""
-        wanted = sorted(
-            {(each.time, self._units.resource(label)) for each in events for label in _short(each)}
-        )
-        if not wanted:
-            return events
+    def _holders(self, events: Iterable[Event]) -> _Held:
+        """Returns the queues that held the most of what was short, for all refusals that do not record it."""
+        resource = self._units.resource
+        wanted = sorted({(each.time, resource(label)) for each in events for label in _short(each)})
+        held: _Held = {}
         with reading(self._run.path):
-            held = self._held(wanted)
-        return [
-            replace(
-                each,
-                holders={
-                    resource: held[each.time, resource]
-                    for resource in dict.fromkeys(map(self._units.resource, _short(each)))
-                    if (each.time, resource) in held
-                },
-            )
-            if not each.figures.holders
-            else each
-            for each in events
-        ]
+            for start in range(0, len(wanted), _WANTED):
+                held |= self._held(wanted[start : start + _WANTED])
+        return held
 
-    def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
+    def _with_holders(self, events: list[Event], held: _Held) -> list[Event]:
+        """Adds these queues to the refusals."""
+        found = []
+        for each in events:
+            resources = dict.fromkeys(map(self._units.resource, _short(each)))
+            there = {
+                resource: held[each.time, resource] for resource in resources if (each.time, resource) in held
+            }
+            found.append(replace(each, holders=there) if there else each)
+        return found
+
+    def _held(self, wanted: list[tuple[int, str]]) -> _Held:
         """Returns the queues that held the most of each resource after the decisions of each time."""
         timeline = self._timeline
-        found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
+        found: _Held = {}
         queues = timeline.select("queue").unique().sort("queue")
         asked = pl.DataFrame(wanted, schema={"time": pl.Int64, "resource": pl.String}, orient="row")
         rows = (
