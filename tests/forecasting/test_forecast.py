@@ -259,7 +259,7 @@ def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("cpu", "told"),
-    [(8, "start now; it"), (4, "start later, and not by")],
+    [(8, "start now; it"), (4, "start later, but not before")],
 )
 def test_when_one_job_more_starts_is_said_in_words(cpu: int, told: str) -> None:
     """At once where there is room, and later where the horizon comes first."""

@@ -145,7 +145,7 @@ def test_options_of_the_queue_are_refused_on_nodes(option: str, value: object) -
 
 def test_an_option_of_nodes_is_refused_without_nodes() -> None:
     """The same the other way round."""
-    with pytest.raises(OptionError, match="percentageOfNodesToScore means nothing here"):
+    with pytest.raises(OptionError, match="percentageOfNodesToScore has no effect here"):
         replay(Script().job("a", cpu=1), pool(cpu=1), percentageOfNodesToScore=50)
 
 

@@ -129,7 +129,7 @@ async def refuse(client: Any, question: Hostile) -> float:
     shown = f"{question.kind} {question.tool} {str(question.arguments)[:400]}: {text[:400]}"
     assert refused, shown
     assert len(text) > 5, shown
-    for never in (SECRET, "Traceback", "defect"):
+    for never in (SECRET, "Traceback", "bug in harness"):
         assert never not in text, shown
     return anyio.current_time() - begun
 
@@ -244,7 +244,7 @@ def test_a_question_that_takes_too_much_memory_is_ended(folder: Path) -> None:
         for _ in range(2):
             found = await client.call_tool("simulate", {"cluster": "dump.json"})
             assert found.is_error
-            assert "memory" in said(found) or "defect" in said(found)
+            assert "memory" in said(found) or "bug in harness" in said(found)
 
     asking(folder, asks, "--memory", "20Mi")
 

@@ -254,7 +254,7 @@ def test_nan_is_nothing_in_json_as_in_parquet(made: Make) -> None:
     row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q", "m": %s}\n'
     found = made((row % "NaN" + row % "7.0").encode(), "request.memory: m\n", name="t.ndjson")
     assert found["request.memory"].to_list() == [None, 7]
-    with pytest.raises(TraceError, match="line 2: holds inf, which is not a number"):
+    with pytest.raises(TraceError, match="line 2: contains inf, which is not a number"):
         made((row % "NaN" + row % "Infinity").encode(), name="t.ndjson")
 
 
