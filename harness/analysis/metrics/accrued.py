@@ -1,10 +1,10 @@
-"""Statistics of times. A time that is still running has the length that has accrued so far.
+"""Statistics of durations that may still be growing when the window ends.
 
-The values are exact; nothing is estimated. The jobs that are still running when a window ends are typically
-long ones, so the jobs that have ended say nothing about them. Each statistic therefore comes with a mark
-that says whether the statistic is a lower bound. A mean is a lower bound if any time is still running. A
-percentile lies between two order statistics, and it is a lower bound if any running time is not above the
-larger one.
+A duration that hasn't ended counts with the length it has accrued so far, and nothing is estimated. Jobs that
+are still running at the end of a window tend to be long, so the completed jobs alone would give a biased
+picture. Each statistic therefore has a flag that says whether the statistic is only a lower bound. A mean is
+a lower bound if any duration is still growing. A percentile lies between two order statistics, and it is a
+lower bound if any growing duration is less than or equal to the larger one.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from harness.analysis.metrics.exact import exact_sum, whole_sum
 from harness.base.arrays import NEVER, Bools, Floats, Ints, between, quantile
 
 Figure: TypeAlias = tuple[float | None, bool]
-"""A statistic, and whether it is a lower bound because it can still grow."""
+"""A statistic, and whether the statistic is only a lower bound because it can still grow."""
 
 NOTHING: Figure = (None, False)
 """The result if there are no values."""
 
 
 def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
-    """Computes statistics of times that may still be growing.
+    """Computes statistics of durations that may still be growing.
 
     Args:
-        values: the final value of each time or its value so far; `NEVER` if there is none.
-        going: whether each value can still grow.
+        values: the final length of each duration or its length so far; `NEVER` if there is none.
+        going: whether each duration is still growing.
         names: the statistics to compute: `mean`, `max` or percentiles such as `p95`.
     """
     there = values != NEVER
@@ -37,7 +37,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     if not len(known):
         return [NOTHING for _ in names]
     parts = {name: 100 if name == "max" else int(name[1:]) for name in names if name != "mean"}
-    # Partitioning at the percentiles' order statistics takes a fifth of the time that sorting takes.
+    # To partition at the order statistics takes a fifth of the time that a full sort takes.
     some = {place for percent in parts.values() for place in between(len(known), percent / 100)}
     ranked = np.partition(known, sorted(some)) if some else known
     unended = values[going & there] if going.any() else values[:0]
@@ -53,7 +53,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
 
 
 def _sum(values: Floats | Ints) -> float:
-    """Adds up values and rounds only once."""
+    """Adds up values and rounds only the result."""
     if values.dtype == np.int64:
         return float(whole_sum(values.astype(np.int64, copy=False)))
     return exact_sum(values.astype(np.float64, copy=False))

@@ -1,7 +1,7 @@
-"""The jobs that arrived within a window, and the jobs that were refused for good.
+"""The jobs that arrived within a window, and the jobs that were rejected permanently.
 
-A job that is refused at arrival is only counted as refused. A job that is refused later is counted as
-waiting, because it has waited until then.
+A job that is rejected on arrival counts only as rejected. A job that is rejected later also counts as
+waiting, because the job waited until then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.runs.run import Run
 
 @once
 def rejected(run: Run, window: Window) -> pl.Series:
-    """Returns the rows in `jobs.parquet` of the jobs that were refused by the end of a window."""
+    """Returns the rows of `jobs.parquet` whose jobs had been rejected by the end of a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
     return run.micros("decisions").filter(refusals).select("job").collect()["job"]
 
@@ -33,18 +33,18 @@ def request_columns(run: Run) -> list[str]:
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """Returns for each job of a run whether it is in `only` and was not refused at arrival."""
+    """Returns for each job of a run whether the job is in `only` and was not rejected on arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
 
 
 def needs(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the `submit_time` of each job and its need of each resource in resource-microseconds.
+    """Returns the `submit_time` of each job and its need of each resource, in resource-microseconds.
 
-    A job's need is the requests of its pods times its duration, even if the job has not run that long.
-    Progress that a job made before the replay, for example in a dump, reduces its need. If an eviction
-    threw that progress away by the end of the window, it is needed again. A job of unknown run time
+    A job's need is the requests of its pods multiplied by its duration, even if the job hasn't run that long.
+    Progress from before the replay, for example in a job that comes from a dump, reduces the need. If an
+    eviction within the window discards that progress, the job needs it again. A job whose run time is unknown
     needs nothing. Runs of schema 2 do not record requests.
     """
     amounts = request_columns(run)

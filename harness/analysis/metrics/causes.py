@@ -1,8 +1,8 @@
-"""The causes of evictions, and the cost of each cause.
+"""The causes of evictions, and what each cause costs.
 
-All pods that a job loses at one time to one preemptor, or through one cause, are a single eviction.
-The number of evictions caused by preemption therefore equals the number of preemptions. If several
-evictions hit the progressing pods at the same time, the loss belongs to the first of them.
+All pods that a job loses to one preemptor, or for one other cause, at one time form a single eviction. The
+number of evictions caused by preemption therefore equals the number of preemptions. If several evictions hit
+the same pods at the same time, the lost work counts toward the first of these evictions.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
 )
 """The causes of evictions.
 
-In this order, they are: a preemptor, a failed node, a taint that drains the node, a stopped queue, an
-exceeded time limit, and any other reason.
+They are, in this order: preemption, a failed node, a taint that drains the node, a stopped queue, an exceeded
+time limit, and any other reason.
 """
 
 _OF_REASONS = {
@@ -43,14 +43,17 @@ _OF_REASONS = {
     "DeactivatedDueToRequeuingLimitExceeded": TIME_OUT,
     "DeactivatedDueToMaximumExecutionTimeExceeded": TIME_OUT,
 }
-"""Maps the reasons that components give for evictions without a preemptor to causes."""
+"""Maps the reasons of evictions without a preemptor, as components record them, to causes."""
 
 _FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
-"""The taints that the node controller sets on a node that stops responding."""
+"""Matches the taints that the node controller adds to a node that has stopped responding."""
 
 
 def evictions(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the decisions that took resources from jobs, in order: `seq, time, job, by, pod, cause`."""
+    """Returns, in order, the decisions that took resources from jobs.
+
+    The columns are `seq`, `time`, `job`, `by`, `pod` and `cause`.
+    """
     reason = pl.col("reason").replace_strict(_OF_REASONS, default=OTHER, return_dtype=pl.String)
     failed = (reason == DRAIN) & pl.col("detail").str.contains(_FAILED)
     cause = pl.when(failed).then(pl.lit(FAILURE)).otherwise(reason)
@@ -71,11 +74,11 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Adds to stints that lost progress the `cause` of the first eviction that ended each stint.
+    """Adds to stints that lost progress the `cause` of the first eviction that ended them.
 
     Args:
-        lost: the stints, with `job, pod_number, end`; if a stint has no pod number, its pods progressed
-            together.
+        lost: the stints, with the columns `job`, `pod_number` and `end`. A stint without a pod number stands
+            for pods that progressed together.
         pods: the rows of `evictions`.
     """
     stints = lost.with_row_index("stint")
@@ -100,8 +103,8 @@ def measure_causes(
         run: the run.
         window: the measured time.
         pods: the rows of `evictions`.
-        lost: the result of `with_causes`, with the lost amounts.
-        arrived: how many jobs arrived.
+        lost: the result of `with_causes`, with the quantities that were lost.
+        arrived: the number of jobs that arrived.
     """
     each = pods.unique(["job", "by", "cause", "time"], maintain_order=True)
     jobs = pods.unique(["job", "cause"], maintain_order=True)

@@ -1,4 +1,4 @@
-"""Relations between preemptions: cascades, mutual preemption between holders, and loops without progress."""
+"""How preemptions are related: cascades, holders that preempt each other, and loops without progress."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """The number of preemptions whose victim's side had preempted the preemptor's side shortly before.
+    """How many preemptions hit a side that had itself recently preempted the other side.
 
     Attributes:
         thrash: the number of such preemptions between two different holders.
-        rework: the number within one holder, where the victim itself had preempted a job of that holder.
+        rework: the number of such preemptions within one holder. Here, the victim itself had preempted a job
+            of that holder.
     """
 
     thrash: int
@@ -22,12 +23,12 @@ class HitsBack(NamedTuple):
 
 
 class Cascades(NamedTuple):
-    """How preemptions led to other preemptions, with one value for each preemption, in order.
+    """How preemptions led to other preemptions. Each list has one value for each preemption, in order.
 
     Attributes:
-        depth: 0 if the preemptor was not preempted shortly before; otherwise the depth of that preemption
-            plus 1.
-        before: the number of the latest preemption that hit the preemptor, if it happened shortly before.
+        depth: 0 if the preemptor hadn't recently been preempted itself; otherwise 1 more than the depth of
+            that earlier preemption.
+        before: the number of the most recent preemption that hit the preemptor, if it was recent enough.
     """
 
     depth: list[int]
@@ -35,13 +36,13 @@ class Cascades(NamedTuple):
 
 
 def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
-    """Finds for each preemption the earlier preemption that hit its preemptor.
+    """Finds for each preemption an earlier preemption whose victim is now the preemptor.
 
     Args:
         preemptions: the preemptions, in order.
         within: the longest time between the two preemptions, in microseconds.
     """
-    latest: dict[int, tuple[int, int]] = {}  # job -> the time and number of its last preemption
+    latest: dict[int, tuple[int, int]] = {}  # Maps each job to the time and number of its last preemption.
     depths: list[int] = []
     befores: list[int | None] = []
     columns = (preemptions[name].to_list() for name in ("time", "job", "by"))
@@ -58,13 +59,15 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Counts the preemptions whose victim's side had preempted the preemptor's side shortly before.
+    """Counts the preemptions that hit a side that had recently preempted the other side.
 
     Args:
         preemptions: the preemptions, in order.
         within: the longest time between the two preemptions, in microseconds.
     """
-    latest: dict[tuple[str, str] | int, int] = {}  # (victim, beneficiary), or who preempted within its holder
+    latest: dict[
+        tuple[str, str] | int, int
+    ] = {}  # The key is the victim and the beneficiary, or the preemptor if both have the same holder.
     thrash = rework = 0
     now, of_instant = -1, set[tuple[str, str] | int]()
     columns = (preemptions[name].to_list() for name in ("time", "job", "by", "victim", "beneficiary"))
@@ -73,7 +76,7 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
             latest.update(dict.fromkeys(of_instant, now))
             now, of_instant = time, set()
         if beneficiary is None:
-            continue  # the beneficiary is unknown
+            continue  # The beneficiary is unknown.
         alike = victim == beneficiary
         before = latest.get(job if alike else (beneficiary, victim))
         if before is not None and time - before <= within:
@@ -84,13 +87,13 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
-    """Returns repeated preemptions of a job by the same holder, with no progress on either side in between.
+    """Returns the preemptions that repeat an earlier one without any progress in between.
 
-    The victim's previous preemption was for a job of the same holder, and since then neither the victim nor
-    that job has progressed. In between, the victim was admitted again, or one of its evicted pods was bound
-    again. If the pods of a gang are evicted one after another, that is not a loop.
+    In both preemptions, the victim lost its resources to a job of the same holder. In between, neither the
+    victim nor the first preemptor progressed, but the victim was admitted again or one of its evicted pods
+    was bound again. A gang whose pods are evicted one after another therefore does not count as a loop.
 
-    The columns are the ones of `preemptions`, and `since`, the time of the previous preemption.
+    The columns are those of `preemptions` and `since`, the time of the earlier preemption.
     """
     if preemptions.is_empty():
         return preemptions.with_columns(since="time")
@@ -118,7 +121,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("end").cum_max().over("job"))
     )
     for side in ("job", "for_whom"):
-        # Find the last end among the spans that began before the second preemption of the pair.
+        # Of the spans that began before the second preemption of a pair, find the one that ended last.
         pairs = (
             pairs.sort("time")
             .join_asof(
@@ -136,7 +139,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Keeps the pairs of preemptions between which the victim was admitted or bound again."""
+    """Keeps the pairs whose victim was admitted or bound again between the two preemptions."""
     if pairs.is_empty():
         return pairs
     bound_again = (pl.col("action") == "bind") & (pl.col("successor") > 0)
@@ -156,7 +159,7 @@ def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
-    """Returns the resource-time that victims of `loops` held between both preemptions, by resource."""
+    """Returns the resource-time that the victims of `loops` held between the two preemptions, by resource."""
     amounts = [f"request.{resource}" for resource in run.resources]
     if pairs.is_empty():
         return [0] * len(amounts)

@@ -1,6 +1,6 @@
-"""Shares averaged over days, so that a holder who is behind by day and catches up by night is treated fairly.
+"""Shares averaged over days, so that holders who catch up at night are not counted as behind.
 
-Each day is a span of 24 h, and the first day begins with the window. The last day may be shorter.
+Each day lasts 24 h, and the first day begins with the window. The last day may be shorter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 
 
 class Daily:
-    """Adds up actual and ideal shares for each day.
+    """The sums of actual and ideal shares for each day.
 
     Args:
         window: the measured time.
@@ -37,8 +37,7 @@ class Daily:
         begins = times[piece.parts]
         midnights = np.arange(first + 1, last + 1) * DAY + start
         borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
-        # A level counts toward the day in which it begins; its part after midnight is moved to the next
-        # day.
+        # A level counts toward the day in which it begins, so the part after midnight moves to the next day.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]
@@ -55,17 +54,18 @@ class Daily:
 
     @staticmethod
     def _areas(cells: Floats, spans: Floats, begins: Ints, beyond: Sequence[tuple[int, int]]) -> Floats:
-        """Returns each holder's time-weighted sum of shares for each stretch of time.
+        """Returns the time-weighted sum of each holder's shares for each stretch of time.
 
         Args:
-            cells: a row for each holder and a column for each instant.
-            spans: the time from each instant to the next.
-            begins: the first instant of each stretch. A stretch without instants has the same value as the
-                next one.
+            cells: the shares, with a row for each holder and a column for each moment at which a share
+                changes.
+            spans: the time from each of these moments to the next.
+            begins: the first of these moments within each stretch. A stretch that contains none has the same
+                value as the next stretch.
             beyond: the numbers of the stretches that begin within a span, and how much of that span each
-                contains.
+                stretch contains.
         """
-        # Each sum begins with 0, so that a stretch without instants also has a sum.
+        # Each sum begins with 0, so that a stretch without any changes also has a sum.
         areas = np.insert(cells * spans, begins, 0.0, axis=1)
         found: Floats = np.add.reduceat(areas, begins + np.arange(len(begins)), axis=1)
         for place, left in beyond:

@@ -1,9 +1,9 @@
-"""Fragmentation as FGD measures it, for runs with devices: free capacity that typical pods cannot use.
+"""Fragmentation as FGD defines it, for runs with devices: the free capacity that typical pods cannot use.
 
-The measure is the one in `harness.models.kube.placement.fragmentation`, and all pods of the run count as
-typical pods. A run does not record which GPU models pods need, so every pod is assumed to run on any model.
-Slices of GPUs (MIG) are treated as devices of fixed sizes: for a pod, every free slice of a profile that it
-does not request is a fragment.
+The definition is the one in `harness.models.kube.placement.fragmentation`, and every pod of the run counts as
+a typical pod. A run does not record which GPU models its pods require, so harness assumes that every pod can
+run on any model. Slices of GPUs (MIG) are treated as devices of fixed sizes. If a pod does not request the
+profile of a free slice, that slice is a fragment for the pod.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ANYWHERE = Node("any", frozen({}))
 _COLUMNS = ("time", "job", "pod_number", "action", "node", "detail")
 _OVER = ("finish", "gone")
 _MOST_KNOWN = 200_000
-"""The maximum number of node states to remember."""
+"""How many node states to remember at most."""
 
 _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
@@ -42,7 +42,8 @@ _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """Yields the share of GPU capacity that was fragmented, for shared GPUs and for slices.
 
-    Shared GPUs are left out if no pod has devices, and slices are left out if no pod requests slices.
+    The figures for shared GPUs are left out if no pod has devices, and those for slices if no pod requests
+    slices.
     """
     resource = next((each for each in run.resources if each in SHARES), None)
     if resource is not None and _names_devices(run):
@@ -69,7 +70,7 @@ class _Shares:
     """Measures the fragments of shared GPUs from the free capacity of each device, in thousandths.
 
     Args:
-        pods: the number of pods for each combination of a CPU request and the whole request.
+        pods: the number of pods for each pair of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -91,17 +92,17 @@ class _Shares:
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """Returns the fragments of a node, summed over pods."""
+        """Returns the fragments of one node, added up over all pods."""
         return self._usual.of(_ANYWHERE, cpu, [max(0, each) for each in left])
 
 
 class _Slices:
-    """Measures the fragments of GPUs that are cut into slices, from each node's free slices by profile.
+    """Measures the fragments of GPUs that are divided into slices, from a node's free slices by profile.
 
-    If a pod fits on a node, the slices of other profiles are fragments, because the pod cannot use them.
+    If a pod fits on a node, the slices of all other profiles are fragments, because the pod cannot use them.
 
     Args:
-        pods: the number of pods for each combination of a CPU request and the whole request.
+        pods: the number of pods for each pair of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -120,11 +121,11 @@ class _Slices:
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Returns how many slices of each profile a pod takes, by the number of the profile."""
+        """Returns how many slices of each profile a pod takes, keyed by the number of the profile."""
         return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """Returns the fragments of a node in compute slices, summed over pods."""
+        """Returns the fragments of one node in compute slices, added up over all pods."""
         key = bisect_right(self._cpus, cpu), tuple(left)
         if (known := self._known.get(key)) is not None:
             return known
@@ -140,7 +141,7 @@ class _Slices:
 
 
 def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int, int]:
-    """Returns the fragments, summed over time and typical pods, and the number of these pods."""
+    """Returns the fragments, added up over time and typical pods, and the number of these pods."""
     sizes = pod_sizes(run)
     asked = [
         {name: int(amount[size]) for name, amount in zip(run.resources, sizes.each, strict=True)}
@@ -175,7 +176,6 @@ def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int,
 
 
 def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
-    """Counts all pods of a run, grouped by equal requests."""
     counts: _Pods = Counter()
     for job, pods in enumerate(sizes.pods.tolist()):
         parts = (
@@ -193,10 +193,10 @@ class _Nodes:
 
     Args:
         run: the run.
-        usual: the measure of fragments.
+        usual: computes the fragments of a node.
 
     Attributes:
-        fragments: the fragments of all nodes, summed over typical pods.
+        fragments: the fragments of all nodes, added up over typical pods.
     """
 
     def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
@@ -207,7 +207,7 @@ class _Nodes:
         }
         self._others: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
         self._left: dict[str, tuple[int, list[int]]] = {}
-        self._parts: dict[str, int] = {}  # the fragments of each examined node
+        self._parts: dict[str, int] = {}  # The fragments of each node that has been examined.
         self._held: dict[int, dict[int, tuple[str, int, Mapping[int, int]]]] = {}
         self.fragments = sum(pool["count"] * usual.of(*self._empty(pool["amounts"])) for pool in pools)
         self._events = [
@@ -215,13 +215,18 @@ class _Nodes:
             for event in run.info["cluster"].get("events", ())
             for name, (before, after) in event.get("allocatable", {}).items()
         ][::-1]
-        for _, name, before, _ in self._events:  # the first change of each node comes last
+        for (
+            _,
+            name,
+            before,
+            _,
+        ) in self._events:  # The list is reversed, so the first change of each node comes last.
             self._amounts[name] = before
 
     def changes_by(self, time: int) -> Iterator[int]:
         """Yields the times up to `time` at which nodes change.
 
-        Each change is made when the next time is requested.
+        Each change is applied when the caller requests the next time.
         """
         while self._events and self._events[-1][0] <= time:
             yield self._events[-1][0]
@@ -267,5 +272,5 @@ class _Nodes:
         self._parts[name], self._left[name] = part, (cpu, devices)
 
     def _empty(self, amounts: Mapping[str, int]) -> tuple[int, list[int]]:
-        """Returns the free CPU and devices of a node without pods."""
+        """Returns how much CPU and how many devices are free on a node without pods."""
         return amounts.get("cpu", 0), self._usual.has(amounts)

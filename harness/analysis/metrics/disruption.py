@@ -1,4 +1,4 @@
-"""Disruption: how many preemptions there were, which jobs they hit, and how much work was lost."""
+"""Disruption: how many preemptions happened, which jobs were hit, and how much work was lost."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from harness.runs.run import Run
 
 _POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
-"""Maps each kind of scope by which preemptions are counted to its column in `preempted_pods`."""
+"""Maps each kind of scope for which preemptions are counted to a column of `preempted_pods`."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the disruption metrics; preemptions, loops and losses are also split by queue and quota."""
+    """Yields the disruption metrics. Preemptions, loops and losses are also split by queue and quota."""
     pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)
@@ -60,7 +60,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
-    """Returns the allocated hours of the most allocated resource, or None if no capacity is known."""
+    """Returns the allocated hours of the most allocated resource, or None if the run records no capacity."""
     whole = {resource: run.capacity_time(resource, window) for resource in run.resources}
     parts = {
         resource: Fraction(resource_time(run, window, resource).allocated, there)
@@ -74,7 +74,7 @@ def _dominant_hours(run: Run, window: Window) -> float | None:
 
 
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work: in total, by the losers' queue and quota, and by the queue that caused it."""
+    """Yields the lost work: in total, by queue and quota, and by the queue that caused the loss."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
@@ -91,7 +91,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 
 def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work from before the replay, which no integral over the replay contains."""
+    """Yields the lost work that was done before the replay, which integrals over the replay miss."""
     for resource in run.resources:
         amount = int(stints[f"request.{resource}"].sum())
         yield resource_hours("disruption.lost_before", amount, resource)
@@ -100,12 +100,11 @@ def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
-    """Returns the stints that lost work: `job`, `queue`, `quota`, `start`, `end`, and the losses.
+    """Returns the stints that lost work.
 
-    There is one column of losses for each resource.
-
-    If a pod runs on its own, its stint also has a `pod_number`. Runs older than schema 4 do not tell such
-    pods apart.
+    The columns are `job`, `queue`, `quota`, `start`, `end`, and one column of losses for each resource. A
+    stint of a pod that runs independently of the job's other pods also has a `pod_number`. Runs older than
+    schema 4 don't distinguish such pods.
     """
     amounts = [f"request.{each}" for each in run.resources]
     told = [_POD] if _POD in run.micros("stints").collect_schema() else []
@@ -124,7 +123,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
 def _lost_by(
     kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
 ) -> Iterator[Measurement]:
-    """Yields the lost work for each scope of a kind; `lost` has a column with the name of the kind."""
+    """Yields the lost work for each scope of one kind, which is also the name of a column of `lost`."""
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -135,12 +134,12 @@ def _lost_by(
 
 
 def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work for each queue that benefited from the preemptions.
+    """Yields the lost work for each queue that benefited from preemptions.
 
-    If several preemptors took pods of a job at the same time, the job's loss is divided among them. Each
-    preemptor gets a part in proportion to the resource-time of the pods that it took. That resource-time
-    begins when the pods were bound, or when the lost progress began if that was later. If none of the pods
-    requests a resource, its loss is divided in proportion to time alone.
+    If several preemptors took pods of a job at the same time, each of them is charged with a part of the
+    job's loss. The parts are proportional to the resource-time of the pods that each preemptor took. That
+    resource-time begins when the pods were bound, or when the lost progress began if that was later. If none
+    of the pods requests a resource, the loss of that resource is divided in proportion to time alone.
     """
     if lost.is_empty() or pods.is_empty():
         return
@@ -160,7 +159,7 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
 
 
 def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
-    """Divides what a job lost of each resource among the queues that took its pods, which are the rows."""
+    """Divides a job's loss of each resource among the queues that took its pods."""
     job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
     times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
     sizes = pod_sizes(run)
@@ -180,12 +179,12 @@ def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
-    """Yields the work that some of the jobs lost: in total, by queue and by quota.
+    """Yields the work that the selected jobs lost: in total, by queue and by quota.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included.
+        only: whether each job of the run is selected.
     """
     lost = _thrown_away(run, window)
     lost = lost.filter(only.gather(lost["job"]))
@@ -209,9 +208,9 @@ def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def mean_duration(run: Run) -> int:
-    """Returns the mean duration of the trace's jobs, whether or not they arrived.
+    """Returns the mean duration of all jobs in the trace, whether or not they arrived.
 
-    Older runs know only the durations of the jobs that arrived.
+    Older runs record the durations of only those jobs that arrived.
     """
     known: int | None = run.info["trace"].get("mean_duration_us")
     if known is not None:
@@ -221,15 +220,15 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """Yields how long preempted jobs took to run again, and how many preemptions had no restart.
+    """Yields how long preempted jobs took to run again, and how many of them did not run again.
 
-    If a time has not ended, its length so far is used. A victim that was refused later is not waiting,
-    so it has no time.
+    A job that hasn't run again by the end of the window counts with the time until then. A victim that was
+    rejected later is no longer waiting, so it has no such time.
 
     Args:
         run: the run.
         window: the measured time.
-        pods: the rows of `preempted_pods`, if they are known.
+        pods: the rows of `preempted_pods`, if the caller already has them.
     """
     pods = preempted_pods(run, window) if pods is None else pods
     each = preemptions(pods)
@@ -247,12 +246,12 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
 
 
 def _violations(pods: pl.DataFrame) -> int | None:
-    """Counts the victims that broke a disruption budget, from what the policy records with each decision.
+    """Counts the victims whose preemption violated a disruption budget, from the details of decisions.
 
-    A decision is recorded once for each of its victims, so equal details of the same preemptor and time
-    count only once. The details may include victims that were already terminating. They count with the
-    decision that evicted them, so no decision counts for more victims than it evicts. If preemptions record
-    no budgets, the number is unknown and the result is None.
+    A decision is recorded once for each of its victims, so equal details of the same preemptor and time count
+    only once. The details may include victims that were already terminating. These victims count with the
+    decision that evicted them, so no decision counts for more victims than it evicts. The result is None if
+    preemptions record no budgets, because then the number is unknown.
     """
     if pods.is_empty():
         return 0
@@ -270,7 +269,6 @@ def _violations(pods: pl.DataFrame) -> int | None:
 
 
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
-    """Yields the number of rows, in total and for each value of some columns."""
     yield _count(name, rows.height)
     if rows.is_empty():
         return
@@ -286,7 +284,7 @@ def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurem
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
-    """Returns the mean, the maximum or a percentile of integers, or None if there are none."""
+    """Returns the mean, the maximum or a percentile of a series, or None if the series is empty."""
     values = values.drop_nulls()
     if values.is_empty():
         return None
