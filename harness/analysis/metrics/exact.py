@@ -1,6 +1,6 @@
-"""Exact sums of floats, which are rounded only once, and exact sums of resource-time of any size.
+"""Exact sums: sums of floats that are rounded only once, and sums of resource-time that may exceed 64 bits.
 
-The result does not depend on the order of the summands.
+The results do not depend on the order of the values.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from harness.base.arrays import Floats, Ints
 
 _SLICE = 1 << 16
-_FEW = 64  # up to this many values, Python adds faster than NumPy
-_BITS = 62  # the bits available for a partial sum in 64-bit arithmetic
+_FEW = 64  # Up to this many values, Python adds faster than NumPy.
+_BITS = 62  # The bits that a partial sum can use in 64-bit arithmetic.
 
 
 def exact_sum(values: Floats) -> float:
     """Adds up values below 2 to the power of 1,000, like `math.fsum` but ten times as fast.
 
-    The leading digits of all values are added up first, then the next digits, until none remain. Each step
-    takes as many digits as can be added without rounding.
+    The function adds up the leading digits of all values, then the next digits, and so on until no digits
+    remain. Each step takes as many digits as can be added without rounding.
     """
     if len(values) < _FEW:
         return fsum(values.tolist())
@@ -29,8 +29,8 @@ def exact_sum(values: Floats) -> float:
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]
         while top := max(float(rest.max()), -float(rest.min())):
-            # Adding and then subtracting this number rounds the values to digits near those of the largest
-            # value.
+            # Adding this number and subtracting it again rounds each value to the leading digits of the
+            # largest value.
             rounds = 2.0 ** (frexp(top)[1] + _SLICE.bit_length())
             leading = (rest + rounds) - rounds
             parts.append(float(leading.sum()))
@@ -39,12 +39,12 @@ def exact_sum(values: Floats) -> float:
 
 
 def exact_sums(values: Floats, begins: Ints) -> list[float]:
-    """Adds up groups of neighbouring values and rounds each sum separately.
+    """Adds up groups of neighboring values and rounds each sum separately.
 
     Args:
         values: the values.
-        begins: the index at which each group begins, in ascending order from 0. If two indexes are equal,
-            the first of these groups is empty.
+        begins: the index at which each group begins, in ascending order from 0. If two indexes are equal, the
+            first of the two groups is empty.
     """
     return [exact_sum(values[begin:end]) for begin, end in pairwise([*begins.tolist(), len(values)])]
 
@@ -55,23 +55,23 @@ def whole_sum(values: Ints) -> int:
 
 
 def resource_time(amounts: Ints, spans: Ints) -> int:
-    """Adds up amounts of a resource times spans in microseconds; the sum may need more than 64 bits."""
+    """Multiplies quantities by spans in microseconds and adds up the products, which may exceed 64 bits."""
     return resource_times(amounts, spans, np.zeros(min(1, len(amounts)), np.intp))[0] if len(amounts) else 0
 
 
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
-    """Adds up amounts times spans for each group of neighbouring rows.
+    """Multiplies quantities by spans and adds up the products of each group of neighboring rows.
 
     Args:
-        amounts: the amount in each row.
-        spans: how long each amount is held.
-        begins: the row at which each group begins, in ascending order from 0; no group is empty.
+        amounts: the quantity in each row.
+        spans: how long each quantity is held.
+        begins: the row at which each group begins, in ascending order from 0. No group is empty.
     """
     found = [0] * len(begins)
     if not found:
         return found
     room = _BITS - len(amounts).bit_length()
-    # Factors that are too long are cut into digits with this many bits, as in long multiplication.
+    # If the factors are too long, split them into digits of this many bits, as in long multiplication.
     bits, others = (max(room // 2, room - _length(factors)) for factors in (spans, amounts))
     for left, amount in _digits(amounts, bits):
         for right, span in _digits(spans, others):
@@ -81,12 +81,11 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
 
 
 def _length(values: Ints) -> int:
-    """Returns the number of bits in the largest absolute value."""
     return max(int(values.max()).bit_length(), int(values.min()).bit_length())
 
 
 def _digits(values: Ints, bits: int) -> list[tuple[int, Ints]]:
-    """Splits values into groups of digits, each with its left shift; the last group carries the sign."""
+    """Splits values into groups of digits, each with its left shift. The last group carries the sign."""
     length, digits, shift = _length(values), [], 0
     while length - shift > bits:
         digits.append((shift, values >> shift & (1 << bits) - 1))

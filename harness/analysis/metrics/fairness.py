@@ -1,7 +1,6 @@
-"""Fairness over holders: how far shares are from ideal, how much quota is owed, and how unequal waits are.
+"""Fairness across holders: how far shares are from ideal, how much quota is owed, and how unequal waits are.
 
-A holder's share is its dominant share, which is the largest fraction of any resource's capacity that it
-holds.
+A holder's share is its dominant share: the largest fraction that the holder has of any resource's capacity.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from harness.plugins.measurement import SHARE, Measurement, Window, resource_hou
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
-_NEAR = 1 << 15  # holders times instants
+_NEAR = 1 << 15  # The number of holders multiplied by the number of change points.
 _DEFICIT = "fairness.guarantee_deficit"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the fairness metrics over all holders, and the resource-time that each holder was owed."""
+    """Yields the fairness metrics across all holders, and the resource-time that each holder was owed."""
     yield from measure_shares(run, window)
     yield from measure_slowdowns(run, window)
 
 
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the metrics that are integrals over a window: the shares' distance from ideal, and the debts."""
+    """Yields the metrics that are integrals over a window: the distance from ideal shares, and the debts."""
     users = holders(run)
     shares, owed = _Shares(window), _Owed(run, users)
     for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
@@ -67,14 +66,14 @@ class _Shares:
     def add(self, piece: Piece, found: Shares) -> None:
         self._daily.add(found, piece)
         span = piece.spans
-        # Process as many instants at a time as fit into the processor's cache.
+        # Process as many change points at a time as fit into the processor's cache.
         step = max(1, _NEAR // len(found.holders))
         ideal = np.concatenate(
             [found.askers.total(found.ideal[:, some], some) for some in _cut(len(span), step)]
         )
         self._ideal += exact_sums(ideal * span, piece.parts)
-        # If all holders have their ideal shares, the distance is 0, and with several holders the index is
-        # 1.
+        # If all holders have their ideal shares, the distance is 0. The index is then 1 if there are several
+        # holders.
         several = found.even & (found.holding >= 2)
         alike = np.add.reduceat(np.where(several, span, 0), piece.parts)
         self._compared += int(alike.sum())
@@ -109,7 +108,7 @@ def _cut(length: int, step: int) -> Iterator[slice]:
 
 
 def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
-    """Returns at each instant the sums of differences, of ideal shares above 0, of ratios and of squares."""
+    """Returns sums over holders at each time: of differences, ideal shares above 0, ratios and squares."""
     share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
     each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)
@@ -137,7 +136,7 @@ class _Owed:
                 sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
-        """Yields what all holders together, then each of them, were owed; `unused` are owed nothing."""
+        """Yields what all holders together and each holder were owed; `unused` holders are owed nothing."""
         every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
@@ -152,14 +151,14 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Yields the inequality of the jobs' slowdowns, which compares the holders' mean bounded slowdowns.
+    """Yields how unequal the jobs' slowdowns are, and how unequal the holders' mean bounded slowdowns are.
 
-    Jobs that are still running may move both figures up or down.
+    Jobs that are still running may raise or lower both figures.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)

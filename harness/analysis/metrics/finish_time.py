@@ -1,8 +1,9 @@
-"""Finish-time fairness: how much later the jobs of a quota end than if they ran alone on that quota.
+"""Finish-time fairness: how much later a quota's jobs finish than if no other quota had jobs.
 
 The metric is the rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or
-ElasticQuota in place of an app. A run does not show when jobs would complete if their quota were alone. The
-metric is therefore measured only on request, with additional replays (`harness.studies.isolated`).
+ElasticQuota in place of an app. A run does not show when jobs would finish if their quota had the cluster to
+itself. Harness therefore computes the metric only on request, because it needs additional replays
+(`harness.studies.isolated`).
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ LATER = "fairness.finish_time_above_1"
 FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
 
 TOLERATED = 1.05
-"""Sharing does not harm a quota if its jobs take on average at most this many times as long as alone."""
+"""Sharing counts as harmless for a quota if its jobs take on average at most this many times as long as
+alone.
+"""
 
 
 class Sharing(NamedTuple):
-    """How the completion times of a quota's jobs in the shared run compare with their times in a run alone.
+    """How long a quota's jobs take in the shared run, compared with a run that contains only these jobs.
 
     Attributes:
-        ratios: the time in the shared run divided by the time alone, for each job that finished in both
-            runs. Both times are from submission to the end of the job.
-        left_out: the number of jobs that finished in the shared run but did not finish alone, or took no
-            time alone.
+        ratios: the time in the shared run divided by the time alone, for each job that finished in both runs.
+            A job's time runs from its submission to its end.
+        left_out: the number of jobs that finished in the shared run but either did not finish alone or took
+            no time alone.
         later: for each job, whether it takes longer in the shared run. A job that does not end counts with
-            the least time that it can take.
+            the shortest time that it can still take.
     """
 
     ratios: pl.Series
@@ -48,11 +51,11 @@ class Sharing(NamedTuple):
 
 
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
-    """Compares the jobs of each quota in the shared run and in the run of that quota alone.
+    """Compares how long each quota's jobs take in the shared run and in a run that contains only these jobs.
 
     Args:
-        run: the run of all quotas together.
-        alone: for each quota, the run in which it is alone.
+        run: the run with the jobs of all quotas.
+        alone: for each quota, the run that contains only its jobs.
     """
     together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])
     found = {}
@@ -72,11 +75,11 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """Yields the mean ratio of each quota, and the shares of quotas and of jobs that do worse than alone.
+    """Yields the mean ratio of each quota, and the shares of quotas and jobs that do worse than alone.
 
     Args:
         found: the result of `sharing`.
-        holders: the holders of the run. The jobs of a queue without a quota have no run alone.
+        holders: the holders of the run. There is no separate run for the jobs of a queue without a quota.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)
@@ -104,7 +107,7 @@ def _later(share: float | None, scope: str) -> Measurement:
 def _completions(run: Run) -> pl.DataFrame:
     """Returns the `job_id`, the `completion` time so far in microseconds and the `finished` flag of all jobs.
 
-    The time and the flag are null if the job was refused at arrival or its run time is unknown.
+    The time and the flag are null if the job was rejected on arrival or its run time is unknown.
     """
     times = job_times(run, run.window, "job", "completion", "finished", only=counted(run))
     jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()

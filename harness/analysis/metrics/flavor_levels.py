@@ -1,8 +1,8 @@
-"""The quota that holders hold in each flavor, updated decision by decision; timelines add up the flavors.
+"""The quota that holders hold in each flavor, which timelines don't separate, updated decision by decision.
 
-A job holds quota of the flavors in its admission until its pods have ended or are gone. A job without a
-bound pod holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. This
-module is needed only for runs of a cluster in which a resource has several flavors.
+A job holds quota of the flavors in its admission until its pods have completed or are gone. If a job has no
+bound pod, it holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. Only
+runs of clusters in which a resource has several flavors need this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.runs.run import Run
 _COLUMNS = ("seq", "time", "action", "job", "pods", "pod_number", "flavors", "detail")
 
 Chosen = Mapping[str, Mapping[str, str]]
-"""Maps each pod set to the flavor that was chosen for each resource."""
+"""Maps each pod set to the flavor that it was assigned for each resource."""
 
 
 def level_of(cell: Cell) -> str:
@@ -37,7 +37,7 @@ def level_of(cell: Cell) -> str:
 def flavor_pieces(
     run: Run, window: Window, cells: Sequence[Cell], *, changes: int, turns: Sequence[int]
 ) -> Iterator[Piece]:
-    """Yields the levels of all holders in some cells; see `harness.analysis.metrics.pieces.cut`."""
+    """Yields the levels of all holders in the given cells; see `harness.analysis.metrics.pieces.cut`."""
     names = [level_of(cell) for cell in cells]
     found, users = _moves(run, window, cells), len(holders(run))
     yield from cut(found, users, names, window, changes=changes, turns=turns)
@@ -49,7 +49,7 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
     following = _Following(run)
     latency = latency_of(run)
     unbound = set(unbound_evictions(run)["seq"]) if latency else set()
-    evicted: set[int] = set()  # jobs without a bound pod, until they are requeued
+    evicted: set[int] = set()  # Jobs without a bound pod stay here until they are requeued.
     late: deque[tuple[int, int, int, int]] = deque()
     for batch in run.batches("decisions", _COLUMNS):
         found: list[tuple[int, int, int, int]] = []
@@ -73,7 +73,7 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
 
 
 def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
-    """Joins moves; each move has a time, a holder, the index of a cell, and an amount."""
+    """Joins moves. Each move consists of a time, a holder, the index of a cell, and a quantity."""
     columns = np.array(found, np.int64).reshape(-1, 4).T
     of_cells = {
         level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
@@ -92,13 +92,15 @@ class _Following:
         self._run, self._sizes = run, pod_sizes(run)
         self._held: dict[int, dict[Cell, int]] = {}
         self._of_job: dict[int, Chosen] = {}
-        self._left: dict[int, list[int]] = {}  # job -> for each pod set, the pods that have not ended
+        self._left: dict[
+            int, list[int]
+        ] = {}  # Maps each job to the number of unfinished pods in each of its pod sets.
         self._chosen: dict[str, Chosen] = {}
 
     def take(
         self, action: str, job: int, pods: int, pod: int | None, flavors: str | None, detail: str | None
     ) -> dict[Cell, int]:
-        """Returns how a decision changes what its job holds in each cell."""
+        """Returns how a decision changes the quota that its job holds in each cell."""
         sets = self._sizes.unequal.get(job) or [PodSet(job, "", int(self._sizes.pods[job]))]
         if action == "admit" and pod is None and flavors:
             if flavors not in self._chosen:
@@ -117,17 +119,17 @@ class _Following:
             del self._held[job], self._of_job[job]
             return {cell: -amount for cell, amount in held.items()}
         given = self._asks([sets[place_of(sets, pod)]], [1], self._of_job[job])
-        # A pod that is gone and waits again belongs to a job that kept its quota.
+        # If a pod is gone but the job kept its quota, the pod waits again and takes up the quota.
         sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
             held[cell] += sign * amount
         return {cell: sign * amount for cell, amount in given.items()}
 
     def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
-        """Returns the requests of some pods of each pod set, by the flavors of these pod sets."""
+        """Returns the requests of some pods of each pod set, by the flavors of the pod sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
-            # Pods with equal requests are one set here, even if they belong to different pod sets.
+            # Pods with equal requests form one set here, even if they belong to different pod sets.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
                 amount = int(self._sizes.each[place][each.size]) * count

@@ -1,9 +1,8 @@
-"""Fragmentation: free resources on nodes where no waiting pod fits, measured while any pod is waiting.
+"""Fragmentation: the resources that are free on nodes where no waiting pod fits, while any pod waits.
 
-Only resources decide whether a pod fits, so only the smallest waiting pods matter. If another waiting pod
-requests no more of any resource than a pod does, that pod is ignored. The remaining pods are the *needs*.
-Between two changes of the needs, the free resources of each node decide whether those resources are
-useless.
+Only resources decide whether a pod fits, so only the smallest waiting pods matter. A pod is ignored if
+another waiting pod requests the same or less of every resource. The remaining pods are the *needs*. As long
+as the needs do not change, the free resources of a node alone decide whether these resources are useless.
 """
 
 from __future__ import annotations
@@ -27,14 +26,12 @@ from harness.runs.recording.actions import action_codes
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
-"""The amount of each resource that a pod requests, or that is free on a node."""
+"""The quantity of each resource that a pod requests or that is free on a node."""
 
 _KEY = ("job", "pod_number", "successor")
 
 
 class _Decisions(NamedTuple):
-    """A batch of decisions, column by column."""
-
     time: Ints
     action: Ints
     node: Ints
@@ -45,7 +42,7 @@ class _Decisions(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the useless share of each resource's capacity, or null if no nodes are known."""
+    """Yields the useless share of each resource's capacity, or null if the run records no nodes."""
     pools = run.info["cluster"].get("allocatable", [])
     wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
     for place, resource in enumerate(run.resources):
@@ -55,7 +52,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns for each resource the resource-time that was free but useless."""
+    """Returns the resource-time of each resource that was free but useless."""
     pods, sizes = PodMoves(run), pod_sizes(run)
     shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
@@ -75,7 +72,6 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
-    """Yields the decisions within a window, batch by batch."""
     for batch in run.batches("decisions", ("time", "node", "pod_number", "successor", *COLUMNS)):
         (time,) = numbers(batch, "time")
         within = batch[: int(time.searchsorted(window.end, side="right"))]
@@ -85,7 +81,7 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
 
 
 class _Changes(NamedTuple):
-    """The times at which nodes change, and how much of each resource they gain."""
+    """The times at which nodes change, and how much of each resource they gain or lose."""
 
     time: Ints
     node: Ints
@@ -97,7 +93,8 @@ def _nodes(
 ) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
     """Returns the nodes that pods were bound to or that change, and their free resources at the beginning.
 
-    Also returns the number of other nodes, grouped by their resources, and the changes of nodes.
+    The result also contains the number of all other nodes, grouped by their resources, and the changes of
+    nodes.
     """
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
@@ -135,7 +132,7 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """Keeps track of the pods that are waiting.
+    """The pods that are waiting at the current time.
 
     Args:
         shapes: the requests of pods.
@@ -148,12 +145,12 @@ class _Waiting:
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
-        """Returns the sets of smallest waiting pods with their times; the first applies from the start."""
+        """Returns the sets of smallest waiting pods with times; the first set applies from the start."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
-        # If there are several changes at the same time, only the final state is used.
+        # If several changes happen at the same time, only the state after the last change counts.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]
         shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
@@ -175,7 +172,7 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """Records that a pod of this shape begins to wait, or that no such pod is waiting any more."""
+        """Records that a pod of this shape begins to wait, or that no pod of this shape waits anymore."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):
@@ -204,10 +201,10 @@ class _Bound(NamedTuple):
 
 
 class _Free:
-    """Keeps track of the free resources of nodes.
+    """The free resources of nodes at the current time.
 
     Args:
-        free: for each resource, the amount that is free on each node.
+        free: for each resource, the quantity that is free on each node.
         sizes: the requests of pods.
         changes: the changes of nodes, in order.
     """
@@ -226,7 +223,7 @@ class _Free:
         unused: Mapping[Shape, int],
         sums: Sequence[int],
     ) -> list[int]:
-        """Adds what was useless from `begin` to `end` to `sums`, and brings the free resources up to date."""
+        """Adds what was useless from `begin` to `end` to `sums`, and updates the free resources."""
         time, node, size, sign = self._moves(rows)
         changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
@@ -257,7 +254,9 @@ class _Free:
             lost = _passed(until[some], of_least) - _passed(time[some], of_least)
             whole = sum(to - since for since, to in of_least)
             for place, level in enumerate(levels):
-                found[place] += resource_time(level[some].clip(0), lost)  # a node may hold more than it has
+                found[place] += resource_time(
+                    level[some].clip(0), lost
+                )  # The pods on a node may hold more than the node has.
                 for amounts, count in unused.items():
                     if not any(_fits(pod, amounts) for pod in least):
                         found[place] += amounts[place] * count * whole
@@ -271,7 +270,7 @@ class _Free:
         return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Returns the time, node, pod size and sign of decisions that change what is free; 1 means freed."""
+        """Returns time, node, pod size and sign of decisions that change free resources; 1 means freed."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))
@@ -301,7 +300,7 @@ class _Parts:
 
     Args:
         time, until: the beginning and the end of each span.
-        starts: the times at which needs change, in order; no span begins before the first of them.
+        starts: the times at which the needs change, in order; no span begins before the first of these times.
         needs: the numbers of these needs.
     """
 
@@ -320,14 +319,14 @@ class _Parts:
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
-    """Returns the value of each key, or `NEVER`; keys are jobs or results of `joint`, so no key is large."""
+    """Returns the value of each key or `NEVER`. Keys are small: they are jobs or results of `joint`."""
     table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
     table[known] = values
     return table[keys]
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """Returns the indexes where something is free, but too little for any of the smallest pods."""
+    """Returns the indexes at which resources are free, but not enough for any of the smallest pods."""
     found: Bools = np.zeros(len(levels[0]), np.bool_)
     for level in levels:
         found |= level > 0
@@ -340,7 +339,7 @@ def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
 
 
 def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """Returns how much of some spans has passed at each of some times."""
+    """Returns, for each of the given times, how much of the spans has passed."""
     starts = np.array([since for since, _ in spans], np.int64)
     lengths = np.array([until - since for since, until in spans], np.int64)
     before = lengths.cumsum() - lengths

@@ -1,10 +1,10 @@
 """The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
 
-The levels of all holders rise together, in proportion to their weights. Each holder consumes resources in
-the proportions of its demand, and stops when its demand is met. When a resource is full, the holders that
-demand this resource stop too, and the other holders continue. Many instants are computed together. A *cell*
-is a holder at an instant, and the cells form a table with a row for each holder and a column for each
-instant.
+The levels of all holders rise together, in proportion to the holders' weights. Each holder consumes resources
+in the proportions of its demand, and stops when its demand is met. When a resource is exhausted, all holders
+that demand this resource stop as well, and the other holders continue. Many times are computed together in
+one table. The table has a row for each holder and a column for each time, and a *cell* is one holder at one
+time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _STRIDE = 16
 class Wants(NamedTuple):
     """The demands of holders, cell by cell.
 
-    At the water level x, a holder has the share `weight * x`. It consumes the fraction `rate * x` of a
-    resource's capacity. At the level `limit`, the holder has its `demand` and stops. If a holder gets
-    nothing, all of these values are 0.
+    At the water level x, a holder has the share `weight * x` and consumes the fraction `rate * x` of a
+    resource's capacity. At the level `limit`, the holder's `demand` is met and the holder stops. If a holder
+    gets nothing, all of these values are 0.
 
     Attributes:
         weight: how fast the holder's share rises.
@@ -40,16 +40,16 @@ class Wants(NamedTuple):
     rates: Sequence[Floats]
 
     def where(self, mask: Bools) -> Wants:
-        """Returns the same demands, except that cells have no demand where the mask is false."""
+        """Returns the same demands, but without any demand in the cells where the mask is false."""
         return self._with([np.where(mask, column, 0.0) for column in self._columns])
 
     def at(self, instants: Ints) -> Wants:
-        """Returns the demands at some of the instants, which are given by number."""
+        """Returns the demands at the times with the given numbers."""
         return self._with([column[:, instants] for column in self._columns])
 
     @staticmethod
     def side_by_side(some: Sequence[Wants]) -> Wants:
-        """Joins tables with the same number of holders by placing their instants side by side."""
+        """Joins tables that have the same number of holders by placing their columns side by side."""
         weight, demand, limit, rates = zip(*some, strict=True)
         columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
         return Wants._with(list(columns))
@@ -64,7 +64,7 @@ class Wants(NamedTuple):
 
 
 def total(cells: Floats) -> Floats:
-    """Adds up the holders at each instant, always in the same order: by halves, recursively."""
+    """Adds up the holders at each time, always in the same order: recursively, by halves."""
     rest: Floats | None = None
     while len(cells) > 1:
         half, odd = divmod(len(cells), 2)
@@ -76,24 +76,24 @@ def total(cells: Floats) -> Floats:
 
 
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
-    """Computes the ideal share of each cell, for several tables with equal numbers of holders and resources.
+    """Computes the ideal share of each cell, for tables with equal numbers of holders and resources.
 
     Args:
         some: the tables.
-        lengths: for each table, the numbers of instants of its parts. The shares of a part do not depend on
-            other parts.
+        lengths: for each table, the number of columns in each of its parts. The shares in one part do not
+            depend on other parts.
     """
     found = _shares(Wants.side_by_side(some), [length for of_table in lengths for length in of_table])
     return np.split(found, np.cumsum([sum(of_table) for of_table in lengths])[:-1], axis=1)
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Computes the ideal shares of a table whose parts have the given numbers of instants."""
+    """Computes the ideal shares of a table whose parts have the given numbers of columns."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
     guess = _guess(wants, lengths)
-    for _ in wants.rates:  # each round fills one more resource
+    for _ in wants.rates:  # Each round exhausts one more resource.
         level, full = _rise(wants, used, base, guess)
         stops = satisfied = wants.limit <= level
         for rate, is_full in zip(wants.rates, full, strict=True):
@@ -114,9 +114,9 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Guesses the levels at which the first resource is full from the levels at a nearby instant.
+    """Guesses the level at which the first resource is exhausted from the level in a nearby column.
 
-    That instant is in the same part of the table, so that other parts do not influence the result.
+    The nearby column belongs to the same part of the table, so other parts do not influence the result.
     """
     starts = list(accumulate([0, *lengths]))
     some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]
@@ -130,27 +130,27 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
-    """Returns the level at which the next resources are full, and these resources.
+    """Returns the level at which the next resources are exhausted, and these resources.
 
-    The level is infinite if no resource becomes full. Consumption is a concave function of the level.
-    Extrapolating from any level, as if no holder stopped on the way, therefore gives a level that is not
-    too high. Repeated steps raise this level, and the level is exact once no holder stops on the way.
+    The level is infinite if no resource is exhausted. Consumption is a concave function of the level.
+    Extrapolation from any level, as if no holder stopped on the way, therefore never gives a level that is
+    too high. Further steps raise the level, and the level is exact once no holder stops on the way to it.
 
     Args:
         wants: the demands of the holders that are still rising.
         used: what the holders that have stopped consume of each resource.
-        base: a level at which no resource is more than full.
+        base: a level at which no resource is more than fully used.
         guess: the level to begin with, which may be too high or too low.
     """
     most = [rate * wants.limit for rate in wants.rates]
     ends, overfull = _ends(wants, used, most, guess)
-    # If the guess is so high that no holder is rising any more, it is useless.
+    # A guess is useless if it is so high that no holder is rising anymore.
     nearest: Floats = np.minimum.reduce(ends)
     level: Floats = np.where(overfull | (nearest < base), base, nearest)
     ends, _ = _ends(wants, used, most, level)
     while True:
         nearest = np.minimum.reduce(ends)
-        # Most instants reach their level in the first step.
+        # Most columns find their level in the first step.
         rises = np.flatnonzero(nearest > level)
         if not len(rises):
             return level, [(end <= level) & np.isfinite(level) for end in ends]
@@ -168,9 +168,9 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 def _ends(
     wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
 ) -> tuple[list[Floats], Bools]:
-    """Returns for each resource the level at which it is full, if no holder that rises at `level` stops.
+    """Returns the level that would exhaust each resource if no holder that rises at `level` stopped.
 
-    Also returns whether some resource is more than full although no rising holder demands it.
+    The function also returns whether a resource is more than fully used although no rising holder demands it.
     """
     rising = wants.limit > level
     ends, overfull = [], np.zeros(len(level), np.bool_)

@@ -1,9 +1,10 @@
-"""Idle capacity by cause: the reasons why capacity is idle while jobs wait.
+"""Idle capacity by cause: why capacity is idle while jobs wait.
 
-The idle amount and the waiting amount at each instant are exact. The smaller of the two is split among the
-waiting jobs in proportion to their requests, and each part gets the cause that its job was last judged to
-have. Idle capacity beyond the waiting amount is idle without demand. A run does not record the causes, so
-they are judged only on request, in an additional replay (`harness.studies.waiting_causes`).
+At any time, both the idle capacity and the capacity that waiting jobs request are known exactly. Harness
+divides the smaller of the two among the waiting jobs in proportion to their requests. Each part counts toward
+the cause that was last determined for its job. If there is more idle capacity than waiting jobs request, the
+rest counts as idle without demand. A run does not record these causes. Harness therefore determines them only
+on request, in an additional replay (`harness.studies.waiting_causes`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""The causes of a job's waiting; if several causes apply, the first one is used."""
+"""The causes for which a job waits. If several of them apply, the first one counts."""
 
 MINUTE = _MINUTE
-"""The time between two judgements, in microseconds."""
+"""The time between two determinations of the causes, in microseconds."""
 
 CAUSES = ("reserved", "quota", "fragmented", "policy")
 """The names of the causes, in the order of their numbers."""
@@ -36,10 +37,10 @@ METRICS = ("idle.no_demand", *(f"idle.{name}" for name in CAUSES))
 
 
 class Judged(NamedTuple):
-    """The causes of jobs' waiting, with a row for each job whose cause differs from the previous judgement.
+    """Why jobs wait, with one row for each job whose cause changed since the previous determination.
 
     Attributes:
-        minute: the time, in minutes from the run's first arrival, in ascending order.
+        minute: the time in minutes since the run's first arrival, in ascending order.
         job: the number of the job.
         cause: the job's cause from this time on.
     """
@@ -50,11 +51,11 @@ class Judged(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the share of each resource's capacity that is idle for each cause, or null without judgements.
+    """Yields the share of each resource's capacity that is idle for each cause, or null without causes.
 
     Args:
-        run: a run with judgements.
-        window: the measured time; it begins when the run does.
+        run: a run for which the causes were determined.
+        window: the measured time, which begins at the start of the run.
     """
     found = _idle(run, window) if has_causes(run) and pod_sizes(run).each else None
     for place, resource in enumerate(run.resources):
@@ -65,7 +66,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def has_causes(run: Run) -> bool:
-    """Returns True if the causes of the jobs' waiting were judged."""
+    """Returns True if the causes for which jobs wait were determined."""
     return IDLE in run.info and "causes" in run.info["tables"]
 
 
@@ -100,14 +101,16 @@ def _moved(run: Run) -> _Moved:
 
 
 def _idle(run: Run, window: Window) -> list[list[int]]:
-    """Returns for each resource what is idle without demand and for each cause, in resource-microseconds."""
+    """Returns what is idle of each resource without demand and by cause, in resource-microseconds."""
     moved = _moved(run)
     minute, job, cause = numbers(run.columns("causes", "minute", "job", "cause"), "minute", "job", "cause")
     at = run.window.start + minute * MINUTE
     waits = _waits(moved, at, job)
     at, job, cause = at[waits], job[waits], cause[waits]
     causes = np.full(int(max(moved.job.max(initial=-1), job.max(initial=-1))) + 1, POLICY)
-    causes[job[::-1]] = cause[::-1]  # the cause of the first judgement stays
+    causes[job[::-1]] = cause[
+        ::-1
+    ]  # Because of the reversed order, the cause from the first determination remains.
     found = []
     for place, resource in enumerate(run.resources):
         asked, held = moved.asked[place], moved.held[place]
@@ -135,7 +138,7 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
 
 
 def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
-    """Returns for each pair of a job and a time whether pods of the job wait at the end of that instant."""
+    """Returns for each pair of a job and a time whether the job has waiting pods afterwards."""
     if not len(at):
         return np.zeros(0, np.bool_)
     order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))
@@ -154,7 +157,7 @@ def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
 
 
 class _Split:
-    """Adds up the idle amount of a resource by cause.
+    """Adds up the idle capacity of one resource by cause.
 
     Args:
         capacity: the capacities of the resource, each with the time from which it applies.
@@ -162,7 +165,7 @@ class _Split:
         begin: the time at which to begin.
 
     Attributes:
-        sums: the amount that is idle without demand, and then the amount for each cause.
+        sums: the capacity that is idle without demand, followed by the idle capacity for each cause.
     """
 
     def __init__(self, capacity: list[tuple[int, int]], causes: list[int], begin: int) -> None:
@@ -174,7 +177,8 @@ class _Split:
         self._held = 0
         self._asks: dict[int, int] = {}
         self._asked = [0] * len(CAUSES)
-        # For each amount, the jobs that request it, in order, and the number of these jobs with each cause.
+        # Maps each quantity to the jobs that request it, in order, and to the number of these jobs with each
+        # cause.
         self._jobs: dict[int, list[int]] = {}
         self._counts: dict[int, list[int]] = {}
 
@@ -186,7 +190,7 @@ class _Split:
         self._reach(time)
 
     def _reach(self, time: int) -> None:
-        """Adds up the current levels until a time; the capacity must not change before that time."""
+        """Adds up the current levels until a time. The capacity must not change before that time."""
         span = time - self._since
         if span <= 0:
             return
@@ -233,10 +237,10 @@ class _Split:
         self._counts.setdefault(asks, [0] * len(CAUSES))[cause] += sign
 
     def _parts(self, idle: int, asked: int) -> list[int]:
-        """Divides the idle amount among the causes in proportion to requests, by the largest remainder.
+        """Divides the idle capacity among the causes in proportion to requests, by the largest remainder.
 
-        Jobs that request the same amount get the same part. The units that remain go to the jobs with the
-        largest remainders, one unit each. Among equal remainders, the first jobs come first.
+        Jobs with equal requests get equal parts. The units that are left over go to the jobs with the largest
+        remainders, one unit each. If remainders are equal, the job that comes first gets the unit.
         """
         reserved = quota = fragmented = policy = 0
         left = idle

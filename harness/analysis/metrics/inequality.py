@@ -9,8 +9,8 @@ from math import fsum
 def jain(values: Sequence[float]) -> float | None:
     """Returns (Σx)² / (n Σx²): 1 if all values are equal, 1/n if one member has everything; None if Σx² is 0.
 
-    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. The index shows neither which members have more nor how
-    little all members have.
+    The index is defined in Jain, Chiu and Hawe, DEC-TR-301, 1984. It shows neither which members have more
+    nor how little all members have.
     """
     square = fsum(value * value for value in values)
     return fsum(values) ** 2 / (len(values) * square) if square else None
@@ -19,8 +19,8 @@ def jain(values: Sequence[float]) -> float | None:
 def gini(values: Sequence[float]) -> float | None:
     """Returns ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has everything; None if Σx is 0.
 
-    Source: Gini, 1912. If a few members have nothing, the coefficient can be the same as if many members
-    have a little less than the average.
+    The coefficient was introduced by Gini in 1912. Its value can be the same whether a few members have
+    nothing or many members have slightly less than the average.
     """
     whole, count = fsum(values), len(values)
     if not whole:

@@ -1,4 +1,4 @@
-"""Exact time integrals of several owners' levels, which do not depend on how the time is cut into pieces."""
+"""Exact integrals of owners' levels over time, which do not depend on how time is divided into pieces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
 _HELD, _WAITING, _BEYOND = range(3)
-"""The sums of each owner: what its pods hold, what its pods wait for, and the demand beyond the limit."""
+"""The three sums for each owner: what its pods hold, what its pods wait for, and its demand beyond the limit.
+"""
 
 
 class Held(NamedTuple):
@@ -31,16 +32,16 @@ class Held(NamedTuple):
 
 
 class Integrals:
-    """Adds up what owners hold and request, for some resources.
+    """Adds up what owners hold and request, for several resources.
 
-    A change of a level counts from its time until the end of the window. That is enough for held and
-    waiting amounts. The part of the demand that is beyond a limit is subtracted afterwards.
+    A change of a level counts from its time until the end of the window. For levels that are held or pending,
+    these changes are sufficient. The part of the demand that exceeds a limit is subtracted afterwards.
 
     Args:
         owners: the number of owners.
-        limits: for each resource, the limit on the demand that counts, with the time from which the limit
-            applies; None means no limit. The first limits apply from the beginning.
-        window: the beginning and the end; nothing is held or requested at the beginning.
+        limits: for each resource, the limits on the demand that counts, each with the time from which it
+            applies. None means that there is no limit. The first limits apply from the beginning.
+        window: the beginning and the end. Nothing is held or requested at the beginning.
     """
 
     def __init__(
@@ -50,9 +51,12 @@ class Integrals:
         some = [each for each in limits if each[0] < window.end]
         self._limits = [_Limit.of(some, place) for place in range(len(limits[0][1]))]
         self._since = np.full(owners, window.start)
-        self._levels = [np.zeros(owners, np.int64) for _ in self._limits]  # what is held or requested
+        self._levels = [
+            np.zeros(owners, np.int64) for _ in self._limits
+        ]  # The quantities that are held or requested.
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
-        # With a limit, the demand of all owners together differs from the sum of the owners' demands.
+        # If there is a limit, the demand of all owners together differs from the sum of their separate
+        # demands.
         self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
@@ -87,9 +91,9 @@ class Integrals:
             self._cut(place, number, after - by, begins, ranked)
 
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
-        """Returns the sums for every resource, first of all owners together and then of each owner.
+        """Returns the sums for every resource, first for all owners together and then for each owner.
 
-        The current levels are assumed to last until the end of the window.
+        The function assumes that the current levels last until the end of the window.
         """
         every = np.arange(len(self._since))
         ends = np.full(len(every), self._end)
@@ -106,7 +110,7 @@ class Integrals:
         return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _cut(self, place: int, owner: Ints, level: Ints, since: Ints, until: Ints) -> None:
-        """Subtracts the amounts beyond the limit for some spans; the owners must be in ascending order."""
+        """Subtracts what exceeds the limit during some spans. The owners must be in ascending order."""
         over, amounts, spans = self._limits[place].beyond(level, since, until)
         if len(over):
             some = owner[over]
@@ -115,7 +119,7 @@ class Integrals:
     def _integrate(
         self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
     ) -> None:
-        """Adds up owners' amounts over some spans; the rows of each owner begin at one of `begins`."""
+        """Adds up owners' quantities over some spans. The rows of each owner begin at one of `begins`."""
         of_resource = self._sums[place]
         sums = exact.resource_times(amounts, spans, begins)
         for number, amount in zip(owner[begins].tolist(), sums, strict=True):
@@ -130,10 +134,9 @@ class _Limit(NamedTuple):
     """The limit on the demand for a resource over time.
 
     Attributes:
-        begins: the times from which the amounts apply, in ascending order; the first time precedes
-            everything.
-        most: the amounts.
-        least: the smallest of the amounts.
+        begins: the times from which the limits apply, in ascending order. The first time precedes all others.
+        most: the limits.
+        least: the smallest of the limits.
     """
 
     begins: Ints
@@ -150,7 +153,7 @@ class _Limit(NamedTuple):
         return cls(begins[new], most[new], int(most.min()))
 
     def beyond(self, level: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints, Ints]:
-        """Returns the rows whose level is beyond the limit, in their order, with the excess and its duration.
+        """Returns the rows whose level exceeds the limit, in order, with the excess and how long it lasts.
 
         Args:
             level: the levels.

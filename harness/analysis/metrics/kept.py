@@ -1,8 +1,8 @@
-"""The progress that unfinished jobs have kept, which is the part that no eviction has thrown away so far.
+"""The progress that unfinished jobs have kept, which is the progress that no eviction has discarded.
 
-When a job's eviction begins, the job has already lost what the eviction throws away. If a job's pods run on
-their own, the progress is that of the least advanced pod, and it is 0 if any pod has never started. Run
-time from before the replay, which a dump may record, is included.
+A job loses progress when its eviction begins. If the pods of a job run independently, the progress of the
+least advanced pod counts, and it is 0 if any pod has never started. Run time from before the replay, which a
+dump may record, is included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POD = "pod_number"
 def kept_progress(run: Run, window: Window) -> Ints:
     """Returns the progress that each job has kept at the end of a window, in microseconds.
 
-    Jobs are in order of arrival. The progress is at most the job's duration. It is 0 if the job has
+    Jobs are in order of arrival. The progress never exceeds the job's duration. It is 0 if the job has
     finished by then, or if its run time is unknown.
     """
     there = run.micros("jobs").collect_schema()
@@ -47,12 +47,10 @@ def kept_progress(run: Run, window: Window) -> Ints:
 
 
 def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints, Ints, Ints]:
-    """Returns the progress that some jobs have kept in stints: the jobs, the pods, and the amounts.
+    """Returns the progress that jobs have kept in stints, as three columns: jobs, pods, and progress.
 
-    A pod is given only if it runs on its own.
-
-    Runs older than schema 4 do not tell pods apart that run on their own, so the progress of such pods is
-    unknown.
+    The pod is known only if pods run independently. Runs older than schema 4 do not distinguish such pods, so
+    their progress is unknown.
     """
     there = run.micros("stints").collect_schema()
     more = [name for name in (_POD, LOST_BEFORE) if name in there]
@@ -69,7 +67,7 @@ def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints,
             next(numbers(batch, name))[rows] if name in there else np.full(len(job), otherwise)
             for name, otherwise in ((_POD, NEVER), (LOST_BEFORE, 0))
         )
-        # An eviction that ends after the window has thrown nothing away yet.
+        # An eviction that ends after the window has not discarded anything yet.
         gone = np.where(end <= window.end, lost + earlier, 0)
         found.append((job, pod, np.minimum(end, window.end) - start - gone))
     if not found:
@@ -80,7 +78,7 @@ def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints,
 
 
 def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[Ints, Ints, Ints]) -> None:
-    """Adds what the least advanced pod of each job has kept, for jobs whose pods run on their own."""
+    """Adds the progress of each job's least advanced pod, for jobs whose pods run independently."""
     job, pod, amount = alone
     wanted = _wanted(run, window, job, pods)
     groups = Groups(job * (int(pod.max()) + 1) + pod)
@@ -92,14 +90,15 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
         ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
         number = int(wanted[owner])
         least = int(ranked[min(number, len(ranked)) - 1])
-        # If fewer pods are ranked than should run, some pods have not started.
+        # If there is progress for fewer pods than should run, some pods have not started.
         kept[owner] += min(least, 0) if number > len(ranked) else least
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
     """Returns how many pods of each job should run.
 
-    That is the number of pods that were last admitted plus the number that have ended, or else all pods.
+    After an admission, this is the number of pods that were last admitted plus the number of completed pods.
+    A job without admissions should run all its pods.
     """
     wanted = pods.copy()
     action, whole = pl.col("action"), pl.col("pod_number").is_null()
@@ -112,5 +111,5 @@ def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
         .collect()
     )
     job, count = numbers(admissions, "job", "pods")
-    wanted[job] = count  # the last of several admissions of a job stays
+    wanted[job] = count  # If a job was admitted several times, the last admission remains.
     return wanted

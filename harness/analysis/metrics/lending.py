@@ -1,8 +1,8 @@
-"""The amounts that quotas borrow, and the quotas in the same cohort tree that lend these amounts.
+"""How much quotas borrow, and which quotas in the same cohort tree lend it.
 
-A quota borrows what it holds beyond its nominal quota. Borrowing in a tree first uses the cohorts' own
-quota. After that, it uses the quotas that hold less than their own, in proportion to how much each of them
-can lend at the time. Each flavor is computed separately, and then the flavors are added up.
+A quota borrows what it holds beyond its nominal quota. Borrowing first uses the cohorts' own quota. After
+that, it uses the quotas that hold less than their nominal quota, in proportion to how much each of them can
+lend at the time. Each flavor is computed separately, and the results are added up.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, ne
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
 
-_HALF = 32  # the bits in each half of an amount
+_HALF = 32  # The number of bits in each half of a quantity.
 
 ANY = ""
-"""The name of the flavor if a resource has at most one flavor."""
+"""The name that stands for the flavor if each resource has at most one flavor."""
 
 
 class Cell(NamedTuple):
-    """A resource in a flavor, which quotas are defined for."""
+    """A resource in a flavor, for which quotas are defined."""
 
     resource: str
     flavor: str
@@ -37,7 +37,7 @@ class Pool(NamedTuple):
     Attributes:
         own: the cohorts' own quota, which belongs to no single queue.
         nominal: the nominal quota of each quota.
-        lendable: the most that each quota lends.
+        lendable: how much each quota lends at most.
         elastic: whether the quotas are ElasticQuotas.
     """
 
@@ -50,7 +50,7 @@ class Pool(NamedTuple):
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
     """Returns the cells in which a run borrows and lends: its resources, and its ClusterQueues' flavors.
 
-    Flavors are cells only if any resource has several flavors.
+    Flavors form separate cells only if a resource has several of them.
 
     Args:
         run: the run.
@@ -99,7 +99,7 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
 
 
 def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
-    """Returns a queue's or cohort's quota for a cell and the part that it never lends, or None."""
+    """Returns a queue's or cohort's quota for a cell and how much of it is never lent, or None."""
     if "flavors" in spec:
         of_cell = spec["flavors"].get(cell.flavor, {}).get(cell.resource)
         return None if of_cell is None else (of_cell["nominal"], of_cell["kept"])
@@ -109,7 +109,7 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 
 
 class Lending:
-    """Adds up what quotas borrow and lend of one resource in one flavor.
+    """Adds up how much quotas borrow and lend of one resource in one flavor.
 
     Args:
         some: the pools of quotas that lend to each other.
@@ -128,7 +128,7 @@ class Lending:
         self.borrowed: dict[str, int] = {}
         self._lent: dict[str, list[float]] = {}
         numbers = {name: number for number, name in enumerate(users)}
-        # For quotas without jobs: the name, the pool, and what the quota can lend at any time.
+        # The name and pool of each quota without jobs, and what the quota can lend at any time.
         self._without_jobs: list[tuple[str, int, int]] = []
         for place, pool in enumerate(some):
             self._own.append(min(pool.own, INT64_MAX))
@@ -152,7 +152,7 @@ class Lending:
         """Adds the levels of a piece.
 
         Args:
-            piece: the instants and quotas of the changes.
+            piece: the times and quotas of the changes.
             held: what each quota holds from then on.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
@@ -169,19 +169,19 @@ class Lending:
             self._lend(piece, holder, at, more, spare)
 
     def _lend(self, piece: Piece, holder: Ints, at: Ints, more: Ints, spare: Ints) -> None:
-        """Divides what is borrowed among the quotas that can lend something.
+        """Divides what is borrowed among the quotas that can lend.
 
         Args:
-            piece: the piece that contains the instants.
+            piece: the piece that contains the levels.
             holder: the number of each level's quota, in ascending order.
-            at: the number of the instant at which each level begins.
+            at: the number of the time at which each level begins.
             more: what the quota borrows from then on.
-            spare: what the quota can lend.
+            spare: what the quota can lend from then on.
         """
         first = firsts(holder)
         pool = self._pool[holder]
         order = Groups(pool * len(piece.times) + at).order
-        groups = Groups(pool[order])  # keys are in order already
+        groups = Groups(pool[order])  # The keys are already in order.
         time = piece.times[at[order]]
         each = groups.keys
         own, idle = np.array(self._own), np.zeros(len(self._own))
@@ -189,9 +189,8 @@ class Lending:
             idle[place] += lendable
         asked = groups.running(_steps(more, first)[order]) - own[each]
         there = idle[each]
-        # Sums of integers are exact. Each half of the bits is summed separately, so that the sums fit into
-        # 64 bits
-        # even for unlimited amounts.
+        # Sums of integers are exact. Each half of the bits is added up separately, so that the sums fit into
+        # 64 bits even if quotas are unlimited.
         for half, unit in ((spare >> _HALF, 1 << _HALF), (spare & (1 << _HALF) - 1, 1)):
             there += groups.running(_steps(half, first)[order]) * float(unit)
         rate = quotients(asked.clip(0).astype(np.float64), there)
@@ -208,7 +207,7 @@ class Lending:
         then = next_of(since, 0)
         last = next_of(first, end=True)
         then[last] = ends[pool[last]]
-        # The amount between two rows is summed anew, because the difference of two running sums could lose
+        # Add up the quantity between two rows directly, because the difference of two running sums may lose
         # it.
         meanwhile: Floats = np.add.reduceat(passed, np.stack((since, then), axis=1).ravel())[::2]
         parts = spare * meanwhile
@@ -222,7 +221,7 @@ class Lending:
 
 
 def _steps(levels: Numbers, first: Bools) -> Numbers:
-    """Returns how each level differs from the previous level of the same owner."""
+    """Returns the difference between each level and the previous level of the same owner."""
     before = np.zeros_like(levels)
     before[1:] = levels[:-1]
     before[first] = 0

@@ -1,7 +1,7 @@
-"""The amounts held and requested over time, in pieces, so that memory does not grow with the length of a run.
+"""The quantities held and requested over time, in pieces, so that memory doesn't grow with a run's length.
 
 Each holder has its own levels; see `harness.plugins.scopes`. A holder is either a quota that jobs count
-against (a ClusterQueue or an ElasticQuota) or the jobs of a queue that has no quota.
+against (a ClusterQueue or an ElasticQuota), or it stands for the jobs of a queue without a quota.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ USED = ("allocated", "demand")
 """The kinds of levels: what holders hold, and what they hold or request."""
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
-"""The columns of jobs that name the jobs' owners."""
+"""The columns of jobs that name the owners of the jobs."""
 
 _MOST_KEPT = 1 << 22
-"""The maximum number of timeline rows that stay in memory while a run is measured many times."""
+"""How many timeline rows stay in memory, at most, while a run is measured many times."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -82,7 +82,7 @@ class _Steps(NamedTuple):
 
 
 def holders(run: Run) -> list[Holder]:
-    """Returns all holders that have jobs in a run, sorted by name; the index of a holder is its number."""
+    """Returns all holders that have jobs in a run, sorted by name. A holder's index is its number."""
     return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
 
 
@@ -96,9 +96,9 @@ def unused_quotas(run: Run) -> list[Holder]:
 def names_of_jobs(run: Run) -> pl.DataFrame:
     """Returns the names of each job's owners as enumerations, in the jobs' order of arrival.
 
-    Each enumeration is in the order of names. The column `queue` is the queue that the job names. The column
-    `quota` is the quota that the job counts against, or null. The column `holder` is the quota, or the queue
-    if there is no quota.
+    The values of each enumeration are sorted by name. The column `queue` contains the queue that the job
+    names. The column `quota` contains the quota that the job counts against, or null. The column `holder`
+    contains the quota, or the queue if there is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
@@ -108,12 +108,12 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
-    """Returns the name of each job's holder as an enumeration; jobs are in order of arrival."""
+    """Returns the name of each job's holder as an enumeration, in the jobs' order of arrival."""
     return names_of_jobs(run)["holder"]
 
 
 def queue_behind(run: Run) -> Mapping[str, str]:
-    """Maps each queue of the timeline to the scope of the queue that its jobs name."""
+    """Maps each queue of the timeline to the scope of the queue that the jobs name."""
     named = zip(holder_behind(run), _tenants_of_jobs(run)[1], strict=True)
     return {name: Scope(QUEUE, queue).text for name, queue in named if queue is not None}
 
@@ -126,7 +126,7 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """Returns the number of each job's queue in the timeline, and the name that jobs use for the queue."""
+    """Returns the number of each job's queue in the timeline, and the names that jobs use for the queues."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
@@ -143,7 +143,7 @@ def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """Yields the levels of all holders from the beginning of a window to its end.
 
-    The pieces depend only on what the timeline contains, not on how its file is divided.
+    The pieces depend only on the contents of the timeline, not on how its file is divided.
 
     Args:
         run: the run.
@@ -164,8 +164,8 @@ def moves(
 ) -> Iterator[Moves]:
     """Yields the changes of levels, in order of time.
 
-    There is one row for each change of a queue of the timeline, and several queues may count against the
-    same quota. The kinds are `allocated`, `demand` (allocated and pending) and `held` (quota).
+    There is one row for each change of a queue in the timeline. Several queues may count against the same
+    quota. The kinds of levels are `allocated`, `demand` (allocated and pending) and `held` (quota).
 
     Args:
         run: the run.
@@ -189,7 +189,7 @@ def moves(
 
 @meanwhile
 def _kept_steps(run: Run) -> list[_Steps] | None:
-    """Returns all timeline changes of a run that is measured often, or None if there are too many to keep."""
+    """Returns all timeline changes of a run that is measured often, or None if there are too many of them."""
     if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
         return None
     return [each.short() for each in _steps(run, tuple(_COLUMNS))]
@@ -221,7 +221,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
 
 
 def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
-    """Returns how levels differ from the queue's previous levels, and updates `before` to the last levels."""
+    """Returns how levels differ from the queue's previous levels, and sets `before` to the last levels."""
     ranked = level[groups.order]
     changes = np.empty_like(ranked)
     changes[1:] = ranked[1:] - ranked[:-1]
@@ -238,20 +238,20 @@ def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
 
 
 def holder_behind(run: Run) -> Mapping[str, str]:
-    """Maps each queue of the timeline to its holder, which is its jobs' quota or else the queue itself."""
+    """Maps each queue of the timeline to its holder: the quota of its jobs, or the queue itself."""
     quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
     return {name: quota or name for name, quota in quota_of.items()}
 
 
 def turns_of(run: Run) -> list[int]:
-    """Returns the times at which quotas, weights or capacity change; they are constant in between."""
+    """Returns the times at which quotas, weights or capacity change; in between, all of them are constant."""
     return [begin for begin, _ in run.epochs[1:]]
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
     """Returns all holders as they are in each epoch of a run; see `Run.epochs`.
 
-    While the holders stay the same, the epochs share a single list.
+    Consecutive epochs with the same holders share a single list.
     """
     names = [each.name for each in holders(run)]
     found: list[list[Holder]] = []
@@ -264,7 +264,7 @@ def holders_then(run: Run) -> list[list[Holder]]:
 def nominals_then(run: Run) -> list[list[Ints]]:
     """Returns the holders' nominal quota in each epoch of a run.
 
-    While the holders stay the same, the epochs share a single list.
+    Consecutive epochs with the same holders share a single list.
     """
     found: list[list[Ints]] = []
     before: list[Holder] | None = None
@@ -275,7 +275,6 @@ def nominals_then(run: Run) -> list[list[Ints]]:
 
 
 def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
-    """Returns the holders' nominal quota of each resource."""
     return [
         np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
         for each in run.resources

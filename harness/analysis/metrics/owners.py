@@ -1,8 +1,8 @@
-"""The owners of jobs, which are the jobs' queues and users, together with their requests.
+"""The owners of jobs: their queues and users, with the requests of each owner.
 
-The measurements of all queues add up to the value of all jobs, and so do the measurements of all users.
-Only owners with a job that counts have a value. Because there may be as many users as jobs, only the users
-with the largest requests have a value of their own.
+The values of all queues add up to the value for all jobs, and so do the values of all users. Only owners with
+at least one job that counts have a value. There can be as many users as jobs, so only the users with the
+largest requests have separate values.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 MOST_USERS = 200
-"""The maximum number of users with a value of their own."""
+"""How many users have separate values, at most."""
 
 NOBODY = "(none)"
-"""The user name for jobs without a user."""
+"""The user name that stands for jobs without a user."""
 
 
 class Owners(NamedTuple):
-    """All owners of one kind that have a value of their own.
+    """All owners of one kind that have separate values.
 
     Attributes:
-        scopes: the scope of each owner, sorted by name; the index of an owner is its number.
-        of_jobs: the number of each job's owner, for the jobs of the run in order of arrival. An owner
-            without a value of its own has the number after the largest one.
+        scopes: the scope of each owner, sorted by name. An owner's index is its number.
+        of_jobs: the number of each job's owner, in the jobs' order of arrival. An owner without separate
+            values has the number that follows the largest one.
         asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
             resource; empty in runs of schema 2.
-        several: whether there are several owners; a single owner would be the same as all jobs.
+        several: whether there are several owners; a single owner would have the same values as all jobs.
     """
 
     scopes: Sequence[str]
@@ -51,7 +51,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
     """
     names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
     demand = _demand(run, window, names, only)
@@ -59,9 +59,9 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """Returns the owners of the jobs that are included.
+    """Returns the owners of the jobs that count.
 
-    If there are too many users, only the users who request the largest part of any resource are returned.
+    If there are too many users, the function returns only those with the largest requests of any resource.
     """
     amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
     of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
@@ -90,7 +90,6 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
 
 
 def _users(run: Run) -> pl.Series:
-    """Returns the user of each job as an enumeration in the order of names."""
     users = run.columns("jobs", "user")["user"]
     if not names_users(run):
         return pl.Series([NOBODY], dtype=pl.Enum([NOBODY])).new_from_index(0, len(users))
@@ -106,7 +105,7 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """Returns the total need of the included jobs that arrived, by the names of their owners."""
+    """Returns the total need of the jobs that arrived and count, by the names of their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())
