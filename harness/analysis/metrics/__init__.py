@@ -1,4 +1,4 @@
-"""The built-in metrics of a finished run, which are registered in the same way as a plugin's metrics."""
+"""The built-in metrics of a finished run. They are registered in the same way as a plugin's metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Measurement]:
-    """Measures a family of metrics. Its modules have a function `measure`; the first use imports them."""
+    """Measures a family of metrics by calling `measure` in its modules, which are imported on first use."""
     for name in modules:
         found: Iterable[Measurement] = import_module(f"{__name__}.{name}").measure(run, window)
         yield from found

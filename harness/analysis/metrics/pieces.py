@@ -1,7 +1,7 @@
-"""Changes of levels, cut into pieces of time so that memory does not grow with the length of a run.
+"""Changes of levels, divided into pieces of time so that memory does not grow with the length of a run.
 
-A piece consists of parts. Sums of floats are rounded once for each part, so the results do not depend on
-how parts are grouped into pieces.
+A piece consists of parts. Sums of floats are rounded once for each part, so it does not matter for the
+results how many parts a piece has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Moves(NamedTuple):
     Attributes:
         time: the time of each change.
         holder: the number of the holder whose levels change.
-        levels: the changes of each level; for example, `allocated<n>` is the level of the n-th resource.
+        levels: how much each level changes; for example, `allocated<n>` is the level of the n-th resource.
     """
 
     time: Ints
@@ -29,7 +29,7 @@ class Moves(NamedTuple):
     levels: Mapping[str, Ints]
 
     def part(self, rows: slice) -> Moves:
-        """Returns some of the changes."""
+        """Returns the changes in the given rows."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         return Moves(self.time[rows], self.holder[rows], levels)
 
@@ -41,17 +41,17 @@ class Moves(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The levels of holders during some time.
+    """The levels of holders during a span of time.
 
     Attributes:
-        times: instants in ascending order; nothing changes between two of them.
-        end: the time until which the levels of the last instant apply.
-        holder: the number of the holder that has a level, in ascending order.
-        at: the number of the instant at which the level begins; for each holder, the numbers ascend from 0.
-        span: how long the level lasts.
+        times: the times at which anything changes, in ascending order.
+        end: the time until which the levels at the last of these times apply.
+        holder: the number of the holder of each level, in ascending order.
+        at: the number of the time at which each level begins; for each holder, the numbers ascend from 0.
+        span: how long each level lasts.
         levels: the values of each level; for example, `allocated<n>` is the level of the n-th resource.
-        parts: the numbers of the instants at which the parts begin, from 0. The cluster changes only at
-            these instants, and a level of every holder begins there.
+        parts: the numbers of the times at which the parts begin, from 0. The cluster changes only at these
+            times, and a level of every holder begins there.
     """
 
     times: Ints
@@ -64,7 +64,7 @@ class Piece(NamedTuple):
 
     @property
     def spans(self) -> Ints:
-        """The time from each instant to the next."""
+        """How long it takes from each time to the next."""
         return next_of(self.times, self.end) - self.times
 
 
@@ -87,7 +87,7 @@ def cut(
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
         turns: the times at which a new piece begins, in order.
-        alike: the turns at which only a new part begins, unless the current piece is long enough already.
+        alike: the turns at which only a new part begins, unless the current piece is already long enough.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []
@@ -104,7 +104,7 @@ def cut(
 
 
 class _Part(NamedTuple):
-    """The changes from one instant (inclusive) to another (exclusive)."""
+    """The changes from one time (inclusive) to another (exclusive)."""
 
     changes: Moves
     start: int
@@ -127,7 +127,7 @@ def _parts(
             yield _Part(waiting.part(slice(done)), start, turn)
             waiting, start = waiting.part(slice(done, None)), turn
         while len(waiting.time) > changes:
-            # The instant of the last change may continue in the next table.
+            # Further changes at the time of the last change may come in the next table.
             last = int(waiting.time[changes - 1])
             done = int(waiting.time.searchsorted(last))
             if not done:
@@ -155,7 +155,8 @@ def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Ma
     times, at = time[new], new.cumsum() - 1
     groups = Groups(np.concatenate([each.holder for each in rows]))
     at = at[groups.order]
-    # If a holder changes several times at the same instant, only the final state becomes a level.
+    # If a holder changes several times at the same time, only its state after the last change becomes a
+    # level.
     stays = groups.last
     stays[:-1] |= at[1:] != at[:-1]
     moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}

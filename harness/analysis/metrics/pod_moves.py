@@ -1,8 +1,8 @@
-"""The numbers of pods that wait and that hold resources, and how each decision changes these numbers.
+"""How many pods wait and how many hold resources, and how each decision changes these numbers.
 
-A decision records how many pods it concerns, and that is nearly always enough. If a job is admitted with
-fewer pods than it has, the other pods no longer wait. If the pods of a job have different requests, it
-matters which of them wait. Such jobs are replayed decision by decision.
+A decision records how many pods it affects, and this number is nearly always sufficient. There are two
+exceptions. If a job is admitted with fewer pods than it has, its other pods no longer wait. If the pods of a
+job have different requests, it matters which of them wait. Harness replays such jobs decision by decision.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ COLUMNS = ("seq", "action", "job", "pods", "holding")
 
 
 class Moves(NamedTuple):
-    """Changes in the numbers of pods, in the order of the decisions that make them.
+    """Changes in the numbers of pods, in the order of the decisions that cause them.
 
     Attributes:
-        row: the index of the decision among the given decisions; a decision may make several changes.
+        row: the index of the decision among the given decisions; one decision may cause several changes.
         size: the number of the request that each of these pods makes; see `PodSizes`.
         waiting, holding: the change in the number of waiting pods, and in the number of pods that hold
             resources.
@@ -43,7 +43,7 @@ class Moves(NamedTuple):
 
 
 class PodMoves:
-    """The changes that decisions make to the pods of a run's jobs.
+    """The changes that decisions cause to the pods of a run's jobs.
 
     Args:
         run: the run.
@@ -56,16 +56,16 @@ class PodMoves:
         self._followed = _followed(run) if self._sizes.unequal else None
 
     def of(self, decisions: pl.DataFrame) -> Moves:
-        """Returns the changes made by the run's next decisions, which must have `COLUMNS` and be in order."""
+        """Returns the changes that the run's next decisions cause, given in order with `COLUMNS`."""
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
-        # However, if a job is admitted with fewer pods than it has, some of its pods may have ended before.
+        # If a job is admitted with fewer pods than it has, some of its pods may have completed before.
         if self._followed is None:
             admits = np.flatnonzero(action == ADMIT)
             if (pods[admits] < self._sizes.pods[job[admits]]).any():
                 self._followed = _followed(self._run)
         held = BOUND[action] if self._by_pods else holding
-        # Pods that begin to hold resources no longer wait.
+        # When pods begin to hold resources, they stop waiting.
         waiting, held = (ASKED[action] - held.clip(0)) * pods, held * pods
         moved = (waiting != 0) | (held != 0)
         if self._followed is not None:
@@ -86,8 +86,7 @@ class _Followed(NamedTuple):
 
     Attributes:
         jobs: whether each job was replayed in this way.
-        moves: the changes that the decisions for these jobs make; `row` is the `seq` number of the
-            decision.
+        moves: the changes that the decisions for these jobs cause; `row` is the `seq` number of the decision.
     """
 
     jobs: Bools
@@ -96,7 +95,7 @@ class _Followed(NamedTuple):
 
 @once
 def _followed(run: Run) -> _Followed:
-    """Replays the jobs that are admitted with fewer pods than they have, and the jobs with unequal pods."""
+    """Replays the jobs that are admitted with fewer pods than they have, and the jobs with different pods."""
     sizes = pod_sizes(run)
     decisions = run.scan("decisions")
     admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
@@ -120,7 +119,7 @@ def _followed(run: Run) -> _Followed:
 
 
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
-    """Returns what the waiting pods of jobs with unequal pods request after some decisions, by resource.
+    """Returns what the waiting pods of jobs with different pods request after some decisions, by resource.
 
     Args:
         run: the run.
@@ -152,7 +151,7 @@ def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
 
 
 class _Pods:
-    """The numbers of pods that wait and that hold resources, for each pod set of a job.
+    """The numbers of waiting pods and of pods that hold resources, for each pod set of a job.
 
     Args:
         pod_sets: the pod sets of the job.
@@ -160,21 +159,20 @@ class _Pods:
 
     def __init__(self, pod_sets: Sequence[PodSet]) -> None:
         self._sets = pod_sets
-        self._left = [each.pods for each in pod_sets]  # pods that have not ended
+        self._left = [each.pods for each in pod_sets]  # The number of pods that haven't completed.
         self._waiting, self._holding = ([0] * len(pod_sets) for _ in range(2))
 
     def take(
         self, action: str, pods: int, pod: int | None, detail: str | None, *, starts: bool
     ) -> Iterator[tuple[int, int, int]]:
-        """Yields the size and the changes of each pod set that a decision changes.
+        """Yields the size and the changes of each pod set that a decision affects.
 
         Args:
             action: the action of the decision.
             pods: the number of pods.
             pod: the number of the pod if there is only one, or None.
             detail: the detail that the policy recorded with the decision.
-            starts: whether all waiting pods hold resources from now on, which happens in clusters without
-                nodes.
+            starts: whether all waiting pods hold resources from now on, as in clusters without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)
@@ -212,9 +210,9 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """Returns how many pods of each pod set are admitted, given the total, without pods that have ended.
+    """Returns how many pods of each pod set are admitted, given the total and the pods that remain.
 
-    The detail names the pod sets that get fewer pods, with their numbers of pods. Without such a detail,
+    The detail names the pod sets that get fewer pods, with their numbers of pods. If there is no such detail,
     the last pods are not admitted.
     """
     admitted = left
@@ -227,7 +225,7 @@ def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: 
 
 
 def counts_of(detail: str | None) -> dict[str, int]:
-    """Returns how many pods of each pod set run, if the detail of an admission says so."""
+    """Returns how many pods of each pod set run, if the detail of an admission contains these numbers."""
     found = parse_json(detail or "{}").get("counts")
     counts = found.items() if isinstance(found, dict) else ()
     return {name: count for name, count in counts if type(count) is int}

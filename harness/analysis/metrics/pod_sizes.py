@@ -1,6 +1,6 @@
-"""The requests of pods: an equal part of the job's request, or the request in the pod set.
+"""The requests of pods: the request in the pod set, or else an equal part of the job's request.
 
-In runs that do not record pod sets, all pods of a job have equal requests.
+If a run does not record pod sets, all pods of a job have equal requests.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from harness.base.tables.schemas import POD_SETS
 from harness.runs.known import once
 from harness.runs.run import Run
 
-_PODS = 1 << 32  # more than the number of pods in any job
+_PODS = 1 << 32  # A number larger than the number of pods in any job.
 
 
 class PodSet(NamedTuple):
     """Pods of a job that have equal requests.
 
     Attributes:
-        size: the number of the request that each of the pods makes.
+        size: the number of the request that each of these pods makes.
         name: the name of the pod set, or "" if it has none.
         pods: the number of pods.
     """
@@ -38,12 +38,11 @@ class PodSizes(NamedTuple):
     """The requests of a run's pods.
 
     Attributes:
-        each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first
-            sizes are the jobs, numbered by their rows in `jobs.parquet`. The other sizes are the pod sets
-            of jobs whose pods have different requests.
+        each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first sizes
+            stand for the jobs, numbered by their rows in `jobs.parquet`. The other sizes stand for the pod
+            sets of jobs whose pods have different requests.
         pods: the number of pods of each job.
-        unequal: the jobs with different pods, each with its pod sets in the order in which pods are
-            numbered.
+        unequal: the jobs with different pods, each with its pod sets in the order in which pods are numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
     """
 
@@ -53,7 +52,7 @@ class PodSizes(NamedTuple):
     firsts: Ints
 
     def of(self, job: Ints, pod: Ints) -> Ints:
-        """Returns the size numbers of pods, which are given by their jobs and their numbers in these jobs."""
+        """Returns the size numbers of pods, given their jobs and their numbers within these jobs."""
         if not self.unequal:
             return job
         place = self.firsts.searchsorted(job * _PODS + pod, side="right") - 1
@@ -78,13 +77,13 @@ def pod_sizes(run: Run) -> PodSizes:
             first += part.pods
     each = [
         np.append(total // pods, np.array([asked.get(resource, 0) for asked in requests], np.int64))
-        for resource, total in zip(run.resources, totals, strict=False)  # schema 2 has no totals
+        for resource, total in zip(run.resources, totals, strict=False)  # Schema 2 has no totals.
     ]
     return PodSizes(each, pods, unequal, np.array(firsts, np.int64))
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Returns the jobs whose pods have different requests, each with the text that describes its pod sets."""
+    """Returns the jobs whose pods have different requests, each with the recorded text of its pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

@@ -1,4 +1,4 @@
-"""The times in which jobs progressed, computed piece by piece so that a few bytes per job suffice."""
+"""How long jobs made progress, computed piece by piece so that a few bytes of memory for each job suffice."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.runs.run import Run
 
 @once
 def progress(run: Run, window: Window) -> pl.Series:
-    """Returns for how long each job progressed, in microseconds; jobs are in order of arrival.
+    """Returns how long each job made progress, in microseconds and in the jobs' order of arrival.
 
-    Time in which several pods progress side by side counts only once. Stints that extend beyond the window
-    are cut at its end.
+    Time in which several pods make progress in parallel counts only once. Stints that extend beyond the
+    window are cut off at its end.
     """
     jobs = run.columns("jobs", "submit_time").height
     total, times = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
@@ -35,7 +35,7 @@ def progress(run: Run, window: Window) -> pl.Series:
 
 
 def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
-    """Yields the `job, start, end` of stints with progress."""
+    """Yields `job`, `start` and `end` of the stints with progress."""
     for batch in run.batches("stints", ("job", "start", "end", "state")):
         yield batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end)).select(
             "job", "start", end=pl.min_horizontal("end", pl.lit(window.end))
@@ -43,7 +43,7 @@ def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
 
 
 def _side_by_side(spans: pl.DataFrame) -> pl.DataFrame:
-    """Returns for each job the time that any of its spans covers."""
+    """Returns for each job how much time its spans cover together."""
     before = pl.col("end").cum_max().shift(1).over("job")
     return (
         spans.sort("job", "start")

@@ -1,6 +1,6 @@
-"""Quota metrics: excess over what may be used, amounts borrowed and lent, and quota held without pods.
+"""Quota metrics: what quotas hold beyond their limit, what they borrow and lend, and quota held without pods.
 
-Jobs that are being evicted still hold quota, and so do admitted jobs that have not started.
+Jobs still hold quota while they are being evicted. Admitted jobs that have not started hold quota as well.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ from harness.runs.run import Run
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
 _QUOTAS = ("queues", "cohorts")
-_CHANGES = 1 << 16  # the number of level changes that are processed together
-_CELLS = 1 << 20  # instants times queues that are processed together, at most
+_CHANGES = 1 << 16  # How many level changes are processed together.
+_CELLS = (
+    1 << 20
+)  # The maximum number of cells that are processed together; each cell is one queue at one time.
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the quota metrics; values are null if no quota is known, or if nothing was admitted."""
+    """Yields the quota metrics. The values are null if no quota is known or if nothing was admitted."""
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
     admits = _admits(run)
     quotas = [tuple(cluster.get(name) for name in _QUOTAS) for _, cluster in run.epochs]
-    # Changes of nodes alone begin no epoch here.
+    # A change that affects only nodes begins no epoch here.
     epochs = [
         epoch
         for number, epoch in enumerate(run.epochs)
@@ -97,7 +99,7 @@ def _measurements(
 def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, list[Pool]]:
     """Returns the quotas that lend to each other, for each resource and flavor that has quota.
 
-    Pods count against an ElasticQuota whichever component binds them. They count against a ClusterQueue
+    Pods count against an ElasticQuota no matter which component binds them. They count against a ClusterQueue
     only if they were admitted.
     """
     if "cohorts" not in cluster:
@@ -110,7 +112,7 @@ def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, l
 
 
 def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
-    """Returns the quota that holders hold of a resource.
+    """Returns how much quota of a resource holders hold.
 
     For an ElasticQuota, this includes bound pods that were never admitted.
 
@@ -128,7 +130,7 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
 
 
 def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
-    """Returns the resource-time of each quota for each resource, summed over epochs."""
+    """Returns the resource-time of each quota for each resource, added up over epochs."""
     found: dict[str, dict[str, float]] = {}
     for of_resource in (each for then in over for each in then):
         sums = found.setdefault(of_resource.resource, {})
@@ -138,7 +140,7 @@ def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
 
 
 def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the amounts borrowed and lent by metric, resource and quota, over all flavors and epochs."""
+    """Returns what was borrowed and lent by metric, resource and quota, over all flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
     for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
@@ -149,7 +151,7 @@ def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict
 
 
 def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
-    """Yields the quota that pods without a node held; null without nodes, or if nothing was admitted."""
+    """Yields the quota held by pods without a node; null without nodes or if nothing was admitted."""
     known = run.info["cluster"]["nodes"] and _admits(run)
     sums = _quota_without_pods(run, window) if known else {}
     for resource in run.resources:
@@ -165,7 +167,7 @@ def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator
 
 
 def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
-    """Returns by holder and resource the resource-time of held quota minus what bound pods request."""
+    """Returns held quota minus what bound pods request, as resource-time by holder and resource."""
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
     for batch in held_moves(run, window, ("held", "allocated")):
@@ -191,18 +193,19 @@ def _admits(run: Run) -> bool:
 
 
 class _Over:
-    """Adds up what ClusterQueues hold of one resource beyond what they may use.
+    """Adds up how much of one resource ClusterQueues hold beyond what they may use.
 
     Args:
         run: the run.
         cluster: the cluster's entry for this epoch.
-        users: the holders that jobs use; the index of a holder is its number in a piece.
+        users: the holders that jobs use. A holder's index is its number in a piece.
         resource: the resource.
 
     Attributes:
         resource: the given resource.
         trees: the quota trees that jobs use.
-        sums: the resource-time of each ClusterQueue with a quota for the resource, even a quota of 0.
+        sums: the resource-time of each ClusterQueue that has a quota for the resource, even if that quota is
+            0.
     """
 
     def __init__(self, run: Run, cluster: Mapping[str, Any], users: Sequence[str], resource: str) -> None:
@@ -233,14 +236,13 @@ class _Over:
                 self._add(piece, tree, used, instants[start : start + step])
 
     def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
-        """Returns the instants at which a cohort or queue might exceed its limit; usually there are none."""
+        """Returns the times at which a cohort or queue might exceed its limit; usually there are none."""
         found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
-            # Quota that queues keep is not available to their cohort. Quota kept by the cohorts in between
-            # does not count
-            # either, but ignoring this misses no instant.
+            # Quota that queues keep is not available to their cohort. Cohorts in between may keep quota as
+            # well. To ignore their part adds more times to check but misses none.
             levels = [
                 _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
                 for queue in tree.below[place]
@@ -266,14 +268,14 @@ class _Over:
 
 
 class _Level(NamedTuple):
-    """The amounts that a queue holds, each from an instant on."""
+    """The quantities that a queue holds, each with the time from which it applies."""
 
     at: Ints
     held: Ints
 
 
 def _total(levels: Sequence[_Level], instants: int) -> Ints:
-    """Returns the sum of several levels at every instant."""
+    """Returns the sum of several levels at each time."""
     changes = np.zeros(instants, np.int64)
     for each in levels:
         changes[each.at] += np.diff(each.held, prepend=0)

@@ -1,7 +1,7 @@
-"""The amounts that queues may use with borrowing, for many instants, by Kueue's quota arithmetic.
+"""How much queues may use with borrowing, computed by Kueue's quota arithmetic for many times at once.
 
-`harness.models.quota` computes the same amounts for one state that changes step by step. In this module,
-each row of a table is a state. Amounts are summed over flavors.
+`harness.models.quota` computes the same quantities for a single state that changes step by step. In this
+module, a table contains one state per row. Quantities are added up over flavors.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Node(NamedTuple):
         queue: the name of the ClusterQueue, or None for a cohort.
         parent: the index of the cohort above the node, or None at the top.
         nominal: the node's own quota.
-        kept: the part of its own quota and of its children's loans that the node never lends; 0 at the top.
-        bound: the node's own limit on usage, or None if only the nodes above limit the usage.
+        kept: how much of its own quota and of what its children lend the node never lends; 0 at the top.
+        bound: the node's own limit on usage, or None if only the nodes above it limit the usage.
     """
 
     queue: str | None
@@ -38,8 +38,8 @@ class QuotaTree:
     """The quotas of one resource in one cohort tree, or of a ClusterQueue without a cohort.
 
     Args:
-        nodes: the nodes with the top first and each node after its parent; nodes are identified by their
-            index.
+        nodes: the nodes, identified by their index. The top comes first, and each node comes after its
+            parent.
 
     Attributes:
         nodes: the given nodes.
@@ -74,8 +74,8 @@ class QuotaTree:
         """Returns how much queues hold beyond both their own quota and what they might borrow.
 
         Args:
-            held: one row per instant, with a column for each queue that holds anything. The name of the
-                column is the index of the queue.
+            held: a table with one row for each time, and a column for each queue that holds anything. The
+                name of the column is the index of the queue.
 
         Returns:
             A table with the same columns.
@@ -94,7 +94,7 @@ class QuotaTree:
         )
 
     def _passed_up(self, place: int) -> pl.Expr:
-        """Returns the usage of a cohort, which is what its children use beyond what they keep."""
+        """Returns the usage of a cohort: what its children use beyond what they keep."""
         parts = [_above(pl.col(str(child)), self.nodes[child].kept) for child in self._children[place]]
         return pl.sum_horizontal([_amount(0), *parts])
 
@@ -127,14 +127,15 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
     whole = list(nominal)
     for place in range(len(specs) - 1, -1, -1):
-        # An unlimited quota minus an unlimited kept part is 0, but sums over flavors cannot show this.
+        # If a quota and the part that it keeps are both unlimited, the node lends nothing. Sums over flavors
+        # cannot show this.
         lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
         whole[place] = kept[place] + lent
         parent = parents[place]
         if parent is not None:
             whole[parent] += lent
     found: dict[int, list[Node]] = {}
-    homes: list[tuple[int, int]] = []  # the place of the node at the top, and the place within its tree
+    homes: list[tuple[int, int]] = []  # The position of the top node, and the position within its tree.
     for place, (queue, spec) in enumerate(specs):
         parent = parents[place]
         if parent is None:

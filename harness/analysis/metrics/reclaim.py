@@ -1,9 +1,9 @@
-"""Reclaim latency: the time from a quota's request for its own resources until the quota has them.
+"""Reclaim latency: the time from a quota's request for its own resources until the quota gets them.
 
 A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. An
-episode begins when a quota is first owed a resource, and ends when it is no longer owed any. A request that
-is served at the same instant is also an episode, with length 0. Most episodes have this length. If an
-episode ends and another begins at the same instant, they are one episode.
+episode begins when a quota is first owed any resource, and it ends when the quota is no longer owed any. If a
+request is met at the time at which it is made, that also counts as an episode, with length 0. Most episodes
+have this length. If one episode ends and another begins at the same time, they count as a single episode.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Episodes(NamedTuple):
 
     Attributes:
         holder: the number of the holder that waited.
-        times: the length of the wait, or its length so far.
+        times: how long the holder waited, or has waited so far.
         going: whether the episode lasts beyond the end of the window.
     """
 
@@ -51,7 +51,7 @@ class _Episodes(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """The times at which holders begin or cease to be `owed` anything."""
+    """The times at which holders begin or cease to be owed anything, as `owed` says."""
 
     holder: Ints
     time: Ints
@@ -103,7 +103,7 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _known(run: Run) -> bool:
-    """Returns True if the run records the jobs' requests and any job counts against a quota."""
+    """Returns True if the run records the jobs' requests and at least one job counts against a quota."""
     return bool(request_columns(run)) and any(quotas_named(run).get(user.name) for user in holders(run))
 
 
@@ -126,8 +126,8 @@ def _episodes(run: Run, window: Window) -> _Episodes:
     turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
     groups = Groups(turns.holder)
     holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
-    # Turns alternate. The first one of an instant shows the state before it, and the last one the state
-    # after it.
+    # The states alternate. The first row of a time shows the state before it, and the last row shows the
+    # state after it.
     first = groups.first | firsts(time)
     last = next_of(first, end=True)
     holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
@@ -167,7 +167,7 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 
 
 def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, Sequence[Ints]]]:
-    """Yields the changes with the holders' nominal quota; a new quota begins with a check of all holders."""
+    """Yields the changes with the holders' nominal quota. When quotas change, all holders are checked."""
     nominals, begins = nominals_then(run), [begin for begin, _ in run.epochs]
     nominal, *_ = nominals
     ahead = [
@@ -195,11 +195,11 @@ def _moves(run: Run, window: Window) -> Iterator[_Moves]:
     for batch in run.batches("decisions", ("time", *COLUMNS)):
         time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
-        # A decision moves all its pods in the same direction, so no episode begins and ends within a
+        # A decision moves all its pods in the same direction, so no episode begins and ends within one
         # decision.
         within = slice(int(time[moves.row].searchsorted(window.end, side="right")))
         moves = Moves(*(column[within] for column in moves))
         held = [amount[moves.size] * moves.holding for amount in each]
         waiting = [amount[moves.size] * moves.waiting for amount in each]
-        # Amounts that are held are also requested.
+        # Whatever is held also counts as requested.
         yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

@@ -1,12 +1,13 @@
-"""The use of each resource over a window, by all jobs and by the jobs of each queue and user.
+"""How each resource is used over a window, by all jobs and by the jobs of each queue and user.
 
-Held and requested amounts are integrated over change points. What became of the held amounts is added up
-from stints. Both computations are exact, in integer resource-microseconds, so that for each owner
+The module integrates what is held and requested over change points. To find out what the held resources were
+used for, it adds up stints. Both computations are exact, in integer resource-microseconds, so that for each
+owner
 
     allocated = useful + lost + idle_held + unfinished
 
-Work is useful if it is progress within the measured window, and its job finishes in the run's own window.
-The run's own window may end later than the measured window.
+Progress within the measured window counts as useful if its job finishes in the run's own window. The run's
+own window may end later than the measured window.
 """
 
 from __future__ import annotations
@@ -39,16 +40,15 @@ class ResourceTime(NamedTuple):
 
     Attributes:
         allocated: what pods held for any purpose.
-        useful: the kept progress of jobs that finish in the run's own window.
-        lost: the progress that an eviction had thrown away by the end of the window.
-        idle_held: what was held without progress: by waiting gangs, in termination grace, or while
-            restoring.
-        unfinished: the progress of jobs that do not finish, and progress that is thrown away after the
-            window.
-        demanded: the requests up to the capacity, which is what could have been used; None without a
+        useful: the progress that was kept by jobs that finish in the run's own window.
+        lost: the progress that evictions had discarded by the end of the window.
+        idle_held: what was held without progress: by gangs that wait, during the termination grace period, or
+            while a job restores its state.
+        unfinished: the progress of jobs that do not finish, and progress that is discarded after the window.
+        demanded: the requests up to the capacity, and thus what could have been used; None without a
             capacity.
         pending: the requests of waiting pods.
-        needed: the total need of the jobs that are included; None if unknown.
+        needed: the total need of the jobs that count; None if unknown.
         needed_useful: the useful part of that need.
     """
 
@@ -68,7 +68,7 @@ def resource_time(run: Run, window: Window, resource: str, until: int | None = N
 
     Args:
         run: the run.
-        window: the measured time; stints that extend beyond it are cut.
+        window: the measured time. Stints that extend beyond it are cut off.
         resource: the resource.
         until: the end of the run's own window, if it is later than the end of `window`.
     """
@@ -78,13 +78,13 @@ def resource_time(run: Run, window: Window, resource: str, until: int | None = N
 def resource_times(
     run: Run, window: Window, until: int | None = None, only: pl.Series | None = None
 ) -> Mapping[str, Sequence[ResourceTime]]:
-    """Returns the use of each resource by scope: all jobs, each queue, and the largest users.
+    """Returns the use of each resource by scope: for all jobs, each queue, and the largest users.
 
     Args:
         run: the run.
-        window: the measured time; stints that extend beyond it are cut.
+        window: the measured time. Stints that extend beyond it are cut off.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run are included; by default, all are.
+        only: whether the requests of each job of the run count; by default, all do.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)
@@ -92,7 +92,7 @@ def resource_times(
 
 
 def weighted(times: Sequence[ResourceTime], weights: Sequence[int]) -> ResourceTime:
-    """Returns the weighted sum of the uses of several resources; a sum is None if any part is None."""
+    """Returns the weighted sum of the uses of several resources. A sum is None if any summand is None."""
     some = [(time, weight) for time, weight in zip(times, weights, strict=True) if weight]
     columns = zip(*(time for time, _ in some), strict=True)
     return ResourceTime._make(
@@ -140,12 +140,12 @@ def _together(
     *,
     beyond: bool,
 ) -> list[ResourceTime]:
-    """Returns an owner's use of each resource; `beyond` tells whether the window outlasts the run's own."""
+    """Returns an owner's use of each resource; `beyond` says whether the window outlasts the run's own."""
     found = []
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]
         useful, lost, idle_held, unfinished, of_these = parts[place]
-        if beyond:  # pods that still hold resources after the last decision make no progress
+        if beyond:  # Pods that still hold resources after the last decision make no progress.
             idle_held = allocated - useful - lost - unfinished
         limited = demanded if resource in run.capacity else None
         became = allocated, useful, lost, idle_held, unfinished
@@ -154,7 +154,7 @@ def _together(
 
 
 def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
-    """Returns the capacity of each resource from the time of each change on."""
+    """Returns the capacity of each resource, with the times from which it applies."""
     return [
         (begin, [cluster["capacity"].get(resource) for resource in run.resources])
         for begin, cluster in run.epochs
@@ -162,7 +162,7 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrates over change points what all jobs, and the jobs of each queue, held and requested."""
+    """Integrates what all jobs and the jobs of each queue held and requested, over change points."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
     # A queue without any job that counts never holds or requests anything.
     scopes = queue_behind(run)
@@ -178,7 +178,7 @@ def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held]
 
 
 def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
-    """Integrates over decisions, for owners that the timeline does not separate; empty in schema 2."""
+    """Integrates over decisions for owners that the timeline doesn't separate; empty in schema 2."""
     found = Integrals(len(those.scopes) + 1, _limits(run), window)
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)) if each else ():
@@ -194,8 +194,8 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
 def _from_stints(
     run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
 ) -> list[list[list[list[int]]]]:
-    """Adds up what became of each resource in stints, for all jobs and for each owner of some kinds."""
-    # All owners without a value of their own count together as one more owner of that kind.
+    """Adds up what each resource was used for in stints, for all jobs and for each owner of some kinds."""
+    # All owners without separate values count together as one more owner of their kind.
     widths = [len(kind.scopes) + 1 for kind in kinds]
     shape = (1, *widths)
     sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
@@ -203,7 +203,7 @@ def _from_stints(
     counts = None if only is None else only.to_numpy()
     for piece in _stints(run, window, until):
         groups = Groups(pair[piece.job])
-        # Progress that is thrown away after the window is not lost yet, and it is not useful either.
+        # Progress that is discarded after the window is not lost yet, but it is not useful either.
         rest = piece.span - piece.lost - piece.useful
         useful = piece.useful if counts is None else piece.useful * counts[piece.job]
         every = (piece.useful, piece.lost, piece.idle, rest, *(() if counts is None else (useful,)))
@@ -234,7 +234,7 @@ def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
         # Stints that begin after the window end after it and have no span.
         span = (np.minimum(end, window.end) - start).clip(0)
         progress = is_text(batch["state"], "progress")
-        # An eviction throws away the last part of the stint.
+        # An eviction discards the last part of the stint.
         kept = (np.minimum(np.where(end <= until, end - lost, end), window.end) - start).clip(0)
         lost = np.where(end <= window.end, lost, 0)
         yield _Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
@@ -245,11 +245,11 @@ class _Stints(NamedTuple):
 
     Attributes:
         job: the job of each stint.
-        span: for how long the stint progressed.
-        idle: for how long the stint held its resources without progress.
-        lost: the part of its progress that an eviction had thrown away by the end of the window.
-        useful: the part of its progress that was kept, if the job finishes.
-        held: for each resource, the amount that the stint holds.
+        span: how long the stint made progress.
+        idle: how long the stint held its resources without progress.
+        lost: how much of the progress evictions had discarded by the end of the window.
+        useful: how much of the progress was kept, if the job finishes.
+        held: for each resource, how much of it the stint holds.
     """
 
     job: Ints

@@ -1,10 +1,13 @@
-"""The windows and jobs over which runs are measured again when the compared runs have equal arrivals.
+"""The windows and jobs over which runs are measured again if the compared runs have equal arrivals.
 
-If no run was cut short, sums over time end with the run that ends first. After the last arrival, a slower
-run has an emptier cluster, which says nothing about its earlier performance. Results of jobs end with the
-run that ends last, so the jobs that their own run left unfinished keep waiting. If any run was cut short,
-everything is measured up to the first cut. If any run refused a job at arrival, the job counts in none of
-the runs.
+There are two cases:
+
+- If no run was cut short, sums over time end with the run that ends first. After the last arrival, a slower
+  run has an emptier cluster, which is no sign of its earlier performance. Results of jobs end with the run
+  that ends last, so jobs that their own run left unfinished keep waiting until then.
+- If any run was cut short, everything is measured up to the earliest cut.
+
+If any run rejected a job on arrival, the job counts in none of the runs.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ class Shared(NamedTuple):
     """The window and the jobs over which a compared run is measured.
 
     Attributes:
-        integrals: the end of sums over time.
-        jobs: the end of jobs' results.
-        refused: the rows of jobs that are left out although this run did not refuse them at arrival.
+        integrals: when sums over time end.
+        jobs: when the results of jobs end.
+        refused: the rows of jobs that are left out although this run did not reject them on arrival.
     """
 
     integrals: int
@@ -71,8 +74,8 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
     Args:
         runs: the runs.
-        refused: for each run, the rows of the jobs that any run refused at arrival; by default, equal rows
-            are the same job in all runs.
+        refused: for each run, the rows of the jobs that any run rejected on arrival. By default, equal rows
+            stand for the same job in all runs.
     """
     cuts = [run.cut_at for run in runs if run.cut_at is not None]
     ends = [min(cuts)] if cuts else [run.window.end for run in runs]
@@ -116,7 +119,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
 
 
 def _only(run: Run, shared: Shared) -> pl.Series | None:
-    """Returns whether each job counts, or None if all jobs count that the run did not refuse at arrival."""
+    """Returns whether each job counts, or None if all jobs count that weren't rejected on arrival."""
     if not shared.refused:
         return None
     rows = run.columns("jobs", "submit_time").height
@@ -124,6 +127,6 @@ def _only(run: Run, shared: Shared) -> pl.Series | None:
 
 
 def _leaves_unfinished(run: Run) -> bool:
-    """Returns True if some job did not finish."""
+    """Returns True if at least one job did not finish."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     return bool((finish == NEVER).any())

@@ -1,7 +1,6 @@
-"""The share of the cluster that each holder has over time, and its ideal share.
+"""The share of the cluster that each holder has over time, and the holder's ideal share.
 
-A holder's share is its dominant share, which is the largest fraction of any resource's capacity that it
-holds.
+A holder's share is its dominant share: the largest fraction that the holder has of any resource's capacity.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, 
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
-_CELLS = 1 << 20  # holders times instants that are processed together, at most
+_CELLS = (
+    1 << 20
+)  # The maximum number of cells that are processed together; each cell is one holder at one time.
 _LEAST = 1 << 9
-_MOST = 1 << 12  # a table with more instants than this does not fit into the processor's cache
-_PIECES = 32  # the maximum number of pieces that wait for their ideal shares
-_AT_ONCE = 1 << 15  # this many ideal shares fit into the processor's cache
+_MOST = 1 << 12  # A table with more columns than this does not fit into the processor's cache.
+_PIECES = 32  # The maximum number of pieces that wait for their ideal shares.
+_AT_ONCE = 1 << 15  # This many ideal shares fit into the processor's cache.
 _FULL = 1 - 1e-6
-"""If requests stay below this fraction of a resource, all of them are served; the margin covers rounding
-errors.
+"""If requests stay below this fraction of a resource, all of them are met. The margin covers rounding errors.
 """
 
 
@@ -33,10 +33,9 @@ class Askers(NamedTuple):
     """The holders that request anything in each part of a piece.
 
     Attributes:
-        part: the number of the part that each instant belongs to.
-        order: a column for each part with the rows of the holders; the holders that request something come
-            first.
-        counts: the number of holders that request something, for each part.
+        part: the number of the part that each time belongs to.
+        order: a column for each part with the rows of the holders; holders with requests come first.
+        counts: the number of holders with requests in each part.
     """
 
     part: Ints
@@ -45,13 +44,13 @@ class Askers(NamedTuple):
 
     @classmethod
     def of(cls, asks: Bools, piece: Piece) -> Askers:
-        """Finds the askers of a piece; `asks` has a row for each holder and a column for each part."""
+        """Finds the holders with requests; `asks` has a row for each holder and a column for each part."""
         lengths = next_of(piece.parts, len(piece.times)) - piece.parts
         part = np.repeat(np.arange(len(lengths)), lengths)
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Yields the indexes of instants with equally many askers, and the rows of the askers at each."""
+        """Yields groups of times at which equally many holders have requests, and their rows at each time."""
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():
@@ -59,10 +58,9 @@ class Askers(NamedTuple):
             yield some, self.order[:count, part[some]]
 
     def total(self, cells: Floats, instants: Ints | slice) -> Floats:
-        """Adds up the cells of the askers at each of some instants; the cells of other holders are 0.
+        """Adds up the cells of the holders with requests at some times; the cells of other holders are 0.
 
-        The last digit depends on the number of summands. It does not depend on how parts are grouped into
-        pieces.
+        The last digit depends on the number of summands, but not on how many parts a piece has.
         """
         if self.counts.min() == len(cells):
             return total(cells)
@@ -74,15 +72,15 @@ class Askers(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """The shares of holders over a piece of time.
+    """The shares of holders during a piece of time.
 
     Attributes:
-        holders: the number of each holder; holders that request nothing throughout the piece are left out.
-        share: the share that each of these holders (rows) has at each instant of the piece (columns).
-        ideal: the ideal shares in the same layout; the same array as `share` if all holders always have
-            their ideal share.
-        even: for each instant, True if all holders are known to have exactly their ideal share.
-        holding: for each instant, the number of holders that hold anything.
+        holders: the number of each holder. Holders without any request during the piece are left out.
+        share: the share that each of these holders (rows) has at each time of the piece (columns).
+        ideal: the ideal shares in the same layout; the same array as `share` if all holders always have their
+            ideal share.
+        even: for each time, True if all holders are known to have exactly their ideal share.
+        holding: for each time, the number of holders that hold anything.
         askers: the holders that request anything in each part of the piece.
     """
 
@@ -117,8 +115,8 @@ class Sharing:
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
         """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
 
-        Computing the ideal shares of a thousand contended instants takes as long as for ten. The ideal
-        shares of neighbouring pieces are therefore computed together.
+        The ideal shares of a thousand contended times take no longer to compute than those of ten. The ideal
+        shares of neighboring pieces are therefore computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
@@ -134,7 +132,7 @@ class Sharing:
         yield from _ended(waiting)
 
     def _begun(self, piece: Piece) -> _Begun | None:
-        """Computes everything except the ideal shares at contended instants."""
+        """Computes everything except the ideal shares at contended times."""
         weights = self._weights[number_at(self._epochs, int(piece.times[0]))]
         then = self._begins.searchsorted(piece.times[piece.parts], "right") - 1
         capacities = [
@@ -142,7 +140,7 @@ class Sharing:
         ]
         if not capacities:
             return None
-        part = piece.parts.searchsorted(piece.at, "right") - 1  # the part of each level
+        part = piece.parts.searchsorted(piece.at, "right") - 1  # The part that each level belongs to.
         every = [
             [quotients(piece.levels[f"{kind}{number}"], of_parts[part]) for number, of_parts in capacities]
             for kind in ("allocated", "demand")
@@ -173,7 +171,7 @@ class Sharing:
         askers, tables = Askers.of(asks[some], piece), []
         instant = np.flatnonzero(contended)
         if len(instant):
-            # The number of the level that a holder has at an instant.
+            # The number of the level that a holder has at each time.
             cells = np.repeat(np.arange(len(rows)), lasts).reshape(-1, instants)[:, contended]
             for places, holders in askers.tables(instant):
                 at_once, when = cells[holders, places], instant[places]
@@ -189,13 +187,13 @@ class Sharing:
 
 
 class _Table(NamedTuple):
-    """The demands at those contended instants of a piece that have the same number of askers.
+    """The demands at those contended times of a piece that have equally many holders with requests.
 
     Attributes:
-        instants: the numbers of the instants.
-        rows: the rows of the holders in the piece, for each of these instants.
+        instants: the numbers of the times.
+        rows: the rows of the holders in the piece, for each of these times.
         wants: the demands of these holders.
-        lengths: the number of instants in each part.
+        lengths: the number of times in each part.
     """
 
     instants: Ints
@@ -205,19 +203,19 @@ class _Table(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of holders and of resources; tables with equal numbers are computed together."""
+        """The numbers of holders and of resources. Tables with equal numbers are computed together."""
         return len(self.rows), len(self.wants.rates)
 
 
 class _Begun(NamedTuple):
-    """The shares of a piece before the ideal shares at contended instants are computed.
+    """The shares of a piece before the ideal shares at contended times are computed.
 
     Attributes:
         holders, even, holding, askers: see `Shares`.
         share: for each level, the share that its holder has from then on.
         demand: the share that the holder would have without contention.
-        lasts: the number of instants for which the level lasts.
-        tables: the demands at the instants at which not all requests can be met.
+        lasts: the number of times for which the level lasts.
+        tables: the demands at the times at which not all requests can be met.
     """
 
     holders: Ints
@@ -263,15 +261,15 @@ def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Pie
 
 
 def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:
-    """Returns the approximate sum of all holders' levels at each instant, from the levels' differences.
+    """Returns the approximate sum of all holders' levels at each time, from the differences of levels.
 
     The sum is exact if the levels are small integers.
 
     Args:
         levels: the levels, holder by holder.
         groups: the levels grouped by holder.
-        at: the instant at which each level begins.
-        instants: the number of instants.
+        at: the number of the time at which each level begins.
+        instants: the number of times.
     """
     changes = levels.copy()
     changes[1:] -= levels[:-1] * ~groups.first[1:]

@@ -1,4 +1,4 @@
-"""Starvation: jobs that are delayed for long and for many times their run time, or that begin very late."""
+"""Starvation: jobs that are delayed for long and by many times their run time, or that start very late."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TIMES = 10
 """A starving job is delayed by more than this many times its own length, and by more than a day."""
 
 _LATEST = 7 * DAY
-"""A job that first starts later than this after its submission starves, however long it runs."""
+"""A job starves if it first starts later than this after its submission, no matter how long it runs."""
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields the number of jobs that starved, in total and by queue.
 
-    For unfinished jobs, the delay that has accrued so far is used.
+    An unfinished job counts with the delay that it has accrued so far.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
     """
     times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))
     delay, waited, length = numbers(times, "delay", "first_start", "length")

@@ -1,7 +1,7 @@
-"""The number of topology domains that the pods of jobs are spread over, from the details of admissions.
+"""The number of topology domains across which the pods of jobs are spread, from the details of admissions.
 
-Only jobs with several pods that were placed in a topology are included, except that the metrics of waits
-cover all jobs. A run without such jobs has none of these metrics.
+Only jobs with several pods that were placed in a topology count, but the metrics of waits cover all jobs. A
+run without such jobs has none of these metrics.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.runs.run import Run
 
 _HOSTNAME = "hostname"
 _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
-"""Maps facts about a decision to the text in its details that states the fact."""
+"""Maps each fact about a decision to the text that expresses the fact in the decision's details."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields how many domains jobs are spread over, the share across domains, and waits for a place."""
+    """Yields how many domains jobs span, the share that spans several domains, and waits for a place."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)
@@ -34,8 +34,8 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
     last = admissions.unique("job", keep="last", maintain_order=True)
     hours = _hours(run, window, admissions)
-    # The domains of a level are parts of the domains of coarser levels, so a job has the most domains on
-    # its finest level.
+    # Each domain of a level lies within one domain of a coarser level, so a job spans the most domains on its
+    # finest level.
     coarser = [level for level in levels if level != _HOSTNAME]
     spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
     yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")
@@ -61,11 +61,11 @@ def _within(window: Window) -> pl.Expr:
 
 
 def _answers(run: Run, window: Window) -> pl.DataFrame:
-    """Returns refusals and admissions: `time, job, action`, and what each says about a place in a topology.
+    """Returns refusals and admissions, and what each of them says about a place in a topology.
 
-    If an admission names the domains, its pods are `placed`. A refusal may say that pods are `unplaced`.
-    The flag `alone` is true if nothing but a place was missing: there was quota for all pods, either when
-    the head was considered or after its cycle.
+    The columns include `time`, `job` and `action`. If an admission names the domains, its pods are `placed`.
+    A refusal may say that pods are `unplaced`. The flag `alone` is true if only a place was missing. In that
+    case, quota was available for all pods, either when the head was considered or after its cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {
@@ -79,7 +79,7 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
-    """Yields the number of jobs that were refused only for lack of a place, and how long they then waited.
+    """Yields how many jobs were refused only because no place was free, and how long they then waited.
 
     Args:
         rows: refusals and admissions; see `_answers`.
@@ -96,7 +96,7 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
         .sort("time")
         .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward", check_sortedness=False)
         .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
-        # If a job is refused twice before an admission, it waits only once, from the first refusal on.
+        # If a job is refused twice before it is admitted, only one wait counts, from the first refusal on.
         .group_by("job", "admitted", maintain_order=True)
         .agg(pl.col("wait").max())
     )
@@ -109,7 +109,7 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
 def _admissions(run: Run, window: Window) -> pl.DataFrame:
     """Returns the admissions to a topology of jobs with several pods, in order.
 
-    The columns are `time, job, pods`, and the number of domains for each level. A level has the name that
+    The columns are `time`, `job`, `pods`, and the number of domains for each level. A level has the name that
     follows the `/` in its label.
     """
     rows = (
@@ -136,7 +136,7 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the number of domains of each level in an admission; the largest if labels share an ending."""
+    """Returns the number of domains by level in an admission; the largest one if labels share an ending."""
     found: dict[str, int] = {}
     for label, count in detail.get("spans", {}).items():
         level = label.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The blind spots of metrics: for each metric in tables, a clause to read together with its values."""
+"""The blind spots of metrics. A table shows them next to its values, as one clause for each metric."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Fairness between users: how unequal the shares of the users' requests are that became useful work.
+"""Fairness between users: how evenly useful work is spread over users, relative to what they requested.
 
-The users are the ones that the trace names, so jobs without a user are left out. A user with small requests
-weighs as much as a user with large ones. The metrics do not show whether work was done early or late.
+The users are those that the trace names, so jobs without a user are left out. A user with small requests
+counts as much as a user with large ones. The metrics do not show whether work was done early or late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def measure(
         run: the run.
         window: the measured time.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
     if request_columns(run) and names_users(run):
@@ -39,7 +39,7 @@ def measure(
 
 
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
-    """Returns for each resource the useful share of each user's requested resource-time, if there is any."""
+    """Returns which share of each user's requested resource-time became useful, by resource."""
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
@@ -58,14 +58,14 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
 
 
 def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
-    """Returns for each user the resource-time of the progress that finished jobs kept."""
+    """Returns for each user the resource-time of the progress that completed jobs kept."""
     finished = run.columns("jobs", "finish_time")["finish_time"]
     columns = request_columns(run)
     sums = []
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
         progress = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
         done = (finished.gather(progress["job"]) <= until).fill_null(value=False)
-        # An eviction throws away the last part of the stint.
+        # An eviction discards the last part of the stint.
         kept = pl.col("end") - pl.when(pl.col("end") <= until).then("lost").otherwise(0)
         span = (pl.min_horizontal(kept, pl.lit(window.end)) - pl.col("start")).clip(0)
         of_users = progress.with_columns(user=users.gather(progress["job"])).filter(done).group_by("user")

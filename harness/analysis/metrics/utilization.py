@@ -1,8 +1,8 @@
-"""Utilization: how much is allocated, what it is used for, how much of it is useful, and how much is waiting.
+"""Utilization: how much is allocated, what it is used for, how much of it is useful, and how much waits.
 
-The values of queues and users are fractions of the whole cluster's capacity, so they add up to the value of
-all jobs. Their values of demand refer to their own requests. Slices of GPUs (MIG) also have values over all
-profiles, in compute slices.
+The values of queues and users are fractions of the whole cluster's capacity, so they add up to the value for
+all jobs. The demand of a queue or user, however, refers to its own requests. For slices of GPUs (MIG), there
+are also values over all profiles, in compute slices.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from harness.plugins.scopes import ALL
 from harness.runs.run import Run
 
 HOURS = ".hours"
-"""The suffix of a metric's name if the metric is in resource-hours instead of a share of the capacity."""
+"""The suffix of the name if a metric is measured in resource-hours instead of as a share of the capacity."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""Maps the parts of `ResourceTime` to their better direction.
+"""Maps the parts of `ResourceTime` to the direction that is better.
 
-Allocation has no better direction, because losses raise it.
+Neither direction is better for the allocated part, because losses raise it.
 """
 
 
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """Yields the utilization metrics of every resource that jobs request: of all jobs, each queue, and users.
+    """Yields the utilization of every resource that jobs request: for all jobs, each queue, and users.
 
     Args:
         run: the run.
         window: the measured time.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run are included; by default, all are.
+        only: whether the requests of each job of the run count; by default, all do.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}
@@ -64,7 +64,7 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
         of: the resources that count; by default, profiles that no job requests count as well.
 
     Returns:
-        The amount, or None if a profile that jobs request has unlimited slices.
+        The number, or None if a profile that jobs request has unlimited slices.
     """
     known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
     total = 0
@@ -78,7 +78,7 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """Yields the use of a resource as shares of a capacity, in hours, and as shares of the demand."""
+    """Yields the use of a resource: as shares of a capacity, in hours, and as shares of the demand."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

@@ -1,8 +1,8 @@
-"""Waiting: the time from submission to first progress, all time without progress, completion and slowdown.
+"""Waiting: the time to first progress, all time without progress, the time to completion, and slowdown.
 
-If a job has not started or ended by the end of the window, the time that has accrued by then is used.
-Percentiles interpolate linearly between order statistics. Means use exact sums, so they do not depend on
-the order of summation.
+If a job has not started or finished by the end of the window, the time until then counts. Percentiles
+interpolate linearly between order statistics. Means use exact sums, so they do not depend on the order of
+summation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 SHORTEST = 10 * SECOND
-"""The minimum run time of a job in a bounded slowdown."""
+"""The run time that a bounded slowdown assumes for jobs that are shorter than this."""
 
 
 class _Shape(NamedTuple):
@@ -39,7 +39,7 @@ class _Shape(NamedTuple):
     Attributes:
         metric: the metric's name.
         statistics: the statistics to compute.
-        until: the column that says whether a job's time has ended.
+        until: the column that says whether a job's time is final.
     """
 
     metric: str
@@ -59,7 +59,7 @@ _LATER: Mapping[str, _Shape] = {
 _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
 
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
-"""Maps the names of the shares of jobs that start soon to the time within which they start."""
+"""Maps the suffixes of the metrics for early starts to the time within which a job must start."""
 
 _COLUMNS = (
     *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
@@ -68,17 +68,17 @@ _COLUMNS = (
 """The columns that `job_times` can return."""
 
 _KINDS = (QUEUE, PRIORITY)
-"""How waits are split: these are both kinds of scopes and columns of `job_times`."""
+"""The kinds of scopes by which waits are split. They are also columns of `job_times`."""
 
 _Figures: TypeAlias = list[Figure]
 
 _NEVER = "wait.never_started"
 _UNTIL = ("started", "finished")
-_MANY = 1 << 17  # jobs
+_MANY = 1 << 17  # The number of jobs.
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the waiting metrics of all jobs, and the waits of each queue and priority."""
+    """Yields the waiting metrics of all jobs, and how long the jobs of each queue and priority waited."""
     yield from measure_jobs(run, window)
     yield from measure_counts(run, window)
 
@@ -89,7 +89,7 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
     """
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
@@ -102,12 +102,12 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
 
 
 class _Jobs:
-    """The jobs that waiting metrics cover: the jobs that arrived and were not refused at arrival.
+    """The jobs that waiting metrics cover: the jobs that arrived and were not rejected on arrival.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; None includes all jobs.
+        only: whether each job of the run counts; None means that all jobs do.
     """
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
@@ -116,7 +116,7 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Returns columns of `job_times`, with one row for each job that is included."""
+        """Returns columns of `job_times`, with one row for each job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
@@ -139,8 +139,8 @@ class _Kind(NamedTuple):
     """One way to split jobs, for example by queue.
 
     Attributes:
-        names: the names of the groups, in order, including groups whose jobs were all refused.
-        groups: the included jobs, grouped by the number of their name.
+        names: the names of the groups, in order, including groups whose jobs were all rejected.
+        groups: the jobs that count, grouped by the number of their name.
     """
 
     names: list[Any]
@@ -148,24 +148,33 @@ class _Kind(NamedTuple):
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
-    """Returns a table with one row for each job that arrived within the window; later events are ignored.
+    """Returns a table with one row for each job that arrived within the window.
 
-    A time that has not ended has the length that has accrued by the end of the window. The completion of a
-    job that has not ended is estimated as if it ran from the end of the window to its own end. It begins
-    with the progress that it has kept. Jobs whose run time is unknown are left out.
+    Events after the window are ignored, so a time that is not final has the length that has accrued by the
+    end of the window. If a job has not finished by then, its completion is estimated: the job is assumed to
+    run from the end of the window until it is done, starting with the progress that it has kept. Jobs whose
+    run time is unknown are left out.
+
+    You can request these columns, whose times are in microseconds:
+
+    - `job` (the row in `jobs.parquet`), `queue` (an enumeration sorted by name) and `priority`.
+    - `submit`, `first_start`, `completion`: the time of submission, the time from it to the first progress,
+      and the time from it to the end of the job.
+    - `total`: the time without progress.
+    - `delay`: completion minus duration.
+    - `admission`: the time from the first admission to the first progress, or null if the job was never
+      admitted. On nodes, a gang makes progress only once all its pods are bound.
+    - `length`: the duration, but at least `SHORTEST`.
+    - `started` and `finished`: whether the job has started or finished.
+    - `slowdown`: the bounded slowdown.
+    - `weight`: the largest fraction of any capacity that the job's pods request, multiplied by the job's
+      duration.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run is included; by default, all jobs are.
-        columns: the columns to return. The first columns are `job`, the row in `jobs.parquet`, `queue`, an
-            enumeration in the order of names, and `priority`. Further columns that are not times: `started`
-            and `finished`, which tell whether the job has; `slowdown`; `weight`. The weight is the largest
-            fraction of any capacity that the job's pods request, times its duration. These columns are in
-            microseconds: `submit`, `first_start`, `total` (time without progress), `completion`, `delay`
-            (completion minus duration), `admission`, and `length` (the duration, but at least `SHORTEST`).
-            `admission` is the time from the first admission to first progress, or null if the job was never
-            admitted. On nodes, a gang progresses only when all its pods are bound.
+        only: whether each job of the run counts; by default, all jobs do.
+        columns: the columns to return.
     """
     every = _short_times(run, window)
     if every is None:
@@ -195,7 +204,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
     completion = finish - submit + left
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
-    # A job that ran before the replay spent that time before its submission in the replay.
+    # Time that a job ran before the replay counts as spent before its submission in the replay.
     before = pl.lit(0)
     if RAN_BEFORE in run.micros("jobs").collect_schema():
         before = pl.col(RAN_BEFORE).fill_null(0)
@@ -230,7 +239,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         if only is not None:
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
-        # The run time of some workloads in manifests is unknown.
+        # Some workloads in manifests have an unknown run time.
         if rows["duration"].has_nulls() or rows["submit_time"].to_numpy().max(initial=0) > window.end:
             rows = rows.filter((submit <= window.end) & pl.col("duration").is_not_null())
         parts.append(rows.select(wanted))
@@ -246,7 +255,7 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
-    """Returns the waits of all jobs, and the waits of each queue and priority."""
+    """Returns how long all jobs waited, and how long the jobs of each queue and priority waited."""
     times = jobs.times(*_WAITS, *_UNTIL)
     found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
     of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
@@ -267,7 +276,7 @@ def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
 
 
 def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
-    """Yields the share of some jobs that did not start, and the shares that started soon."""
+    """Yields the share of jobs that did not start, and the shares of jobs that started early."""
     jobs = len(started)
     never = waited[~started]
     yield Measurement(_NEVER, len(never) / jobs if jobs else None, SHARE, "lower", scope)
@@ -291,7 +300,7 @@ def _figures(
         kinds: the ways in which jobs are split.
 
     Returns:
-        One row for `ALL`; for each kind, a row for each of its names.
+        One row for `ALL`, and a row for each name of each kind.
     """
     column = times[name]
     values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
@@ -304,7 +313,7 @@ def _figures(
         found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if len(rows) == len(values):  # for example, if all jobs have the same priority
+            if len(rows) == len(values):  # This is the case if all jobs have the same priority, for example.
                 found[kind][place] = of_all
                 continue
             of_rows = going[rows] if some_go else going[: len(rows)]
@@ -345,10 +354,10 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
         run: the run.
         window: the measured time.
         groups: for each job of the run, the number of its group.
-        only: whether each job of the run is included; by default, all jobs are.
+        only: whether each job of the run counts; by default, all jobs do.
 
     Returns:
-        The means in the order of the groups; groups without a job that counts are left out.
+        The means in the order of the groups. Groups without a job that counts are left out.
     """
     times = _Jobs(run, window, only).times("job", "slowdown")
     slowdown = times["slowdown"].to_numpy()
@@ -358,7 +367,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
-    """Returns the weighted mean slowdown, or None if nothing has a weight."""
+    """Returns the weighted mean slowdown, or None if no job has a weight."""
     weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None
@@ -376,7 +385,7 @@ def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
     job, submit, completion = numbers(times, "job", "submit", "completion")
     ended = times["finished"].to_numpy()
     finished = int(np.count_nonzero(ended))
-    # Refused pods in manifests are not among these jobs.
+    # Rejected pods in manifests are not among these jobs.
     refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
     if finished and finished + refused == len(job):
