@@ -1,9 +1,10 @@
-"""The difference between a value and the baseline's value, and the rules for calling it a change.
+"""How a value differs from the baseline's value, and when a difference counts as a change.
 
-A difference must pass two gates. The practical gate is that the difference is at least 1 % of the
-baseline's value. The statistical gate is that the 95 % interval of the difference excludes 0 and that p is
-below 5 %. This p is corrected for the whole family of tests (`harness.analysis.comparison.family`).
-Differences that a single replay cannot separate from luck get no verdict.
+A difference must pass two tests to count as a change. The practical test requires that the difference is at
+least 1 % of the baseline's value. The statistical test requires that the 95 % interval of the difference
+excludes 0 and that p is below 5 %. This p is corrected for the whole family of tests
+(`harness.analysis.comparison.family`). If a single replay cannot separate a difference from luck, the
+difference gets no verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness.analysis.comparison.statistics.significance import LEVEL, Interval
 from harness.plugins.measurement import Measurement
 
 PRACTICAL = 0.01
-"""A difference below this fraction of the baseline's value is not a change."""
+"""A difference that is smaller than this fraction of the baseline's value doesn't count as a change."""
 
 
 class Verdict(StrEnum):
@@ -25,33 +26,33 @@ class Verdict(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
-    DIFFERENT = "different"  # for metrics that have no better direction
-    NONE = "~"  # too small, or perhaps chance
+    DIFFERENT = "different"  # for metrics where neither direction is better
+    NONE = "~"  # the difference is too small or may be due to chance
     SAME = "="  # the values are equal
-    OPEN = "?"  # one replay cannot separate the plugin's effect from luck
+    OPEN = "?"  # one replay cannot separate the effect of the plugin from luck
     UNKNOWN = ""  # one of the two values is missing
 
 
 class Ground(StrEnum):
-    """The kind of evidence that a difference is judged by, or the reason why the difference is not judged."""
+    """The evidence on which a difference is judged, or the reason why it is not judged."""
 
-    TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
-    BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
-    CONGESTED = "congested"  # values of jobs of one replay; its blocks are too similar for an interval
-    CUT = "cut"  # lost work, for runs that were cut short at different times
-    FEW = "few"  # too few jobs, twins or seeds with a value
-    REPLAY = "replay"  # a value of a single replay as a whole
-    RUN_TIMES = "run times"  # the value depends on the run times of jobs, and some are unknown
+    TWINS = "twins"  # an interval over the twins of a trace or the seeds of an experiment
+    BLOCKS = "blocks"  # an interval over blocks of jobs in a single replay
+    CONGESTED = "congested"  # values of jobs in a single replay whose blocks are too similar for an interval
+    CUT = "cut"  # lost work of runs that were cut short at different times
+    FEW = "few"  # too few jobs, twins or seeds have a value
+    REPLAY = "replay"  # a value that belongs to a single replay as a whole
+    RUN_TIMES = "run times"  # the value depends on run times, and some run times are unknown
 
 
 class Evidence(NamedTuple):
-    """The evidence that a difference is judged by.
+    """The evidence on which a difference is judged.
 
     Attributes:
         ground: the kind of evidence, or the reason why there is none.
         interval: the interval of the difference, for twins and for blocks of jobs.
-        means: the means of the baseline and of the other run over the twins in which both have a value;
-            None if all twins have a value.
+        means: the means of the baseline and of the other run over the twins in which both have a value; None
+            if all twins have a value.
     """
 
     ground: Ground
@@ -63,14 +64,14 @@ class Change(NamedTuple):
     """One run's value compared with the baseline's value.
 
     Attributes:
-        difference: the run's value minus the baseline's, over the twins in which both have a value; None if
-            either run has no value.
+        difference: the run's value minus the baseline's value, over the twins in which both have a value;
+            None if either run has no value.
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
-        interval: the interval of the factor between the two values, if both can only be positive.
-            Otherwise, the interval of the difference in the metric's unit. None if there is no interval.
-        p: the p of the difference, corrected for the family of tests; None without an interval.
+        interval: the interval of the factor between the two values, if both can only be positive. Otherwise,
+            the interval of the difference in the metric's unit. None if there is no interval.
+        p: the p value of the difference, corrected for the family of tests; None without an interval.
     """
 
     difference: float | None
@@ -93,7 +94,7 @@ class Change(NamedTuple):
 
 
 def gates(tests: str) -> str:
-    """Explains when a difference counts as a change; `tests` says for how many tests p is corrected."""
+    """Explains when a difference counts as a change; `tests` says for how many tests p was corrected."""
     return (
         f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
         f"and p < 0.05 ({tests})"
@@ -104,8 +105,8 @@ class Row(NamedTuple):
     """One metric of one scope and resource, with its value in every run.
 
     Attributes:
-        measured: the metric, scope, resource and unit; its value is the baseline's value.
-        values: one value per run, with the baseline's value first.
+        measured: the metric, scope, resource and unit. Its value is the baseline's value.
+        values: one value for each run, with the baseline's value first.
         changes: one change for each run except the baseline.
         at_least: for each value, whether it is a lower bound that can still grow; empty if not requested.
     """
@@ -116,21 +117,21 @@ class Row(NamedTuple):
     at_least: Sequence[bool | None] = ()
 
     def is_least(self, place: int) -> bool:
-        """Returns True if a run's value is a lower bound, because some jobs did not get far enough."""
+        """Returns True if a run's value is a lower bound because some jobs have not progressed far enough."""
         return place < len(self.at_least) and bool(self.at_least[place])
 
 
 def change_of(
     base: float | None, value: float | None, better: str, evidence: Evidence, p: float | None
 ) -> Change:
-    """Compares a value with the baseline's value and gives the verdict.
+    """Compares a value with the baseline's value and returns the change with its verdict.
 
     Args:
         base: the baseline's value.
         value: the other run's value.
         better: `higher`, `lower` or "".
-        evidence: the evidence for judging the difference.
-        p: the corrected p of the evidence's interval.
+        evidence: the evidence on which the difference is judged.
+        p: the corrected p value of the evidence's interval.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):
@@ -148,7 +149,7 @@ def change_of(
 def _verdict(
     difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
 ) -> Verdict:
-    """Gives the verdict on a difference, based on its size and its significance."""
+    """Judges a difference by its size and its significance."""
     if interval is None:
         return Verdict.OPEN if difference else Verdict.SAME
     if interval.certain and interval.has_nothing:

@@ -1,4 +1,4 @@
-"""Lists the differences between two runs' clusters, using the cluster content that runs record."""
+"""Lists the differences between two runs' clusters, based on the cluster contents that the runs record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.base.text import first_of
 from harness.base.units import format_amount
 from harness.cluster.content import FLAVORS, NOTHING, QUOTAS, default_of
 
-_TOLD_OF_NEW = 4  # the number of fields to show of an object that only one cluster has
+_TOLD_OF_NEW = 4  # How many fields to show of an object that only one cluster has.
 _NONE_COUNTED: Mapping[str, Any] = {"count": 0, "sha256": ""}
 
 Info = Mapping[str, Any]
@@ -31,7 +31,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
         *_counted(mine["counted"], theirs["counted"]),
     ]
     if not found and base.get("events") != other.get("events"):
-        return []  # the number of events has a distinction of its own
+        return []  # If the number of events differs, a separate distinction says so.
     same = "the manifests differ, but in no modelled part (perhaps in the order of objects)"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
@@ -40,7 +40,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
 
 
 def _objects(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields the changes of objects; an object that only one cluster has is shown with its first fields."""
+    """Yields the changes of objects. An object that only one cluster has is shown with its first fields."""
     for kind in dict.fromkeys((*base, *other)):
         mine, theirs = base.get(kind, {}), other.get(kind, {})
         for name in sorted({*mine, *theirs}):
@@ -62,7 +62,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """Returns the value of a field that an object's content omits; quota names identify a single flavor."""
+    """Returns the value of a field that an object omits. The name of a quota identifies a single flavor."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)
@@ -76,13 +76,13 @@ def _fields(fields: Info) -> str:
 
 
 def _flavor(field: str) -> str:
-    """Returns the flavor that a quota's or limit's field belongs to, or ""."""
+    """Returns the flavor of a quota's or limit's field, or ""."""
     word, _, rest = field.partition(" ")
     return rest.partition("/")[0] if word in QUOTAS else ""
 
 
 def _short(field: str) -> str:
-    """Returns the field name of a quota or limit without the flavor, which is enough for a single flavor."""
+    """Returns the field of a quota or limit without its flavor, which is not needed for a single flavor."""
     flavor = _flavor(field)
     return field.replace(f" {flavor}/", " ", 1) if flavor else field
 
@@ -113,6 +113,6 @@ def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _plain(queue: Info) -> dict[str, str]:
-    """Converts the entry of a queue with quotas in `run.json` into fields."""
+    """Converts a queue's entry in `run.json` into fields, if the queue has quotas."""
     nominal = {f"nominal {key}": format_amount(key, amount) for key, amount in queue["nominal"].items()}
     return {"cohort": queue["cohort"] or NOTHING, "weight": queue["weight"], **nominal}

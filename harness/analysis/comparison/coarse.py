@@ -1,6 +1,6 @@
-"""Checks that the jitter of arrivals is small compared with the trace.
+"""Checks that the jitter of arrivals is small in comparison with the trace.
 
-A larger jitter would turn twins into different traces.
+If the jitter is larger, the twins are different traces rather than variations of the same one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
 
 _JITTERS = 100
-"""Arrivals must span at least this many times the jitter."""
+"""The jitter is too large unless arrivals span at least this many times the jitter."""
 _FEW = 1_000
-"""The gaps between arrivals matter only with fewer jobs than this; in a larger trace, luck averages out."""
+"""Gaps between arrivals matter only if there are fewer jobs than this. In larger traces, luck averages out.
+"""
 _GAPS = 10
 """The maximum jitter, as a multiple of the median gap between arrivals."""
 
@@ -29,13 +30,13 @@ SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins similar
 
 
 def why_coarse(run: Run, shake: Shake) -> str:
-    """Explains as a clause why the jitter is too large for a run's arrivals; "" if it is small enough."""
+    """Explains in a clause why the jitter is too large for a run's arrivals; "" if it is small enough."""
     jitter = shake.shaking.arrivals
     if not jitter:
         return ""
     with reading(run.path):
         jobs = run.micros("jobs")
-        if RAN_BEFORE in jobs.collect_schema():  # jobs that exist at the beginning do not arrive
+        if RAN_BEFORE in jobs.collect_schema():  # Jobs that exist at the beginning do not arrive.
             jobs = jobs.filter(pl.col(RAN_BEFORE).is_null())
         times = jobs.select("submit_time").collect().to_series().sort()
     if len(times) < 2:

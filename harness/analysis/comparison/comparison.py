@@ -1,4 +1,4 @@
-"""Compares runs of the same jobs: each metric's value in every run, and its change from the baseline."""
+"""Compares runs of the same jobs: the value of each metric in every run, and its change from the baseline."""
 
 from __future__ import annotations
 
@@ -38,27 +38,28 @@ if TYPE_CHECKING:
 class Comparison:
     """A comparison of several runs of the same jobs, whose clusters, plugins and settings may differ.
 
-    Metrics of jobs are measured over the jobs that all runs have in common and that no run refused at
-    arrival. If the same jobs arrive at the same times, runs are measured over windows that they share
-    (`harness.analysis.metrics.shared_window`). Otherwise, each run is measured over its own window.
+    Metrics of jobs are measured over the jobs that all runs have in common and that no run rejected on
+    arrival. If the same jobs arrive at the same times in all runs, the runs are measured over windows that
+    they share (`harness.analysis.metrics.shared_window`). Otherwise, each run is measured over its own
+    window.
 
     Args:
         runs: the runs, at least one.
-        baseline: the name of the run that the others are compared with; by default, the first run.
-        chosen: why this run is the baseline, for the output; by default, found from how the runs were
-            given.
+        baseline: the name of the run with which the others are compared; by default, the first run.
+        chosen: why this run is the baseline, for the output. By default, the comparison derives the reason
+            from the way in which the runs were given.
         shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
     Attributes:
         runs: the runs, with the baseline first.
-        names: the name of each run: its label; if labels are not distinct, its folder's name or path.
+        names: the name of each run: its label or, if labels are not distinct, the name or path of its folder.
         head: the differences between the runs' plugins, settings, traces and clusters.
         pairs: the jobs that the runs have in common.
-        shares: the window of each run; empty if twins are compared, because the twins with the same number
-            share windows.
-        window: the window of metrics that add up over time. None if arrivals differ, so that each run has
-            its own window, or if twins are compared.
+        shares: the window of each run. Empty if twins are compared, because twins with the same number share
+            a window.
+        window: the window of metrics that add up over time. None if twins are compared, or if arrivals differ
+            so that each run has its own window.
         shake: the twins that are compared; None if the runs themselves are compared.
         twins: the twins of each run.
 
@@ -116,9 +117,9 @@ class Comparison:
         return self.table()
 
     def over_own_window(self, place: int) -> Mapping[Key, Measurement]:
-        """Returns a run's values over its own window, if the comparison measures over another window.
+        """Returns a run's values over its own window, if the comparison uses a different window.
 
-        If twins are compared, the values are means, like all other values.
+        If twins are compared, these values are means over the twins, like all other values.
         """
         if isinstance(self._figures, Shaken):
             return self._figures.own(place)
@@ -133,7 +134,7 @@ class Comparison:
 
     @property
     def shares_window(self) -> bool:
-        """True if all runs have the same window, and every metric is measured over it."""
+        """True if all runs have the same window, so that every metric is measured over it."""
         return all(run.window == self.window for run in self.runs)
 
     @cached_property
@@ -148,7 +149,7 @@ class Comparison:
 
     @cached_property
     def differing_capacities(self) -> frozenset[str]:
-        """The resources that jobs request and whose capacity differs between the runs at any time."""
+        """The resources that jobs request and whose capacity differs between the runs at some time."""
         resources = {resource for run in self.runs for resource in run.resources}
         return frozenset(
             each for each in resources if len({tuple(run.capacity_steps(each)) for run in self.runs}) > 1
@@ -171,7 +172,7 @@ class Comparison:
         return [each[key].at_least if key in each else None for each in self._figures.measured]
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Returns in how many replays of a run (the run itself or its twins) a metric has no value."""
+        """Returns how many replays of a run (the run itself or its twins) have no value of a metric."""
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
@@ -205,24 +206,28 @@ class Comparison:
         return [self._judged(measured, values) for measured, values in found]
 
     def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
-        """Yields notes on changes: where intervals come from, and which differences are not judged."""
+        """Yields notes on changes: where the intervals come from, and which differences are not judged."""
         size = self._family.size
         tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
         yield from self._figures.remarks(changes, tests)
 
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """Returns a table with one row per metric, scope, resource and run: the value, and its change.
+        """Returns a table of values and changes, with one row for each metric, scope, resource and run.
 
-        The first columns are `metric, scope, resource, unit, better, run`. Then there are `value`,
-        `at_least` (whether the value is a lower bound that can still grow) and `baseline` (the baseline's
-        value). The change has the columns `difference, relative, low, high` (the ends of the 95 % interval),
-        `scale` (whether the ends are differences or factors) and `p, ground, verdict`; see `Change`. The
-        baseline is the first run. The arguments and errors are the ones of `to_polars`.
+        The baseline is the first run. The table has these columns:
+
+        - `metric`, `scope`, `resource`, `unit`, `better` and `run`.
+        - `value`, `at_least` (whether the value is a lower bound that can still grow) and `baseline` (the
+          baseline's value).
+        - `difference`, `relative`, `low` and `high` (the ends of the 95 % interval), `scale` (whether these
+          ends are differences or factors), `p`, `ground` and `verdict`; see `Change`.
+
+        The arguments and errors are those of `to_polars`.
         """
         return changes_frame(self.rows(*metrics, scope=scope), self.names)
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """Returns a table with one row per metric, scope and resource, and one column per run.
+        """Returns a table with one row for each metric, scope and resource, and one column for each run.
 
         Args:
             metrics: names or patterns such as `wait.*`; by default, all metrics.
@@ -231,7 +236,7 @@ class Comparison:
 
         Raises:
             OptionError: there is no such kind of scope.
-            RunError: no run has the metric, or none has it for that scope; or a run is damaged.
+            RunError: no run has the metric, no run has the metric for that scope, or a run is damaged.
         """
         rows = [
             (row.metric, row.scope, row.resource, row.unit, row.better, *values)
@@ -246,8 +251,8 @@ class Comparison:
         Args:
             conditions: the conditions that must not hold.
             values: True to judge point values. By default, a condition is judged by the 95 % interval over
-                twins. The condition holds if the whole interval meets it, and it is undecided if only a
-                part of the interval does.
+                twins. The condition holds if the whole interval meets it, and it is undecided if only part of
+                the interval does.
 
         Raises:
             OptionError: a condition cannot be parsed, or its bound does not fit the metric. There are no
@@ -292,12 +297,13 @@ class Comparison:
         return markdown(self, metrics, scope, brief=brief)
 
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
-        """Returns the comparison as plain values; a number that JSON cannot express becomes null.
+        """Returns the comparison as plain values. A number that JSON cannot express becomes null.
 
         Args:
             metrics: as in `to_polars`.
             scope: as in `to_polars`.
-            changes: whether to include the changes; computing intervals for very many scopes takes a while.
+            changes: whether to include the changes. The intervals of very many scopes take a while to
+                compute.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]

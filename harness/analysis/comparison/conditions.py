@@ -1,7 +1,7 @@
 """Conditions that a comparison must not meet, such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
 
-With twins, a condition is judged by the 95 % interval. The condition holds if the whole interval is beyond
-the bound, and it is undecided if the bound is within the interval. Point values are judged only on request.
+If there are twins, the 95 % interval decides. The condition holds if the whole interval is beyond the bound,
+and it is undecided if the bound lies within the interval. Point values are judged only on request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 NEEDS_TWINS = "conditions need twins: one replay of each run cannot separate a change from luck"
-"""Why conditions are refused without twins, unless the user requests point values."""
+"""The reason for refusing conditions without twins, unless the user requests point values."""
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -45,15 +45,15 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class Check(NamedTuple):
-    """A condition and a value that it was checked on.
+    """A condition and a value for which it was checked.
 
     Attributes:
         condition: the condition as the user wrote it.
-        measured: the metric, scope and resource; its value is the baseline's value.
+        measured: the metric, scope and resource. Its value is the baseline's value.
         run: the name of the run.
         value: the value of that run.
         baseline: the baseline's value; None if there is only one run.
-        holds: True if the condition holds, so that the check fails; None if the twins do not decide it.
+        holds: True if the condition holds, so that the check fails; None if the twins don't decide it.
         text: a sentence with the value and what it is compared with.
     """
 
@@ -101,7 +101,7 @@ class Condition:
     bound: str
 
     def checks(self, comparison: Comparison, *, values: bool) -> Iterator[Check]:
-        """Checks the condition for each run except the baseline, or for the only run.
+        """Checks the condition for each run except the baseline, or for a single run.
 
         Args:
             comparison: the runs, which must have twins unless `values` is true.
@@ -109,8 +109,7 @@ class Condition:
 
         Raises:
             RunError: no such metric was measured, or a value is missing.
-            OptionError: the bound does not fit the metric's unit, or there is no second run to compare
-                with.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to compare with.
         """
         for row in self.rows(comparison):
             for place in range(0 if len(comparison.runs) == 1 else 1, len(comparison.runs)):
@@ -140,12 +139,11 @@ class Condition:
         )
 
     def rows(self, comparison: Comparison) -> list[Row]:
-        """Returns the measured metrics that match the condition, and whose units its bound fits.
+        """Returns the measured metrics that match the condition and whose units fit its bound.
 
         Raises:
             RunError: no such metric was measured.
-            OptionError: the bound does not fit the metric's unit, or there is no second run to compare
-                with.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to compare with.
         """
         if self.sign and len(comparison.runs) == 1:
             raise OptionError(
@@ -176,7 +174,7 @@ class Condition:
         assert base is not None
         change = row.changes[place - 1]
         difference, relative = change.difference, change.relative
-        if difference is None:  # one of the values is not finite
+        if difference is None:  # At least one of the values is not finite.
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
@@ -190,11 +188,11 @@ class Condition:
         return met.pop() if len(met) == 1 else None
 
     def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
-        """Returns the ends of the interval that the bound is compared with.
+        """Returns the ends of the interval with which the bound is compared.
 
-        A bound without a sign is compared with the interval of the mean, and other bounds are compared with
-        the interval of the change. Changes are fractions of the baseline's value if the bound is in per
-        cent. Otherwise, they are in the metric's unit.
+        A bound without a sign is compared with the interval of the mean. A bound with a sign is compared with
+        the interval of the change. The change is a fraction of the baseline's value if the bound is a
+        percentage. Otherwise, the change is in the metric's unit.
         """
         measured = row.measured
         if self.sign and self.bound.endswith("%"):
@@ -210,7 +208,7 @@ class Condition:
         return ends
 
     def excess(self, unit: str, value: float, base: float) -> float:
-        """Returns how far a value is beyond the bound, in the metric's unit; at most 0 if it is allowed.
+        """Returns by how much a value exceeds the bound, in the metric's unit; 0 or less if it is allowed.
 
         Args:
             unit: the metric's unit.
@@ -225,7 +223,9 @@ class Condition:
             part = abs(base) if self.bound.endswith("%") else 1.0
             limit = base + self.sign * limit * part
         beyond = value - limit if self.how.startswith("<") else limit - value
-        return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
+        return (
+            beyond if beyond or self.how.endswith("=") else _LEAST
+        )  # The operator excludes the bound itself, so a value equal to the bound is not allowed.
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
         """Describes a run's value and what it is compared with; `ends` are those of the judged interval."""
@@ -251,12 +251,12 @@ class Condition:
             return f"{sentence}, {was}{f' (change {how})' if how else ''}"
         how = changed(change, unit)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
-            sign = "+" if change.relative > 0 else ""  # below 1 % tables show no change
+            sign = "+" if change.relative > 0 else ""  # Below 1 %, tables show no change.
             how = f"{sign}{plain_number(100 * change.relative, 3)} %{' relative' if unit in PARTS else ''}"
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
-        """Converts the bound into a number: a fraction if it is in per cent, seconds if it is a duration."""
+        """Converts the bound to a number: a fraction if it is a percentage, seconds if it is a duration."""
         if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
             return float(self.bound[:-1]) / 100
         if _NUMBER.fullmatch(self.bound):
@@ -278,7 +278,7 @@ def parse_condition(text: str) -> Condition:
     """Parses a condition as a user writes it.
 
     Raises:
-        OptionError: the text is not a condition; the message says what is allowed.
+        OptionError: the text is not a condition. The message explains what is allowed.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:

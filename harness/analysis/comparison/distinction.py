@@ -9,9 +9,9 @@ from harness.base.text import counted, first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
-"""The kinds of differences other than the kinds of Kubernetes objects."""
+"""The kinds of differences that aren't kinds of Kubernetes objects."""
 
-_NAMED = 3  # the number of names to show if several objects change in the same way
+_NAMED = 3  # How many names to show if several objects change in the same way.
 _WIDEST = 63 + 1 + 253
 """The maximum length of a name or value: the longest namespace and name that Kubernetes allows."""
 
@@ -24,7 +24,8 @@ class Distinction(NamedTuple):
             `cluster`.
         name: the name of the object, option or setting; "" if there is only one of its kind.
         field: the field, such as `nominalQuota nvidia.com/gpu`; "" for the whole object.
-        before: the value in the baseline; None if the baseline has none. For nodes, the number of nodes.
+        before: the value in the baseline; None if the baseline has none. For nodes, this is the number of
+            nodes.
         after: the value in the other run; None if that run has none.
     """
 
@@ -47,12 +48,11 @@ class Distinction(NamedTuple):
 def summarized(distinctions: Iterable[Distinction]) -> list[str]:
     """Describes differences in sentences.
 
-    If several objects change in the same way, they share a sentence, which takes the place of the first
-    one.
+    Objects that change in the same way share a sentence, at the position of the first of these objects.
     """
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:
-        counts = each.kind == NODES and not each.field  # added or removed nodes become one sentence
+        counts = each.kind == NODES and not each.field  # Added or removed nodes share one sentence.
         values = (each.before is None, each.after is None) if counts else (each.before, each.after)
         alike.setdefault((each.kind, each.field, *values), []).append(each)
     return [_told(group) for group in alike.values()]
@@ -71,9 +71,9 @@ def _told(alike: Sequence[Distinction]) -> str:
         return f"{about}: {field} {change}" if field else f"{about} {change}"
     value, how = (after, "added") if before is None else (before, "removed")
     if value is None:
-        return f"{about}: {field}"  # a remark
+        return f"{about}: {field}"  # This is a remark.
     if kind == OPTION:
-        return f"{about} {shortened(value, _WIDEST)}"  # an option that the baseline's plugin lacks
+        return f"{about} {shortened(value, _WIDEST)}"  # The baseline's plugin does not have this option.
     if kind == NODES:
         count = _nodes(alike)
         return f"{counted(count, 'node')} {how}: {listed}"

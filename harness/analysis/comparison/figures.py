@@ -1,4 +1,4 @@
-"""Single figures: which are chosen, and the texts of a metric's name, its value, and its change."""
+"""Single figures: which of them are shown, and the texts for a metric's name, its value, and its change."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Key: TypeAlias = tuple[str, str, str]
 
 _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
-"""Maps verdicts on a change that is the same in every twin to their signs."""
+"""Maps the verdicts on a change to signs, for a change that is the same in every twin."""
 
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
 _RUN_TIMES = "run times unknown"
-"""The text that replaces a verdict if the run time of some jobs is unknown."""
+"""The text that replaces a verdict if the run times of some jobs are unknown."""
 PARTS = (SHARE, "ratio")
-"""The units that a table shows in per cent."""
+"""The units that a table shows as percentages."""
 
 _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
-"""The units that a table writes next to a number; the names of other metrics say what they count."""
+"""The units that a table writes next to a number. For other metrics, the name says what the number counts."""
 
 _MOST_DIGITS = 6
 
@@ -40,7 +40,7 @@ def key_of(row: Measurement) -> Key:
 
 
 def chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
-    """The keys that match the patterns of metrics and the scope; see `Comparison.to_polars` for errors."""
+    """Returns the keys that match the metrics and the scope; see `Comparison.to_polars` for errors."""
     for pattern in metrics:
         if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
             hint = did_you_mean(pattern, {name for name, _, _ in keys})
@@ -66,10 +66,10 @@ def name_of(row: Measurement) -> str:
 
 
 def digits_of(*values: float | None) -> int:
-    """Returns the number of digits after the point, which is the same for all numbers of a column.
+    """Returns the number of digits after the decimal point, which is the same for all numbers of a column.
 
-    There are no such digits if all numbers are integers or if the largest number has five digits.
-    Otherwise, there are two digits, or as many as are needed to show three digits of the largest number.
+    The number is 0 if all values are integers or if the largest value has five digits. Otherwise it is 2, or
+    as many as are needed to show three digits of the largest value.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value)]
     top = max(known, default=0.0)
@@ -84,7 +84,7 @@ def shown(value: float | None, unit: str, digits: int | None = None, *, at_least
     Args:
         value: the value.
         unit: the metric's unit.
-        digits: the number of digits after the point, if the number is in a column.
+        digits: the number of digits after the decimal point, if the value is in a column.
         at_least: whether the value is a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
@@ -114,7 +114,7 @@ def between(low: float, high: float, unit: str) -> str:
 
 
 def change_between(low: float, high: float, unit: str, *, relative: bool) -> str:
-    """Formats a change with this interval, in per cent of the baseline or in the metric's unit."""
+    """Formats a change with this interval, as percentages of the baseline or in the metric's unit."""
     values = (low + high) / 2, low, high
     digits = digits_of(*values)
     middle, *ends = (_of_baseline(each, unit) if relative else _signed(each, unit, digits) for each in values)
@@ -124,7 +124,7 @@ def change_between(low: float, high: float, unit: str, *, relative: bool) -> str
 def _of_baseline(part: float, unit: str) -> str:
     """Formats a change as a percentage of the baseline's value.
 
-    The percentage is marked as relative if the value itself is in per cent.
+    If the value itself is a percentage, the text marks the change as relative.
     """
     return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
 
@@ -132,9 +132,9 @@ def _of_baseline(part: float, unit: str) -> str:
 def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
     """Returns the difference from the baseline's value with its interval, and the sign of the verdict.
 
-    The difference is in per cent of the baseline, and it is marked as relative if the value itself is in
-    per cent. If the baseline's value is 0 or the values have both signs, the difference is in the metric's
-    unit, or in percentage points.
+    The difference is a percentage of the baseline's value. If the value itself is a percentage, the text
+    marks the difference as relative. If the baseline's value is 0 or the values have different signs, the
+    difference is in the metric's unit, or in percentage points.
     """
     if change.ground is Ground.RUN_TIMES:
         return "", _RUN_TIMES
@@ -154,7 +154,7 @@ def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str
 
 
 def within(change: Change, unit: str) -> str:
-    """Returns the range of a change from its interval, or only its size if it is the same in every twin."""
+    """Returns the range of a change from its interval, or just the change if it is the same in every twin."""
     if change.interval is None or change.exact:
         return "" if change.difference is None else _difference(change, unit, None)
     low, high = _ends(change, unit, None)
@@ -171,7 +171,7 @@ def _sign(change: Change) -> str:
 def _in_units(change: Change) -> bool:
     """Returns True if a table shows a difference in the metric's unit.
 
-    Differences in per cent are possible only if all values are above 0.
+    A percentage is possible only if all values are above 0.
     """
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
@@ -200,7 +200,7 @@ def _suffix(unit: str) -> str:
 
 
 def _signed(value: float, unit: str, digits: int | None) -> str:
-    """Formats a difference in the metric's unit, or in points if the metric is shown in per cent."""
+    """Formats a difference in the metric's unit, or in points if the metric is shown as a percentage."""
     sign = "-" if value < 0 else "+"
     if unit in PARTS:
         return f"{sign}{100 * abs(value):.1f} points"

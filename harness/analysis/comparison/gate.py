@@ -24,8 +24,8 @@ def checks_text(
 ) -> str:
     """Describes all checks for a terminal, including the checks that pass.
 
-    The argument `values` says whether point values were judged. If the table is wider than the terminal,
-    each check becomes a sentence.
+    The argument `values` says whether point values were judged. If the table is wider than the terminal, each
+    check becomes a sentence.
     """
     summary = printable(_summary(comparison, checks, values=values))
     rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]

@@ -1,4 +1,4 @@
-"""The head of a comparison: the baseline, the reason for choosing it, and how the other runs differ."""
+"""The head of a comparison: the baseline, why it was chosen, and how the other runs differ."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
 
 _MOST = 12
-"""The maximum number of lines about a group of runs; JSON has all of them."""
+"""The maximum number of lines about a group of runs. The JSON output contains all of them."""
 
 _NAMED = 3
-"""The number of events that the head lists individually."""
+"""How many events the head lists individually."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
-"""The text for equal runs, which may come from a patch without effect or from one run with two names."""
+"""The text for equal runs. Such runs may come from a patch without effect, or from one run with two names."""
 
 
 class Group(NamedTuple):
@@ -27,7 +27,7 @@ class Group(NamedTuple):
     Attributes:
         names: the names of the runs.
         sentences: the differences.
-        alike: whether the sentences describe what the runs share.
+        alike: whether the sentences describe what the runs have in common.
     """
 
     names: Sequence[str]
@@ -36,7 +36,7 @@ class Group(NamedTuple):
 
 
 class Head:
-    """What a reader must know about runs before reading their figures.
+    """What a reader must know about runs before looking at their figures.
 
     Args:
         runs: the runs, with the baseline first.
@@ -70,7 +70,7 @@ class Head:
     def groups(self) -> list[Group]:
         """Groups of runs with their differences, or with a note that there are none.
 
-        A different plugin is left out if the names of the runs already mention it.
+        A different plugin is left out if the names of the runs already show it.
         """
         of_runs: dict[Distinction, list[str]] = {}
         for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
@@ -85,7 +85,7 @@ class Head:
         return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """Yields the first events that several runs share, with the number of shared events."""
+        """Yields the first events that several runs share, and how many events they share."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])
@@ -102,12 +102,12 @@ class Head:
         yield Group([name for name, _ in self._events], [said], alike=bool(found))
 
     def _tells(self, name: str, plugin: str) -> bool:
-        """Returns True if the names of a run and of the baseline mention their plugins."""
+        """Returns True if the names of a run and of the baseline contain the names of their plugins."""
         return name.startswith(plugin) and self._names[0].startswith(self._plugins[0])
 
 
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
-    """Explains why the first run is the baseline; a shell expands a pattern in order of names."""
+    """Explains why the first run is the baseline. A shell expands a pattern in alphabetical order."""
     if baseline is not None or len(runs) < 2:
         return "as requested"
     paths = [run.path.absolute() for run in runs]

@@ -1,6 +1,6 @@
-"""The metrics of a comparison: the metrics that are judged together, and the metrics that a table shows.
+"""The metrics of a comparison: those that are judged together, and those that a table shows.
 
-Allocated time is left out, because it also grows when lost work is repeated.
+Allocated time is not among them, because repeating lost work increases it as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
 """Maps each goal of a policy to the headline metrics that measure it."""
 
 HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
-"""The family of metrics that get verdicts, whatever a table shows."""
+"""The family of metrics that get verdicts, no matter which of them a table shows."""
 
 SHOWN = (
     "utilization.capacity.hours",
@@ -64,9 +64,9 @@ SHOWN = (
     "disruption.lost",
     "disruption.lost_before",
 )
-"""The metrics that a table shows by default, in this order; hours are shown only if capacities differ.
+"""The metrics that a table shows by default, in this order. Hours are shown only if capacities differ.
 
-Metrics that are measured only on request are shown for runs that have them.
+Metrics that are measured only on request are shown if the runs have them.
 """
 
 BRIEF = (
@@ -85,7 +85,7 @@ BRIEF = (
 )
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
-Metrics that say nearly the same are left out: hours if there are shares, and other indices of fairness.
+Metrics that say nearly the same are left out: hours if there are shares, and additional indices of fairness.
 """
 
 ALARMS = (
@@ -94,7 +94,7 @@ ALARMS = (
     "jobs.rejected",
     "disruption.failures_per_1000_jobs",
 )
-"""The metrics that the brief table adds unless they are 0 in every run."""
+"""The metrics that the brief table also shows, unless they are 0 in every run."""
 
 
 def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:

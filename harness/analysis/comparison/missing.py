@@ -33,7 +33,7 @@ _OfRuns: TypeAlias = dict[int, list["Lack"]]
 
 
 class Lack(NamedTuple):
-    """In how many replays of a run or setting a metric has no value.
+    """How many replays of a run or setting have no value of a metric.
 
     Attributes:
         absent: the number of replays without a value.
@@ -48,7 +48,7 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """The twins that a mean covers, as text; "" if it covers all of them."""
+        """The twins that a mean covers, as text; "" if the mean covers all twins."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
@@ -57,8 +57,8 @@ class Lack(NamedTuple):
 def depends_on_run_times(metric: str) -> bool:
     """Returns True for metrics of waits and losses, which are meaningless if run times are unknown.
 
-    Jobs of unknown run time hold their resources for the whole replay. Other jobs wait for them until the
-    end of the trace, and such a job loses everything that it has run until then.
+    A job whose run time is unknown holds its resources for the whole replay, so other jobs may wait until the
+    end of the trace. If such a job is evicted, it loses all its progress up to then.
     """
     return metric.startswith(_OF_RUN_TIMES)
 
@@ -87,15 +87,13 @@ def about_missing(
     *,
     or_else: str = "",
 ) -> Iterator[str]:
-    """Yields sentences that explain `-` in these lines, and that name values which cover only some twins.
+    """Yields sentences that explain `-` in these lines and name values that cover only some twins.
 
     Args:
         rows: the lines.
-        lack: returns the number of replays without a value, given a metric and the index of a run or
-            setting.
+        lack: returns the number of replays without a value, given a metric and the index of a run or setting.
         names: the names of the runs or settings.
-        or_else: another reason why replays may lack a value, in addition to the lack of such a job or
-            event.
+        or_else: another reason why replays may have no value, besides a missing job or event.
     """
     absent: list[str] = []
     partly: list[str] = []
@@ -125,12 +123,12 @@ def about_unshaken(
     measured: Sequence[Mapping[Key, Measurement]],
     on_request: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """Yields a sentence on metrics that runs have and their twins lack, if there are any.
+    """Yields a sentence on the metrics that runs have and their twins lack, if there are any.
 
     Args:
         runs: the runs themselves.
         measured: the measurements of each run's twins.
-        on_request: the metrics that are measured only with each option.
+        on_request: the metrics that each option requests.
     """
     has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
     known = {row.metric for of_run in measured for row in of_run.values()}
@@ -154,5 +152,5 @@ def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Some names, each once, and the number of further ones."""
+    """Lists some of the names, each of them once, and the number of further names."""
     return first_of(list(dict.fromkeys(names)), _NAMED)

@@ -12,7 +12,7 @@ from harness.runs.run import Run
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
     """Returns distinct names for runs: the label, or else the name of the folder, or else its path.
 
-    The next kind of name is used only for a run whose name is not distinct or is taken.
+    The folder's name or path is used only for a run whose previous candidate is not distinct or is taken.
 
     Args:
         runs: the runs.
@@ -35,7 +35,7 @@ def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
 
 
 def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
-    """Returns the index of the baseline, which is given by its name, label, folder or the folder's name."""
+    """Returns the index of the baseline, which is given by name, label, folder, or the name of the folder."""
     folders = [str(run.path) for run in runs]
     for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
         if baseline in known:

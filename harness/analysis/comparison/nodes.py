@@ -1,4 +1,4 @@
-"""Lists the differences between the nodes of two runs' clusters; runs record kinds of equal nodes."""
+"""Lists the differences between the nodes of two runs' clusters, which runs record as kinds of nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.analysis.comparison.distinction import NODES, Distinction
 from harness.cluster.content import NOTHING
 from harness.cluster.node_kinds import digest
 
-_SAY_LITTLE = ("pods", "ephemeral-storage")  # the amounts of these resources say little about a node
+_SAY_LITTLE = ("pods", "ephemeral-storage")  # How much of these resources a node has is rarely interesting.
 _COMMON = ("kinds", "allocatable", "taints", "unschedulable", "ready")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
@@ -23,8 +23,8 @@ Kinds: TypeAlias = dict[str, dict[str, Any]]
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """Lists the differences between the nodes of two clusters.
 
-    The differences are kinds of nodes that were added, removed or changed, and nodes that left or joined a
-    kind because they changed. Labels that divide nodes into too many kinds are named as well.
+    Kinds of nodes may have been added, removed or changed, and nodes may have changed so that they now belong
+    to another kind. Labels that would divide the nodes into too many kinds are listed as well.
 
     Args:
         base: the kinds of the first cluster's nodes, from `node_kinds`.
@@ -56,8 +56,8 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
 def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[str, Any]]:
     """Maps the common properties of equal nodes, as text, to the kind of nodes.
 
-    The labels in `left_out` are ignored. Kinds that are equal without these labels are joined, and the
-    names of their nodes are then unknown.
+    The labels in `left_out` are ignored. Kinds that are equal without these labels are joined, and the names
+    of their nodes are then unknown.
     """
     found: dict[str, dict[str, Any]] = {}
     for kind in nodes:
@@ -74,8 +74,8 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
     """Yields nodes of one kind of `mine` that are separate kinds in `theirs`, and removes them from both.
 
-    This requires that the names of all these nodes are known. The remaining nodes of the kind keep the
-    other names.
+    This works only if the names of all these nodes are known. The remaining nodes of the kind keep the other
+    names.
     """
     alone = {key: names for key, kind in theirs.items() if key not in mine and (names := _names(kind))}
     for key in list(mine) if alone else ():
@@ -95,9 +95,9 @@ def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
 def _names(kind: Info) -> frozenset[str]:
     """Returns the names of a kind's nodes if they are known.
 
-    A run records the first and the last name and a hash of all names. This function assumes that there are
-    only these two names, or that nodes are numbered from the first name on. The assumption is correct if
-    the hash of the resulting names is the recorded hash.
+    A run records the first and the last name and a hash of all names. The function assumes that there are
+    only these two names, or that the nodes are numbered consecutively from the first name. The assumption is
+    correct if the resulting names have the recorded hash.
     """
     names, numbered = {kind["first"], kind["last"]}, _NUMBERED.fullmatch(kind["first"])
     if kind["count"] > len(names) and numbered is not None:
@@ -142,7 +142,6 @@ def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _about(kind: Info) -> str:
-    """Describes a kind of nodes by the names of its nodes and the resources of one node."""
     amounts = ", ".join(
         f"{resource} {amount}"
         for resource, amount in kind["allocatable"].items()

@@ -30,7 +30,7 @@ _NAMED_GANGS = 3
 _NAMED_VALUES = 12
 
 _ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
-"""Maps options of a replay to the metrics that are measured only with the option."""
+"""Maps each option of a replay to the metrics that are measured only with this option."""
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
@@ -83,7 +83,7 @@ def stopped(comparison: Comparison) -> Iterator[str]:
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields notes on the windows and jobs that metrics are measured over, if these differ between runs."""
+    """Yields notes on the windows and jobs over which metrics are measured, if these differ between runs."""
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
@@ -136,7 +136,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """Yields notes on the capacity of the requested resources, which shares are relative to."""
+    """Yields notes on the capacity of the requested resources. Shares are relative to this capacity."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -154,10 +154,10 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """Describes the capacity of the resources that a run's jobs request, and what provides this capacity.
+    """Describes the capacity of the resources that a run's jobs request, and where this capacity comes from.
 
-    The capacity comes from nodes or quotas. If it changes during the run, the text has the minimum and the
-    maximum.
+    The capacity comes from nodes or quotas. If it changes during the run, the text contains the minimum and
+    the maximum.
     """
     first = number_at(run.epochs, run.window.start)
     last = max(first, number_at(run.epochs, run.window.end - 1))
@@ -173,13 +173,13 @@ def _capacity(run: Run) -> str:
 
 
 def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
-    """Formats the minimum and the maximum of an amount that may change over time."""
+    """Formats the minimum and the maximum of a quantity that may change over time."""
     least, most = min(amounts), max(amounts)
     return text(most) if least == most else f"{text(least)} to {text(most)}"
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    """Describes what gangs held without effect at the end, with the names of the first gangs."""
+    """Describes what incomplete gangs still held at the end, with the names of the first gangs."""
     held: dict[str, int] = {}
     for gang in gangs:
         for resource, amount in gang["held"].items():
@@ -192,7 +192,7 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields the legend of the signs, the source of the intervals, and which differences are not judged."""
+    """Yields the legend of the signs, where intervals come from, and which differences are not judged."""
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
@@ -208,7 +208,7 @@ def _is_sure(change: Change) -> bool:
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
     """Yields the share of the work that each run loses, if the baseline loses none.
 
-    In this case, no percentage change is possible.
+    In this case, the change cannot be expressed as a percentage.
     """
     from_nothing = [
         line.measured.resource
@@ -226,9 +226,9 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
 
 
 def about_loops(run: Run) -> str | None:
-    """The number of eviction loops in a run, their queues, and the resource time that they held.
+    """Describes the eviction loops of a run: their number, their queues, and the resource time they held.
 
-    None if there was no loop.
+    Returns None if there was no loop.
     """
     rows = run.metrics.filter(pl.col("metric").is_in(("disruption.ping_pong", "disruption.ping_pong_held")))
     often = {row["scope"]: row["value"] for row in rows.iter_rows(named=True) if not row["resource"]}
@@ -250,7 +250,7 @@ def about_loops(run: Run) -> str | None:
 
 
 def _queues(often: dict[str, float], prefix: str) -> str:
-    """The queues of one side with their counts, the most frequent ones by name."""
+    """Lists the queues of one side with their counts, the most frequent ones by name."""
     counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
     found = sorted(count for count in counts if count[0])
     return first_of([f"{name} ({-count:,.0f})" for count, name in found], _NAMED)

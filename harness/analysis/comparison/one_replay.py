@@ -1,8 +1,8 @@
 """The figures of a single replay of each run, and the evidence for their differences.
 
-For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if the blocks are long enough
-to be independent. A metric of a whole run is a single draw from a chaotic system, so only twins can
-separate its differences from luck (`harness.analysis.comparison.shaken`).
+For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if the blocks are long enough to
+be independent. A metric of a whole run is a single draw from a chaotic system, so only twins can separate its
+differences from luck (`harness.analysis.comparison.shaken`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class OneReplay:
         return {key: row.value for key, row in self.measured[place].items()}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Counts whether a run has no value of a metric."""
+        """Returns whether a run has no value of a metric, as a count."""
         return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
-        """Returns True if a metric comes from values of jobs, so that it can be tested."""
+        """Returns True if a metric is derived from values of jobs, so that it can be tested."""
         return statistic_of(measured) is not None
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
@@ -112,7 +112,8 @@ class OneReplay:
     def _cut_apart(self, place: int) -> bool:
         """Returns True if a run and the baseline are measured up to different times because of a cut.
 
-        This happens only if their jobs arrive at different times; otherwise, the first cut ends both.
+        This happens only if their jobs arrive at different times. Otherwise, both are measured up to the
+        earlier cut.
         """
         ends = [self._shares[of].jobs for of in (0, place)]
         cut = any(self._runs[of].cut_at is not None for of in (0, place))

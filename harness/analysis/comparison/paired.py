@@ -1,7 +1,7 @@
 """A metric over several replays: the twins of each run, or the seeds of each setting.
 
-If some replays lack a value, the mean covers the others. Differences use the replays in which both sides
-have a value. Missing values of one run never change the figures of another run.
+If some replays have no value, the mean covers the others. Differences use the replays in which both sides
+have a value. Missing values of one run never affect the figures of another run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _of_factors: _Interval = partial(of_pairs, ratio=True)
 _of_differences: _Interval = partial(of_pairs, ratio=False)
 
 GEOMETRIC = "geometric means where all values are above 0 and none is 100 %"
-"""A note on which means are geometric, for tables."""
+"""A note for tables that says which means are geometric."""
 
 
 class Paired:
@@ -32,7 +32,7 @@ class Paired:
         values: the values of each run or setting, with the baseline first, in the order of twins or seeds.
             All runs have the same twins or seeds. A value is None if a replay has no value.
         lacks: the number of replays without a value, for each run or setting.
-        unit: the metric's unit; shares are at most 1.
+        unit: the metric's unit. Shares are at most 1.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Paired:
     def ratio(self) -> bool:
         """True if means are geometric and differences are factors.
 
-        This requires that all values are above 0, and that no value is a share of 1.
+        For this, all values must be above 0, and no value may be a share of 1.
         """
         return self._interval is _of_factors
 
@@ -76,12 +76,14 @@ class Paired:
         return self._interval_of([*sides[0], *sides[1]], factors=False)(*sides)
 
     def relative(self, place: int) -> tuple[float, float] | None:
-        """Returns the interval of a run's relative change from the baseline; None below two pairs.
+        """Returns the interval of a run's relative change, or None with fewer than two pairs.
 
-        The interval depends only on this pair of runs, whatever else is compared. If differences are
-        factors, it is the interval of the factors. If all of the baseline's values are above 0, it is the
-        interval of the change in each replay. Otherwise, it is the interval of the difference, divided by
-        the baseline's mean.
+        The interval depends only on these two runs, no matter what else is compared. There are three cases:
+
+        - If differences are factors, the result is the interval of the factors.
+        - Otherwise, if all of the baseline's values are above 0, the result is the interval of the change in
+          each replay.
+        - Otherwise, the result is the interval of the difference, divided by the baseline's mean.
         """
         bases, others = self._sides(place)
         interval = self._interval_of([*bases, *others])
@@ -103,7 +105,7 @@ class Paired:
     def level(self, place: int) -> Interval | None:
         """Returns the interval of a run's mean in the metric's unit, or None with fewer than two values."""
         there = [value for value in self.values[place] if value is not None]
-        # Equal values need no logarithms, which would introduce rounding errors.
+        # Equal values don't need logarithms, which would introduce rounding errors.
         if self._interval_of(there) is _of_factors and min(there) < max(there):
             return _of_factors([1.0] * len(there), there)
         bound = self._most if self._most is not None and max(there, default=0) == self._most else 0.0

@@ -1,7 +1,7 @@
 """Finds the jobs that several runs have in common: jobs with equal id, number of pods, demand and duration.
 
-Arrivals may be scaled, and samples or windows of one trace may overlap. Comparisons by job leave out the
-other jobs of each run.
+Arrivals may be scaled, and samples or windows of one trace may overlap. Comparisons by job ignore all other
+jobs.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Pairs:
     Attributes:
         count: how many jobs are in all runs.
         jobs: the number of jobs in each run.
-        rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of
-            arrival.
-        same_arrivals: whether the common jobs arrive at the same times in all runs, and other jobs arrive
-            only after the end of stopped runs. Up to that end, all runs see the same jobs.
+        rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of arrival.
+        same_arrivals: whether all runs see the same jobs up to the end of the runs that were stopped. For
+            this, the common jobs must arrive at the same times in all runs, and other jobs only after that
+            end.
         shifts: for each run, what to add to a time since its origin to get a time since the baseline's
-            origin. Times are compared as runs write them. A window moves the origin, but its jobs still
+            origin. Times are compared as the runs write them. A window moves the origin, but its jobs still
             arrive at their times in the whole trace. If all common jobs arrive at the same times since the
             origins, the shift is 0.
         know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:
-        RunError: fewer than half of the jobs in the smaller run are also in the other run; the message says
+        RunError: fewer than half of the jobs in the smaller run are also in the other run. The message says
             what differs.
     """
 
@@ -75,7 +75,7 @@ class Pairs:
         )
 
     def _alone(self, run: Run) -> None:
-        """Sets the attributes for a single run, which has all jobs in common with itself; reads no files."""
+        """Sets the attributes for a single run, which has all jobs in common with itself. Reads no files."""
         self.count = int(run.info["outcome"]["jobs"])
         self.jobs = [self.count]
         self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
@@ -84,7 +84,7 @@ class Pairs:
 
     @cached_property
     def refused(self) -> list[list[int]]:
-        """The rows of the jobs that any of the runs refused at arrival, for each run."""
+        """The rows of the jobs that any of the runs rejected on arrival, for each run."""
         of_runs = [rejected_at_arrival(run) for run in self._runs]
         if all(refused.is_empty() for refused in of_runs):
             return [[] for _ in of_runs]
@@ -114,7 +114,7 @@ class Pairs:
 
 
 def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
-    """Explains as a clause why runs cannot be compared over twins; "" if no reason is known.
+    """Explains in a clause why runs cannot be compared over twins; "" if no reason is known.
 
     Args:
         runs: the runs.
@@ -130,7 +130,7 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
 
 
 def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
-    """Computes a shift as in `Pairs.shifts`, from the arrivals of the common jobs since each run's origin."""
+    """Computes a shift as in `Pairs.shifts` from the arrivals of the common jobs since each run's origin."""
     first, second = base.info["trace"], other.info["trace"]
     if first["times"] != second["times"] or ours.equals(theirs):
         return 0
@@ -141,7 +141,7 @@ class _Pair:
     """The jobs of a run that are also in the baseline.
 
     Attributes:
-        named: how many jobs have the id of a job in the baseline.
+        named: how many jobs have the same id as a job in the baseline.
         differing: for each field, how many of these jobs differ in it.
         rows: the rows `base` and `other` of the equal jobs, in the order of the baseline.
     """
@@ -168,7 +168,7 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
-    """Returns the rows of jobs with the same id; if several jobs share an id, the first job is used."""
+    """Returns the rows of jobs with the same id. If several jobs have the same id, the first job is used."""
     shorter = min(len(base), len(other))
     if (base.head(shorter) == other.head(shorter)).all():
         rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
@@ -185,7 +185,7 @@ def _requests(jobs: pl.DataFrame) -> set[str]:
 
 
 def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Returns True for rows whose jobs have the same value. A resource that a run lacks has the value 0."""
+    """Returns True for rows whose jobs have the same value; 0 if a run doesn't have the resource."""
     mine, theirs = (
         jobs[name].gather(rows[place])
         if name in jobs.columns
@@ -204,7 +204,7 @@ def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
 
 
 def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> None:
-    """Refuses runs that have too little in common with the baseline, and says what differs."""
+    """Refuses runs that have too little in common with the baseline, and explains what differs."""
     lines = [
         f"  {run.path}: {_shortfall(count, pair)}{_traces(runs[0], run)}"
         for run, count, pair in zip(runs[1:], jobs[1:], found, strict=True)
@@ -250,14 +250,14 @@ def trace_text(run: Run) -> str:
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """The window and jobs that each run is measured over; if arrivals differ, its own window.
+    """Returns the window and jobs over which each run is measured; its own window if arrivals differ.
 
     Args:
         runs: the runs.
         pairs: the jobs that they have in common.
     """
     ends = [run.window.end for run in runs]
-    if len(runs) == 1:  # no file needs to be read
+    if len(runs) == 1:  # A single run requires no files to be read.
         return [Shared(end, end) for end in ends]
     shares = shared_by(runs, pairs.refused)
     if pairs.same_arrivals:

@@ -18,7 +18,7 @@ COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 def cluster_size(run: Run) -> dict[str, Any]:
-    """Returns the entries on a run's cluster, without the cluster's content."""
+    """Returns the entries that describe a run's cluster, without the contents of the cluster."""
     return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 
@@ -28,7 +28,7 @@ def json_number(value: float | None) -> float | None:
 
 
 def json_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    """A metric with its value in every run, and the changes of all runs but the first."""
+    """Returns a metric with its value in every run, and the changes of all runs except the first."""
     return {
         **{column: getattr(row.measured, column) for column in COLUMNS},
         "does_not_see": UNSEEN.get(row.measured.metric),
@@ -39,7 +39,7 @@ def json_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
 
 
 def changes_frame(rows: Iterable[Row], names: Sequence[str]) -> pl.DataFrame:
-    """A table with one line per row and run; see `Comparison.changes`."""
+    """Returns a table with one line for each row and run; see `Comparison.changes`."""
     import polars as pl
 
     found = []

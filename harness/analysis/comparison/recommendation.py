@@ -1,6 +1,6 @@
-"""Recommends one of several runs, with its condition and its price, or says why it recommends none.
+"""Recommends one of several runs, with its conditions and its price, or explains why it recommends none.
 
-The recommendation is based on verdicts with evidence: verdicts over twins, and values that are equal. A
+A recommendation is based only on verdicts with evidence: verdicts over twins, and values that are equal. A
 single replay of each run is one draw from a chaotic system, so its differences are not evidence.
 """
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""The metrics to judge waiting by.
+"""The metrics that waiting is judged by.
 
-The first metric that has a value in every run, or in all twins, counts.
+The first of these metrics with a value in every run, or in all twins, counts.
 """
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
@@ -39,7 +39,7 @@ class _Aim(NamedTuple):
     """A metric of all jobs that runs are judged by.
 
     Attributes:
-        group: the group of `GROUPS` that the metric belongs to.
+        group: the group of `GROUPS` to which the metric belongs.
         metric: the name of the metric.
         name: what the metric measures, in one or two words.
         told: the format of a value.
@@ -70,9 +70,9 @@ class Recommendation(NamedTuple):
     """The recommended run.
 
     Attributes:
-        sentence: the answer with its condition; or that there is none, and which command would give one.
-        prices: the gains and losses of each run except the baseline, with a line for each group of
-            headlines.
+        sentence: the answer with its conditions. If there is no answer, the sentence says so and names the
+            command that would give one.
+        prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
         weighed: the runs, except the baseline, that are better in at least one respect.
         carried: whether there is an answer.
     """
@@ -84,7 +84,7 @@ class Recommendation(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The answer, and the prices of the runs that are better in any respect, as lines of text."""
+        """The answer as lines of text, and the prices of the runs that are better in any respect."""
         found = [self.sentence]
         for name in self.weighed:
             found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]
@@ -107,7 +107,7 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Whether a run is better or worse than the baseline in any aim, and its price."""
+    """Whether a run is better or worse than the baseline in any respect, and its price."""
 
     name: str
     better: bool
@@ -165,7 +165,7 @@ def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
 
 
 def _row(comparison: Comparison, found: tuple[Measurement, list[float | None]]) -> Row:
-    """Returns a metric with its verdicts; with a single replay, there are no verdicts."""
+    """Returns a metric with its verdicts. If there is a single replay, there are no verdicts."""
     return Row(*found, []) if comparison.shake is None else comparison.judge([found])[0]
 
 
@@ -199,7 +199,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[R
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
-    """Describes the gains and losses of a run; with a single replay, all values are equal at this point."""
+    """Describes the gains and losses of a run. With a single replay, all values are equal at this point."""
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     verdicts = set()
     for each in aims:
@@ -219,7 +219,7 @@ def _together(judgements: Sequence[tuple[str, str]]) -> str:
 
 
 def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
-    """Describes a change by a word, by the values if there is a verdict, and by the range of its size."""
+    """Describes a change by a word, by the values if there is a verdict, and by how large the change is."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
@@ -274,7 +274,7 @@ def _any(row: Row, verdict: Verdict) -> bool:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """Returns the conditions of the recommendation, as the words that begin its sentence."""
+    """Returns the conditions of the recommendation, as the words with which the sentence begins."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:

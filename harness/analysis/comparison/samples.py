@@ -1,4 +1,4 @@
-"""The metrics that come from values of jobs, and these values, which are resampled for intervals."""
+"""The metrics that are derived from values of jobs, and these values, which are resampled for intervals."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _TIMES = {
     "delay": "delay",
     "slowdown.bounded": "slowdown",
 }
-"""Maps metrics to the column of `job_times` that their statistics summarize."""
+"""Maps metrics to the column of `job_times` from which their statistics are computed."""
 
 LOST = "disruption.lost"
-"""The metric of the work that evictions threw away."""
+"""The metric of the work that evictions discarded."""
 _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
-    """The statistic that a metric computes from values of jobs.
+    """The statistic with which a metric summarizes values of jobs.
 
     Attributes:
-        column: the column of `Samples` with the values.
+        column: the column of `Samples` that contains the values.
         name: `mean`, `total` or a percentile such as `p95`.
     """
 
@@ -48,16 +48,16 @@ class Statistic(NamedTuple):
 
 
 def is_of_jobs(measured: Measurement) -> bool:
-    """Returns True if a metric comes from values of jobs: of all jobs, or of the jobs that a scope names."""
+    """Returns True if a metric is derived from values of jobs: of all jobs, or of the jobs in a scope."""
     if measured.scope.partition("=")[0] not in _OF_JOBS:
         return False
     return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
-    """Returns the column and statistic behind a metric, or None if it does not come from values of jobs.
+    """Returns the column and statistic behind a metric, or None if it isn't derived from values of jobs.
 
-    The maximum is left out, because resampling cannot show values above the largest one.
+    The maximum is not included, because resampling cannot produce values above the largest one.
     """
     if not is_of_jobs(measured):
         return None
@@ -83,7 +83,7 @@ class Samples:
         self._refused = list(shared.refused)
 
     def measure(self) -> Iterator[Measurement]:
-        """Yields the metrics that come from values of jobs, computed only from the shared jobs."""
+        """Yields the metrics that are derived from values of jobs, computed only from the shared jobs."""
         only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
         yield from measure_jobs(self._run, self._window, only.clone().scatter(self._refused, False))
         yield from lost_by_jobs(self._run, self._window, only)

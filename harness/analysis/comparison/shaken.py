@@ -1,8 +1,8 @@
-"""The figures over twins of the trace, where every metric has a paired interval, even metrics of whole runs.
+"""The figures over twins of the trace. Here every metric has a paired interval, even a metric of a whole run.
 
-All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares
-the values, even if some are missing. An interval describes the mean paired difference over the jitter of
-this single trace, so it says nothing about other months.
+All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares the
+values, even if some are missing. An interval describes the mean paired difference over the jitter of this
+single trace, so it doesn't tell anything about other months.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Shaken:
         runs: the runs themselves, with the baseline first.
         shake: the jitter and the number of twins.
         twins: the twins of each run in their order, with the baseline first.
-        shared: whether twins with the same number have equal arrivals, so that they are measured over
-            windows that they share.
+        shared: whether twins with the same number have equal arrivals, so that they are measured over windows
+            that they share.
 
     Raises:
-        RunError: a twin was not measured over that window.
+        RunError: a twin was not measured over the shared window.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Shaken:
         return {key: [number(table, key) for table in tables] for key in _keys(tables)}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Returns in how many of a run's twins a metric has no value."""
+        """Returns how many of a run's twins have no value of a metric."""
         return self._values(key_of(measured)).lacks[place]
 
     def testable(self, measured: Measurement) -> bool:
@@ -141,13 +141,13 @@ class Shaken:
 
 
 def _as_one(rows: Sequence[Measurement], mean: float | None) -> Measurement:
-    """Joins the twins' values into their mean, which is a lower bound if any of the values is."""
+    """Combines the twins' values into their mean, which is a lower bound if any of the values is one."""
     least = {row.at_least for row in rows}
     return rows[0]._replace(value=mean, at_least=None if None in least else True in least)
 
 
 def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
-    """Returns a twin's measurements, where those over other windows replace its own."""
+    """Returns a twin's measurements. Those over other windows replace the twin's own measurements."""
     if shared.is_own(twin):
         return own
     rows = twin.windows.get(shared.key)

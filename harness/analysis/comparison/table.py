@@ -46,13 +46,13 @@ class Line(NamedTuple):
 def lines(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> list[Line]:
-    """Returns the table's lines; without metrics, these are the measured metrics of `SHOWN`, in that order.
+    """Returns the table's lines; by default, the measured metrics of `SHOWN` in that order.
 
     Args:
         comparison: the runs.
         metrics: names or patterns; by default, all of `SHOWN`.
         scope: as in `Comparison.to_polars`.
-        brief: True for only the most important lines of `SHOWN` and the alarming lines.
+        brief: True for only the most important lines of `SHOWN` and the lines that may be alarming.
     """
     found = _selected(comparison, metrics, scope)
     if brief:
@@ -82,7 +82,7 @@ def _selected(
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
-    """Returns True if a headline adds information; resource-hours do so only if capacities differ."""
+    """Returns True if a headline adds information. Resource-hours do so only if capacities differ."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
@@ -97,9 +97,10 @@ def text(
 ) -> str:
     """Returns the comparison for a terminal of this many columns; None means no limit.
 
-    If the table is too wide, it drops the intervals. If that is not enough, it shows one run at a time next
-    to the baseline, and then puts metrics above their values. A brief text begins with the recommendation.
-    It has only the first notes unless `every_note` is true, and ends with the options that show the rest.
+    If the table is too wide, it drops the intervals. If the table is still too wide, it shows one run at a
+    time next to the baseline, and as a last resort it puts metrics above their values. A brief text begins
+    with the recommendation. It contains only the first notes unless `every_note` is true, and ends with the
+    options that show the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -126,9 +127,9 @@ def text(
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
-    """Returns one table, or one per run if lines would be too long.
+    """Returns one table, or one table for each run if lines would be too long.
 
-    Also returns whether all intervals are shown.
+    The function also returns whether all intervals are shown.
     """
     together = [range(len(names))]
     apart = [(0, place) for place in range(1, len(names))] or together
@@ -178,8 +179,8 @@ def markdown(
 ) -> str:
     """Returns the comparison as Markdown for a pull request.
 
-    A brief one has the recommendation, the first warnings, the most important lines, the runs that were
-    stopped, the differences, the legend, and last the prices.
+    A brief comparison contains, in this order, the recommendation, the first warnings, the most important
+    lines, the runs that were stopped, the differences, the legend, and the prices.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -202,7 +203,7 @@ def markdown(
 
 
 def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
-    """The lines as a table in Markdown, with a column for each run and one for its changes."""
+    """Returns the lines as a Markdown table, with one column for each run and one for its changes."""
     head, body = _columns(names, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
     table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
@@ -230,7 +231,7 @@ def html(comparison: Comparison) -> str:
 
 
 def _columns(names: Sequence[str], shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """The head and the lines, with columns for each run's values and the changes of all but the first."""
+    """Returns the head and the lines, with columns for each run's values and all changes but the first."""
     base, *others = names
     head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
     body = []
@@ -245,7 +246,7 @@ def _html_row(tag: str, cells: Iterable[str]) -> str:
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:
-    """Places a value and its change side by side; all changes in a column have the same width."""
+    """Places a value and its change side by side. All changes in a column have the same width."""
     value, changed = cell
     return f"{value}  {' ' * (width - columns(changed))}{changed}" if width else value
 

@@ -1,19 +1,18 @@
 """Paired bootstrap intervals for the difference between two runs of the same jobs, if blocks allow them.
 
-A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together, so
-*blocks* of jobs in order of arrival are drawn, the same blocks for both runs. This is valid if blocks are
-much longer than the influence of one job on the next, which `plateau.py` tests.
+A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together. The
+bootstrap therefore draws *blocks* of jobs in order of arrival, and it draws the same blocks for both runs.
+This is valid if blocks are much longer than the influence of one job on the next, which `plateau.py` tests.
 
 If both values can only be above 0, the interval describes their ratio. The error of a mean or percentile is
-the error of its resamples. This error is made a little larger because there are few blocks (Hesterberg,
-"What teachers should know about the bootstrap", 2015). It is made even larger if longer blocks show a
-larger error.
+the error of its resamples. Because there are few blocks, this error is enlarged slightly (Hesterberg, "What
+teachers should know about the bootstrap", 2015). It is enlarged further if longer blocks show a larger error.
 
-A trace may have a busy time by chance, which makes both a difference and its error larger. Intervals are
-therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper
-is "Skart: a skewness- and autoregression-adjusted batch-means procedure for simulation analysis" (IIE
-Transactions 43, 2011). The skewness of blocks is found by leaving out one block after the other. The
-intervals of sums of lost work are percentiles of the resamples.
+A trace may contain a busy period by chance, which makes both a difference and its error larger. Intervals are
+therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper is
+"Skart: a skewness- and autoregression-adjusted batch-means procedure for simulation analysis" (IIE
+Transactions 43, 2011). To estimate the skewness of blocks, the module leaves out one block after the other.
+For sums of lost work, the intervals are percentiles of the resamples.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ BLOCKS = 32
 T_OF_BLOCKS = 2.039513446396408
 """The `(1 + CONFIDENCE) / 2` quantile of Student's t with `BLOCKS - 1` degrees of freedom.
 
-This is a constant because most comparisons need nothing else from scipy, which takes long to import.
+The value is a constant because most comparisons need nothing else from scipy, which takes long to import.
 """
 LEAST_JOBS = 128
-"""With fewer jobs than this, there is no interval."""
+"""There is no interval if there are fewer jobs than this."""
 
 _FLIPS = 9_999
-_CELLS = 512  # a sample is divided into this many groups of values of similar size
+_CELLS = 512  # A sample is divided into this many groups of values of similar size.
 
 Numbers = NDArray[np.float64]
 
@@ -52,7 +51,7 @@ class Paired:
     """The values of the same jobs in two runs.
 
     Args:
-        base: one value per job in order of arrival; null if a job has no value.
+        base: one value for each job in order of arrival; null if a job has no value.
         other: the same jobs' values in the other run.
 
     Attributes:
@@ -71,10 +70,10 @@ class Paired:
         return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
 
     def congested(self, statistic: str) -> bool:
-        """Returns True if neighbouring blocks of jobs are too similar, in a run or in the difference.
+        """Returns True if neighboring blocks of jobs are too similar, in a run or in the difference.
 
-        Sums of lost work are tested by the means of blocks, because few jobs lose most of the work. Other
-        statistics are tested by ranks.
+        For sums of lost work, the test compares the means of blocks, because few jobs lose most of the work.
+        For other statistics, it compares ranks.
 
         Args:
             statistic: as in `interval`.
@@ -116,7 +115,7 @@ class Paired:
         if statistic == "total":
             before, after = (sample.sums() for sample in self._samples)
             p = _sign_flipped(after - before)
-            tail = erfc(wider * T_OF_BLOCKS / sqrt(2)) / 2  # of the normal distribution
+            tail = erfc(wider * T_OF_BLOCKS / sqrt(2)) / 2  # This is the tail of the normal distribution.
             low, high = (float(each) for each in np.quantile(resamples, (tail, 1 - tail)))
         else:
             error = wider * self._memory * float(resamples.std(ddof=1))
@@ -144,8 +143,8 @@ class _Sample:
     def resampled(self, statistic: str) -> Numbers:
         """Returns a statistic's value in each resample, or NaN if no job with a value was drawn.
 
-        The next value is the one over all blocks. The remaining values leave out the first block, the
-        second block, and so on.
+        The next value covers all blocks. The remaining values leave out the first block, the second block,
+        and so on.
         """
         if not len(self._values):
             return np.full(RESAMPLES + 1 + self._blocks, np.nan)
@@ -157,7 +156,7 @@ class _Sample:
         return self._quantile(int(statistic[1:]) / 100)
 
     def _drawn(self, of_blocks: NDArray[Any]) -> Numbers:
-        """Returns for each resample the sum over its blocks, which count as often as they are drawn."""
+        """Returns for each resample the sum over its blocks. A block counts as often as it is drawn."""
         found: Numbers = _times(self._blocks) @ of_blocks.astype(np.float64)
         return found
 
@@ -167,9 +166,9 @@ class _Sample:
         return self._drawn(np.bincount(self._block, minlength=self._blocks))
 
     def _quantile(self, share: float) -> Numbers:
-        """Returns a percentile, which is linear between order statistics.
+        """Returns a percentile by linear interpolation between order statistics.
 
-        The values of a cell are assumed to be evenly spread.
+        The values within a cell are assumed to be evenly spread.
         """
         order = np.argsort(self._values, kind="stable")
         size = len(order)
@@ -210,7 +209,6 @@ def _times(blocks: int) -> Numbers:
 
 @lru_cache(maxsize=4)
 def _signs(blocks: int) -> Numbers:
-    """Returns random signs for blocks."""
     draw = random.Random(SEED).getrandbits  # noqa: S311 - likewise
     bits = np.array([draw(1) for _ in range(_FLIPS * blocks)]).reshape(_FLIPS, blocks)
     return 2.0 * bits - 1
@@ -219,12 +217,13 @@ def _signs(blocks: int) -> Numbers:
 def _sign_flipped(differences: Numbers) -> float:
     """Returns the probability of a sum at least this large if the signs of blocks' differences were random.
 
-    If a few blocks make up most of a sum of lost work, its standard error says nothing, but signs still do.
+    If a few blocks make up most of a sum of lost work, the standard error of the sum is meaningless, but
+    signs still carry information.
     """
     apart = differences[differences != 0]
     if not len(apart):
         return 1.0
-    if abs(apart.sum()) >= np.abs(apart).sum():  # all have the same sign
+    if abs(apart.sum()) >= np.abs(apart).sum():  # All of them have the same sign.
         return float(2.0 ** (1 - len(apart)))
     sums = np.abs(_signs(len(apart)) @ apart)
     return float(1 + np.count_nonzero(sums >= abs(apart.sum()) * (1 - 1e-12))) / (1 + _FLIPS)

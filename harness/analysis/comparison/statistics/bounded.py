@@ -1,11 +1,10 @@
 """Intervals of mean differences if some of the values are at a bound, such as 0 or 1.
 
-If a share is 1 in one of two runs, the difference is the distance of the other run from 1. This distance is
-small in most twins and large in a few. A count that is 0 in one of the runs behaves in the same way.
-Student's t assumes symmetric differences, and ten differences often show nothing of that tail. Near a
-bound, values vary more the farther they are from it, but their square roots do not. The source is Bartlett,
-"The square root transformation in analysis of variance", Supplement to the Journal of the Royal Statistical
-Society 3, 1936.
+If a share is 1 in one of two runs, the difference is the distance of the other run's share from 1. This
+distance is small in most twins and large in a few. A count that is 0 in one of the runs behaves in the same
+way. Student's t assumes symmetric differences, and ten differences often don't show such a tail at all. Near
+a bound, values vary more the farther they are from it, but their square roots do not. (See Bartlett, "The square root
+transformation in analysis of variance", Supplement to the Journal of the Royal Statistical Society 3, 1936.)
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from harness.analysis.comparison.statistics.significance import (
 
 
 def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval | None:
-    """Returns the outer ends of two intervals of a mean paired difference, and the larger p.
+    """Returns the outer ends of two intervals of a mean paired difference, and the larger p value.
 
-    One of the two intervals is Student's. The other has the same mean, but it is computed on the scale of
-    square roots that keep the sign. Its width follows from the spread of the roots of the differences.
+    One of the two intervals is Student's. The other one has the same mean but is computed on the scale of
+    signed square roots. Its width is derived from the spread of the roots of the differences.
 
     Args:
-        base: one value per pair.
+        base: one value for each pair.
         other: the values of the other side.
 
     Returns:

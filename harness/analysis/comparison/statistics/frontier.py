@@ -1,4 +1,4 @@
-"""The Pareto set: the entries that no other entry beats."""
+"""The Pareto set: the entries that are not dominated by any other entry."""
 
 from __future__ import annotations
 

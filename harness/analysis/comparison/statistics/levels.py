@@ -1,8 +1,8 @@
-"""Intervals of means whose values have a bound: amounts are never below 0, and shares are also at most 1.
+"""Intervals of means whose values are bounded: quantities are never below 0, and shares never exceed 1.
 
-Student's interval of such a mean may reach beyond the bound, and often misses the long tail on the other
-side. On a scale without bounds it does neither: the logarithm of the mean, or its log-odds for shares. The
-error on that scale follows from the error of the mean by the delta method.
+Student's interval of such a mean may extend beyond the bound, and it often misses the long tail on the other
+side. The module therefore computes the interval on a scale without bounds: the logarithm of the mean, or its
+log-odds for shares. The delta method converts the error of the mean to that scale.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from harness.analysis.comparison.statistics.significance import Interval, mean_a
 
 
 def of_level(values: Sequence[float], most: float | None = None) -> Interval | None:
-    """The interval of a mean, on the scale of logarithms or log-odds; Student's if any value is below 0.
+    """Computes the interval of a mean via logarithms or log-odds; Student's interval if a value is below 0.
 
     Args:
         values: the values, which differ only by chance.
-        most: the largest possible value, for the scale of log-odds; None for no such bound.
+        most: the largest possible value, for the scale of log-odds; None if there is no such bound.
 
     Returns:
-        None with fewer than two values.
+        The interval, or None with fewer than two values.
     """
     found = of_pairs([0.0] * len(values), values, ratio=False)
     if found is None or found.certain or min(values) < 0:

@@ -1,21 +1,20 @@
 """Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
 
-The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and
-so on. The estimate rises as long as neighbouring blocks are similar, and levels off once they are not
-("Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989). Each doubling
-raises the estimate by the correlation of neighbouring blocks. This module tests that correlation at every
-length.
+The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and so
+on. The estimate rises as long as neighboring blocks are similar, and it levels off once they are not.
+(See "Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989.) Each doubling raises the
+estimate by the correlation of neighboring blocks. This module tests that correlation at every length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
 plateau, or only seem to show one. If a trace has few long queues by chance, three things are too small: the
 estimate, the visible correlation, and the difference of two runs. The decision to print an interval should
-therefore depend as little as possible on that chance. For this reason, correlations use the ranks of
-blocks, which a few long queues hardly change. (See Bartels, "The rank version of von Neumann's ratio test
-for randomness", Journal of the American Statistical Association 77, 1982.)
+therefore depend as little as possible on that chance. For this reason, the module correlates the ranks of
+blocks, which a few long queues hardly change. (See Bartels, "The rank version of von Neumann's ratio test for
+randomness", Journal of the American Statistical Association 77, 1982.)
 
-Even short blocks must be nearly independent: the correlation of neighbours among the 1,024 blocks of the
-finest level may be at most 1/8. This bound was chosen with queues whose waits are known. Their loads and
-seeds differ from the ones that docs/statistics.md reports.
+Even short blocks must be nearly independent: among the 1,024 blocks of the finest level, the correlation of
+neighbors must not exceed 1/8. This bound was chosen with queues whose waits are known. Their loads and seeds
+differ from those that docs/statistics.md reports.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINEST = 1024
-"""The largest number of blocks at the finest level; each additional level has half as many blocks."""
+"""The largest number of blocks at the finest level. Each further level has half as many blocks."""
 
 COARSEST = 64
 
 _FIRST = 1 / 8
-_LATER = 3.0  # in standard errors of a correlation of 0, because twelve tests can be wrong by chance
+_LATER = 3.0  # in standard errors of a correlation of 0; large, as twelve tests can fail by chance
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
@@ -54,9 +53,9 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 def memory(values: NDArray[np.float64], blocks: int) -> float:
     """Returns the error of the mean as a multiple of the error that this many blocks show.
 
-    The result is the largest of three estimates: from half as many blocks, from twice as many, and from
-    these blocks. If blocks are independent, the three estimates differ only by chance, and the largest is
-    on the safe side.
+    The result is the largest of three estimates: from half as many blocks, from twice as many, and from these
+    blocks. If blocks are independent, the three estimates differ only by chance, so the largest one is a safe
+    choice.
 
     Args:
         values: a series in order of time.
@@ -77,7 +76,7 @@ def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
 
 
 def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
-    """Returns the correlations of neighbouring blocks, level by level."""
+    """Returns the correlations of neighboring blocks, level by level."""
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
@@ -90,7 +89,7 @@ def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> 
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rank of each value by size, from 1; equal values share a rank."""
+    """Returns the rank of each value by size, starting at 1. Equal values share a rank."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

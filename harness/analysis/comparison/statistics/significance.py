@@ -1,6 +1,6 @@
-"""The significance of a difference: its interval, its p, and corrections for many tests.
+"""The significance of a difference: its interval, its p value, and corrections for many tests.
 
-Student's t comes from scipy. The import takes half a second, so it is postponed until the first test.
+Student's t comes from scipy. Its import takes half a second, so it is postponed until the first test.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 CONFIDENCE = 0.95
 LEVEL = 1 - CONFIDENCE
 
-_SAME = 1e-12  # the relative error of equal values that are computed in a different order
+_SAME = 1e-12  # The relative error of equal values that are computed in a different order.
 
 ALIKE = 6
-"""With this many equal differences, there is nothing to test.
+"""If there are at least this many differences and all are equal, a test is unnecessary.
 
-Fewer differences may be equal by chance, for example in counts.
+Fewer differences may be equal by chance, for example if they are counts.
 """
 
 
@@ -27,8 +27,8 @@ class Interval(NamedTuple):
     Attributes:
         low: the lower end of the 95 % interval.
         high: the upper end of the interval.
-        p: the probability of a difference at least as large by chance alone.
-        size: the number of twins, or blocks of jobs, that the interval was computed from.
+        p: the probability that chance alone causes a difference at least as large.
+        size: the number of twins, or blocks of jobs, from which the interval was computed.
         ratio: True if the ends are factors of the baseline's value; otherwise, they are differences in the
             metric's unit.
     """
@@ -41,26 +41,26 @@ class Interval(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """True if all differences were equal, so that there was nothing to test."""
+        """True if all differences were equal, so that a test was unnecessary."""
         return self.low == self.high
 
     @property
     def has_nothing(self) -> bool:
-        """True if the interval contains the absence of a difference, which is 0 or the factor 1."""
+        """True if the interval contains the value that means no difference: 0, or the factor 1."""
         return self.low <= (1 if self.ratio else 0) <= self.high
 
 
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
     """Returns Student's interval of paired differences.
 
-    If all pairs differ by the same amount, the interval is a point. Its p is 1 if there is no difference,
-    and 0 otherwise. However, with fewer than `ALIKE` pairs, p comes from a sign test, and it is too large
-    for any verdict.
+    If all pairs differ by the same amount, the interval is a point. Its p value is 1 if there is no
+    difference, and 0 otherwise. With fewer than `ALIKE` pairs, however, the p value comes from a sign test
+    and is too large for any verdict.
 
     Args:
-        base: one value per pair.
+        base: one value for each pair.
         other: the values of the other side.
-        ratio: whether to use differences of logarithms; all values must then be above 0.
+        ratio: whether to use differences of logarithms. All values must then be above 0.
 
     Returns:
         The interval, or None with fewer than two pairs.
@@ -86,14 +86,14 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Returns the mean of two values or more, and its standard error."""
+    """Returns the mean of at least two values, and its standard error."""
     count = len(values)
     centre = fsum(values) / count
     return centre, sqrt(fsum((value - centre) ** 2 for value in values) / (count - 1) / count)
 
 
 def wide(error: float, count: int) -> float:
-    """Returns half the width of Student's interval around the mean of values with this standard error."""
+    """Returns half the width of Student's interval around a mean with this standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
@@ -135,5 +135,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _factor(logarithm: float) -> float:
-    """Returns the factor for a logarithm, capped because the widest intervals exceed any float."""
+    """Returns the factor for a logarithm, with a cap because the widest intervals exceed any float."""
     return exp(logarithm) if logarithm < 700 else float("inf")

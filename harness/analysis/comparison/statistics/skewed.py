@@ -1,4 +1,4 @@
-"""Intervals of means that are corrected for the skewness of the values and are on the safe side."""
+"""Conservative intervals of means, corrected for the skewness of the values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import cbrt, fsum, sqrt
 
 from harness.analysis.comparison.statistics.significance import CONFIDENCE, p_value, t_quantile
 
-_STRAIGHT = 1e-6  # with a smaller skewness, a correction would only be rounding noise
+_STRAIGHT = 1e-6  # If the skewness is smaller, a correction would only add rounding noise.
 
 
 def skewness(values: Sequence[float]) -> float:
@@ -22,12 +22,12 @@ def skewness(values: Sequence[float]) -> float:
 
 
 def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tuple[float, float]:
-    """Returns the ends of an interval of a mean, choosing on each side the outer end of two intervals.
+    """Returns the ends of an interval of a mean: on each side, the outer end of two intervals.
 
     One interval is Student's t, which assumes symmetric values. The other interval is corrected for the
     values' skewness, which skews the ratio of a mean to its error in the opposite direction. Hall's
     transformation removes that skewness up to terms of 1/n ("On the removal of skewness by transformation",
-    Journal of the Royal Statistical Society B 54, 1992). The transformation increases everywhere, so its
+    Journal of the Royal Statistical Society B 54, 1992). The transformation is strictly increasing, so its
     inverse gives the ends. (See Willink, "A confidence interval and test for the mean of an asymmetric
     distribution", Communications in Statistics: Theory and Methods 34, 2005.)
 
@@ -44,16 +44,15 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """Returns the probability of a mean this large if there is no difference: the larger p of both methods.
+    """Returns the larger of both methods' p values: how likely a mean this large is without a difference.
 
-    This p is below the level exactly if 0 is outside the ends. The arguments are the ones of
-    `ends_of_mean`.
+    The result is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """
     if error == 0:
         return 0.0 if estimate else 1.0
     part, ratio = skew / (6 * sqrt(count)), estimate / error
     transformed = ratio + part + 2 * part * ratio**2 + 4 / 3 * part**2 * ratio**3
-    # If the two ratios differ in sign, 0 is inside the interval, whatever the larger one says.
+    # If the two ratios have different signs, 0 is inside the interval, no matter which of them is larger.
     least = min(abs(ratio), abs(transformed)) if ratio * transformed > 0 else 0.0
     return p_value(least, 1.0, count - 1)
 
