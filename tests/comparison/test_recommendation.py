@@ -78,9 +78,9 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
 
 def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
     """Else two percentages stand side by side, and nobody knows what of."""
-    work, jobs = ("work done", "not shown, -16 to +8 % relative"), ("unfinished jobs", "worse, +2 to +4")
+    work, jobs = ("work done", "unclear, -16 to +8 % relative"), ("unfinished jobs", "worse, +2 to +4")
     assert _together([work, jobs]) == (
-        "work done not shown, -16 to +8 % relative; unfinished jobs worse, +2 to +4"
+        "work done unclear, -16 to +8 % relative; unfinished jobs worse, +2 to +4"
     )
     assert _together([("work done", "equal"), ("unfinished jobs", "equal")]) == "equal"
     assert _together([]) == "not measured"

@@ -184,7 +184,7 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     for gang in gangs:
         for resource, amount in gang["held"].items():
             held[resource] = held.get(resource, 0) + amount
-    amounts = ", ".join(f"{format_amount(each, held[each])} of {each}" for each in sorted(held))
+    amounts = ", ".join(f"{format_amount(each, held[each])} {each}" for each in sorted(held))
     named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
     more = ", ..." if len(gangs) > len(named) else ""
     what = f"{counted(len(gangs), 'gang')} held {amounts or 'nodes'} at the end"
@@ -196,7 +196,7 @@ def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
-    yield f"▲ better, ▼ worse, ~ neither can be said, = equal{exact}; {against}"
+    yield f"▲ better, ▼ worse, ~ unclear, = equal{exact}; {against}"
     yield from comparison.remarks(changes)
     yield from _about_lost_work(comparison, shown)
 
@@ -244,8 +244,8 @@ def about_loops(run: Run) -> str | None:
     return (
         f"{times(round(often['all']))} a job got resources and lost them again to the same queue while "
         f"neither side made progress (disruption.ping_pong): jobs of {victims}, for jobs of {winners}{cost}. "
-        "The victim stands before its preemptor in line for what it gave up: see 'Evictions that repeat' in "
-        "docs/kueue.md for the settings that cause it"
+        "The victim is ahead of its preemptor in the queue for the resources that it gave up: see 'Evictions "
+        "that repeat' in docs/kueue.md for the settings that cause it"
     )
 
 

@@ -224,7 +224,7 @@ def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
         return "equal"
     how = within(change, judged.row.measured.unit)
     if change.verdict not in _DECIDED:
-        return f"not shown, {how}" if how else "not shown"
+        return f"unclear, {how}" if how else "unclear"
     word = "better" if change.verdict is Verdict.BETTER else "worse"
     return f"{word}, {judged.told(place)}{f' ({how})' if how else ''}"
 
