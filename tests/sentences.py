@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import polars as pl
+
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.explain import units_of
 from harness.analysis.explanation.histories import Histories
@@ -20,16 +22,27 @@ from harness.base.units import MINUTE
 from harness.runs.run import Run
 
 _NUMBER = re.compile(r"(?<![\w./-])\d+(?:,\d{3})*(?:\.\d+)?(?:[kMGTPEmun]i?)?(?![\w/-])")
+_RECORDED = ("request", "short", "usage", "nominated")
 _JOB = re.compile(r"\bjob ([^\s;:,()]+)")
 
 
 def silent(run: Run, least: int = 10 * MINUTE) -> list[str]:
-    """The jobs that waited so long for their first start, and of which nobody is told why."""
+    """The jobs that waited so long for their first start, and of which nobody is told why.
+
+    Histories are read of those alone that were refused nothing of their own until then.
+    """
     histories = Histories(run, units_of(run))
-    names = histories.names
+    began = pl.min_horizontal("admitted_time", "start_time").fill_null(run.window.end)
+    refusals = run.micros("decisions").filter(pl.col("action").is_in(["refuse", "reject"]))
+    refused = refusals.group_by("job_id").agg(refused=pl.col("time").min()).collect()
+    waited = (
+        histories.jobs.filter(began - pl.col("submit_time") > least)
+        .join(refused, on="job_id", how="left", maintain_order="left")
+        .filter(pl.col("refused").is_null() | (pl.col("refused") > began))
+    )
     return [
         history.job["job_id"]
-        for history in histories.of(names)
+        for history in histories.of(list(waited["job_id"]))
         if _first_wait(history, run) > least and history.behind is None and not _is_told(history)
     ]
 
@@ -160,15 +173,16 @@ def unrecorded(run: Run) -> Iterator[str]:
     units = units_of(run)
     histories = Histories(run, units)
     refusals = run.decisions.filter(run.decisions["action"] == "refuse")
-    details: dict[str, list[dict[str, Any]]] = {}
+    details: dict[str, dict[str, None]] = {}
     for job, detail in refusals.select("job_id", "detail").iter_rows():
-        details.setdefault(job, []).append(json.loads(detail) if detail else {})
+        details.setdefault(job, {})[detail or "{}"] = None
     for history in histories.of(list(details)):
-        recorded = details[history.job["job_id"]]
+        recorded = [json.loads(detail) for detail in details[history.job["job_id"]]]
+        known = {field: {str(each.get(field)) for each in recorded} for field in _RECORDED}
         for event in _refusals(history.stretches):
-            for field in ("request", "short", "usage", "nominated"):
+            for field in _RECORDED:
                 value = getattr(event.figures, field)
-                if value and not any(each.get(field) == value for each in recorded):
+                if value and str(value) not in known[field]:
                     yield f"{history.job['job_id']}: {field} {value}"
 
 

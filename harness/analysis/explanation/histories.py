@@ -17,6 +17,7 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 _HOLDERS = 3
+_REFUSALS = ("refuse", "reject")
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
@@ -41,6 +42,8 @@ class Histories:
     def __init__(self, run: Run, units: Units) -> None:
         self._run = run
         self._units = units
+        self._queues: dict[str, pl.DataFrame] = {}
+        self._beside: dict[int, tuple[str, Event]] = {}
         self._on_nodes = run.info["cluster"]["nodes"] > 0
         with reading(run.path):
             self.jobs = run.micros("jobs").with_row_index("row").collect()
@@ -238,29 +241,41 @@ class Histories:
         If there is no such refusal, returns the first rejected job of the queue, because Kueue keeps
         rejected jobs at the head of a StrictFIFO queue.
         """
-        queue = self.row(name)["queue"]
         since = first.events[0].time if first.since is None else first.since
         until = self._run.window.end if first.start is None else first.start
+        rows = self._of_queue(self.row(name)["queue"]).filter(
+            (pl.col("time") <= until) & (pl.col("job_id") != name)
+        )
         started = pl.col("action").is_in(STARTS) & (pl.col("time") <= since)
-        with reading(self._run.path):
-            rows = self._run.micros("decisions").filter(
-                (pl.col("queue") == queue) & (pl.col("time") <= until) & (pl.col("job_id") != name)
-            )
-            gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
-            found = (
-                rows.filter(pl.col("action").is_in(["refuse", "reject"]))
-                .join(gone, on="job", how="left")
-                .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
-                .sort("seq")
-                .collect()
-            )
+        gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
+        found = (
+            rows.filter(pl.col("action").is_in(_REFUSALS))
+            .join(gone, on="job", how="left", maintain_order="left")
+            .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
+        )
         if found.is_empty():
             return None
         refused = found.filter(pl.col("action") == "refuse").tail(1)
         priorities = self.jobs["priority"]
-        which = max((refused if len(refused) else found).to_dicts(), key=lambda row: priorities[row["job"]])
-        (event,) = self.events([which])
-        return which["job_id"], event
+        among = (refused if len(refused) else found).select("seq", "job").iter_rows()
+        seq, _ = max(among, key=lambda row: priorities[row[1]])
+        if seq not in self._beside:
+            with reading(self._run.path):
+                (which,) = self._run.micros("decisions").filter(pl.col("seq") == seq).collect().to_dicts()
+            (event,) = self.events([which])
+            self._beside[seq] = which["job_id"], event
+        return self._beside[seq]
+
+    def _of_queue(self, queue: str) -> pl.DataFrame:
+        """Returns who was refused, rejected or started in a queue, and when; each queue is read once."""
+        if queue not in self._queues:
+            wanted = (pl.col("queue") == queue) & pl.col("action").is_in([*_REFUSALS, *STARTS])
+            with reading(self._run.path):
+                rows = self._run.micros("decisions").filter(wanted)
+                self._queues[queue] = (
+                    rows.select("seq", "time", "job", "job_id", "action").sort("seq").collect()
+                )
+        return self._queues[queue]
 
 
 def _short(event: Event) -> list[str]:
