@@ -136,8 +136,8 @@ def replay_all(
     Args:
         requests: the requests.
         workers: how many requests to carry out in parallel. With 1, they run in this process. The default
-            depends on the number of cores and on the memory. It is 1 if a request can't be pickled or if the
-            traces are short.
+            is as many as cores and memory allow. It is 1 if a request can't be pickled or if the traces are
+            short.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: a function that harness calls from time to time with the number of a request, its simulated
             time, and the number of its jobs that have arrived.
@@ -178,8 +178,8 @@ def sweep(
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
         output: the folder for results. The experiment is stored in `<output>/<name>`.
-        workers: how many processes replay items. With 1, this process replays them. The default depends on
-            the number of cores and on the memory.
+        workers: how many processes replay items. With 1, this process replays them. The default is as
+            many as cores and memory allow.
         executor: an executor that replays the items instead of processes on this machine. Its `submit` must
             return futures of Python, as for example `dask.distributed.Client().get_executor()` does. harness
             rejects an executor that forks its processes, because forked processes would hang.
@@ -305,8 +305,8 @@ def forecast(
         calibrate: the number of times in the history for which harness compares a forecast with the recorded
             starts. The errors of these forecasts determine the width of intervals. With 0, harness skips this
             step.
-        workers: how many processes simulate futures. With 1, this process simulates them. The default depends
-            on the number of cores and on the memory.
+        workers: how many processes simulate futures. With 1, this process simulates them. The default is
+            as many as cores and memory allow.
         executor: an executor that simulates the futures instead, with the same restrictions as in `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: a function that receives the number of finished futures, beginning with 0, and the total number

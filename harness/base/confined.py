@@ -113,7 +113,7 @@ def limit_files(write: Path, read: Iterable[Path]) -> bool:
 
 
 def refuse_calls() -> bool:
-    """Prevent this process from using sockets, child processes and signals, but allow threads."""
+    """Deny this process sockets, child processes, and signals to other processes, but allow threads."""
     kernel, machine = _kernel(), _CALLS.get(platform.machine())
     if kernel is None or machine is None:
         return False

@@ -114,7 +114,7 @@ def shaken(
             told = f"shaking: {counted(len(twins.requests), 'replay')} of {shake.told()}"
             told += ", and of each with its quotas one by one" if isolated else ""
             told += ", each once more to judge why jobs wait" if idle else ""
-            tell(f"{told}; harness stores each replay")
+            tell(f"{told}; harness stores each and does not repeat it")
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
     if not quiet:

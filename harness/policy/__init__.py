@@ -2,8 +2,8 @@
 
 A policy is a plain Python object. The engine notifies the policy of waiting pods (`submit`) and of resources
 that became free (`release`), and then requests decisions (`cycle`). The engine applies each decision before
-it resumes the generator. Therefore, a policy always sees the current state, and the traceback of a wrong
-decision ends at the `yield` that made it.
+it resumes the generator. Therefore, a policy always sees the current state, and a wrong decision is refused
+before the policy makes the next one.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MACHINE = "harness/machine"
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
-    """Converts the GPU models `A|B` that pods allow to a required node affinity in JSON, or to null."""
+    """Converts the GPU models `A|B` that pods allow to a required node affinity in JSON; null if empty."""
     return models.map_elements(_affinity, return_dtype=pl.String, skip_nulls=True)
 
 

@@ -19,5 +19,5 @@ def checked_label(text: str) -> str:
 
 def _part_of_label(text: str) -> str:
     if not is_name(text):
-        raise OptionError(f"{text!r} cannot be a label", hint=f"use {RULE}")
+        raise OptionError(f"{text!r} cannot be a label", hint=f"a label is {RULE}")
     return text

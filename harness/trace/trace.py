@@ -106,7 +106,7 @@ def open_trace(
     Args:
         path: the file; `-` is standard input.
         plugins: the plugins that provide readers.
-        reader: the reader's name. The default is the file's suffix decides, and then its first bytes.
+        reader: the reader's name. By default, the file's suffix decides, and then its first bytes.
         options: the reader's options; missing options take their defaults.
         cluster: a cluster that the trace must fit, or None.
         hashed: whether to hash the file, which requires reading all of its bytes.

@@ -111,7 +111,9 @@ def test_what_always_varies_with_something_else_has_no_effect_and_is_named(
     settings = {(each.point["load"], each.point["model"]): each for each in found.settings}
     found.settings = [settings[1, "restart"], settings[2, "resume"]]
     assert not effects(found, found.objectives[0])
-    told = "no effect of load, model: no two settings differ only in this factor"
+    told = (
+        "no effect of load, model: no setting differs only in this factor from a setting with its first value"
+    )
     assert told in show(found)
     blocks = {chapter.name: chapter.blocks for chapter in report(found).chapters}
     assert blocks["effects"] == [Text(f"There is {told}.")]

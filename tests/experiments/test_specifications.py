@@ -265,5 +265,5 @@ def test_more_than_a_million_items_are_refused(world: Path) -> None:
     path.write_text(
         f"trace: trace.parquet\nplugins: [none]\nvary: {{scale-arrivals: {values}, until: {values}}}\n"
     )
-    with pytest.raises(SpecError, match="1,002,001 items; there can be at most 1,000,000"):
+    with pytest.raises(SpecError, match="1,002,001 items, but there can be at most 1,000,000"):
         load_spec(path)

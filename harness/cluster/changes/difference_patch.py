@@ -41,7 +41,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
     patched = cluster.patched(found) if found else cluster
     if patched.digest != other.digest:
         raise InputError(
-            f"{other.source} differs from {cluster.source} in more than the values of knobs",
+            f"{other.source} differs from {cluster.source} in more than the values of fields",
             hint="give both clusters the same objects and compare them again",
         )
     return found

@@ -199,9 +199,7 @@ def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
         )
         notes.add("ClusterQueue", name, what)
     if chosen.within_cluster_queue != "LowerPriority":
-        what = (
-            f"withinClusterQueue {chosen.within_cluster_queue}: a quota's pods preempt its lower priorities"
-        )
+        what = f"withinClusterQueue {chosen.within_cluster_queue}: in a quota, lower priorities are preempted"
         notes.add("ClusterQueue", name, what)
     if chosen.borrow_within_cohort != "Never":
         what = "borrowWithinCohort: a borrower does not preempt pods outside its quota"

@@ -70,7 +70,8 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    return f"no effect of {', '.join(names)}: no two settings differ only in this factor"
+    what = "no setting differs only in this factor from a setting with its first value"
+    return f"no effect of {', '.join(names)}: {what}"
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:

@@ -178,7 +178,7 @@ class Judged:
         self._known: dict[Key, Mapping[int, OverSeeds]] = {}
         self.frame = experiment.to_polars().filter(pl.col("item").is_in(self.items["item"].implode()))
         if self.frame.is_empty():
-            what = f"{experiment.root}: no item has run yet"
+            what = f"{experiment.root}: no item has run"
             raise RunError(
                 f"{what} with these values" if where else f"{what} yet", hint="harness sweep makes them"
             )

@@ -76,11 +76,11 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
     reader = _Reader(fields, folder, faults)
     spec = reader.spec(source, name)
     for unread in fields.unread():
-        hint = did_you_mean(unread, _FIELDS) if unread in fields else "is it misspelt?"
+        hint = did_you_mean(unread, _FIELDS) if unread in fields else "is it misspelled?"
         faults.append(Fault(unread, f"is not a known field; {hint}"))
     if not faults and (items := size(spec)) > MOST_ITEMS:
-        what = f"result in {items:,} items; there can be at most {MOST_ITEMS:,}"
-        faults.append(Fault("vary", f"{what}: random: 1000@7 draws a thousand points of the grid"))
+        what = f"there are {items:,} items, but there can be at most {MOST_ITEMS:,}"
+        faults.append(Fault("vary", f"{what}; random: 1000@7 draws a thousand points of the grid"))
     if faults:
         raise SpecError(source, faults, hint=_HINT)
     return spec

@@ -72,7 +72,7 @@ def check_run(
 
     - `placement`: node selectors, taints and the labels of flavors are respected.
     - `never`: no job is preempted.
-    - `priority`: jobs that are allowed to preempt only preempt less important jobs.
+    - `priority`: only jobs that may preempt do so, and only less important jobs are preempted.
     - `quotas`: each admission respects the quotas of ClusterQueues and cohorts, and `quota.over` is right.
     - `kueue`: quotas, stop policies and preemption policies are respected.
     - `elastic`: usage respects the `max` of elastic quotas and, with ACK's semantics, also the `min`.

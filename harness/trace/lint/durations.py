@@ -59,8 +59,8 @@ def check_censored(material: Material) -> Iterator[Finding]:
         yield Finding(
             "cut-at-the-end",
             f"{counted(last, jobs.height)} end at the very last moment of the trace",
-            "the record ended before these jobs, so their durations are lower bounds; --window ..TIME leaves "
-            "these jobs out",
+            "the record ended before these jobs did, so their durations are lower bounds; --window ..TIME "
+            "leaves these jobs out",
         )
 
 
