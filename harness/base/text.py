@@ -108,8 +108,8 @@ def aligned(
     Args:
         rows: rows with equal numbers of cells.
         left: the columns that are aligned to the left. The default is the first column. Other columns are
-            aligned to the right. If the table is too wide, the cells of these columns are folded, except for
-            names.
+            aligned to the right. If the table is too wide, the cells of left-aligned columns are folded,
+            except for names.
         names: maps a column with names to all names that must remain distinct, in this column and elsewhere.
             If the table is too wide, names are shortened, beginning with the widest column.
         width: the width of the terminal, or None for no limit. If shorter names aren't sufficient, the

@@ -89,7 +89,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that `elasticquota` rejects because they exceed their quota or fit on no node.
+    """Finds jobs that `elasticquota` rejects because they exceed their quota even alone or fit on no node.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
