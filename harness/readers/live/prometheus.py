@@ -74,7 +74,7 @@ def connect(address: str, header_file: Path | None = None) -> HttpReader:
         )
     if "@" in parts.netloc:
         raise InputError(
-            "many programs would show an address that contains a password",
+            "the address contains a password, which many programs would show",
             hint="write 'Authorization: Basic ...' into a file and name the file with --header-file",
         )
     headers = {} if header_file is None else _headers(header_file)
