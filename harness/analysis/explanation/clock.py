@@ -1,8 +1,8 @@
-"""The times of a run in the form in which people read and write them, which is the form in the run's tables.
+"""Formats and parses the times of a run, in the same form as in the tables of the run.
 
-In texts, times are timestamps in the time zone of the trace, or durations relative to the same origin as in
-the trace. Within the program, times are relative to the run's origin. In a trace of durations, the origin
-is 0, or the first submission of the chosen window.
+In texts, times are timestamps in the time zone of the trace, or durations since the origin of the trace.
+Within the program, times are relative to the run's origin. If the trace has durations, the run's origin is
+0 or, for a run with `--window`, the first submission in the window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.runs.run import Run
 
 
 class Clock:
-    """The clock of a run.
+    """Formats and parses the times of a run.
 
     Args:
         run: the run.
@@ -41,7 +41,7 @@ class Clock:
 
     @property
     def width(self) -> int:
-        """The usual width of a time in whole seconds, in columns."""
+        """The usual width of a time in whole seconds, in characters."""
         return (19 if self._zone is UTC else 25) if self._timestamps else 11
 
     def text(self, time: int) -> str:
@@ -56,7 +56,7 @@ class Clock:
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
             moment = moment_at(time)
-            if self._zone is not UTC:  # with its offset, since one hour of the year comes twice
+            if self._zone is not UTC:  # the offset matters, because one hour of the year occurs twice
                 return moment.astimezone(self._zone).isoformat(" ")
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
         seconds = time // SECOND
@@ -67,8 +67,8 @@ class Clock:
         """Parses a time in the form that `text` writes, or a duration such as `30d12h`.
 
         A timestamp without a UTC offset is in the trace's time zone. If the run has timestamps, a duration
-        is relative to the run's origin. Otherwise, a duration is a time as in the trace, in the same way as
-        in `text`.
+        is relative to the run's origin. Otherwise, a duration is relative to the trace's origin, as in the
+        results of `text`.
 
         Returns:
             Microseconds since the run's origin.

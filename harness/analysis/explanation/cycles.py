@@ -1,7 +1,7 @@
-"""The calls to a policy and the decisions of the policy, cycle by cycle, while a replay runs.
+"""Reports the calls to a policy and the policy's decisions, cycle by cycle, while a replay runs.
 
-An `Observer` wraps a policy. It passes on every call and every decision unchanged, so the replay stays the
-same. Only observed replays have an observer.
+An `Observer` wraps a policy. It passes on every call and every decision unchanged, so it does not affect
+the replay. A replay has an observer only if someone watches it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from harness.policy import (
 
 
 class Said(NamedTuple):
-    """One call or one decision.
+    """A call to a policy, or a decision of the policy.
 
     Attributes:
         told: True for a call to the policy, False for a decision of the policy.
         what: the kind of the call or decision, in one word.
-        text: the whole sentence.
+        text: a sentence that describes the call or decision.
         jobs: the ids of the jobs that the call or decision concerns.
     """
 
@@ -53,10 +53,10 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Cycle:
-    """All calls and decisions since the previous cycle.
+    """A cycle of the engine, with all calls and decisions since the previous cycle.
 
     Attributes:
-        number: the number of the cycle, which is `cycle` in `decisions.parquet`.
+        number: the number of the cycle, which is also its number in `decisions.parquet`.
         at: the time of the cycle, in microseconds on the observer's clock.
         said: the calls and decisions, in order.
         over: whether the policy has made all its decisions.
@@ -75,8 +75,8 @@ class Cycle:
         """Describes the cycle in several lines.
 
         Args:
-            jobs: the jobs whose calls and decisions are written out, while all others are only counted. If
-                there are no jobs, everything is written out.
+            jobs: the jobs to describe; calls and decisions that concern only other jobs are counted. By
+                default, the text describes everything.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()
@@ -115,8 +115,8 @@ class Observer:
         report: receives each cycle after the policy has decided; an exception from this function ends the
             replay.
         origin: the time in microseconds that texts show for 0 on the policy's clock.
-        leaps: whether cycles in which nothing happens are only counted, provided that the policy can skip
-            them.
+        leaps: whether the engine may skip cycles in which nothing happens, if the policy supports this. The
+            observer only counts skipped cycles.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class Observer:
 
 
 def _pods(job: Job, pods: range) -> str:
-    """A job's pods in words: their number, and which ones unless it is all."""
+    """Describes some pods of a job: how many they are and, unless they are all of its pods, which ones."""
     count = counted(len(pods), "pod")
     if len(pods) == job.pods:
         return count
@@ -234,7 +234,7 @@ def _amounts(job: Job, pods: range) -> str:
 
 
 def _decided(decision: Decision, origin: int) -> Said:
-    """Describes a decision; any other object is shown unchanged, because the engine refuses it."""
+    """Describes a decision; an object of any other type is shown as it is, because the engine refuses it."""
     match decision:
         case Admit(job):
             flavors = "".join(

@@ -30,17 +30,17 @@ def explain(
     Args:
         run: the run, or its folder.
         job: a job's name, or its id in another system, such as `slurm_job_id`.
-        queue: a queue's name; instead of a job.
-        at: an instant: a time as the run writes it, a duration, or microseconds since the run's origin. A
-            duration counts from the run's origin if the run has timestamps, else as in the trace. Without any
-            argument, a replay that was stopped because it made no progress is explained at its last instant.
+        queue: a queue's name, instead of a job.
+        at: a time in the form that the run uses, a duration, or microseconds since the run's origin. A
+            duration counts from the run's origin if the run has timestamps. Otherwise, it is a time as in
+            the trace.
 
     Returns:
         An answer with `text()` and `to_json()`.
 
     Raises:
-        RunError: there is no such run, job or queue. The time is before the run's origin or after its end.
-            Neither a job, a queue nor a time is given.
+        RunError: the run, job or queue does not exist, the time is not within the run, both a job and a
+            queue are given, or there is nothing to explain.
         InputError: `at` is not a time.
     """
     run = run if isinstance(run, Run) else Run.open(run)

@@ -28,15 +28,15 @@ _Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
 
 
 class Histories:
-    """Reads histories from a run.
+    """Reads the histories of jobs from the tables of a run.
 
     Args:
         run: the run.
         units: formats amounts by their labels.
 
     Attributes:
-        jobs: the table `jobs.parquet` with the number of each `row`; times are in microseconds since the
-            origin.
+        jobs: the table `jobs.parquet` with an additional column `row`, which numbers the rows. Times are in
+            microseconds since the run's origin.
     """
 
     def __init__(self, run: Run, units: Units) -> None:
@@ -63,7 +63,7 @@ class Histories:
         return self.jobs.row(self._rows[name], named=True)
 
     def of(self, names: Sequence[str]) -> Iterator[History]:
-        """Yields the histories of some jobs in the given order; the tables are read once for all of them."""
+        """Yields the histories of some jobs, in the given order, after reading the tables once."""
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -109,7 +109,7 @@ class Histories:
         return self._with_holders(events, self._holders(events))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Fills in the figures of a job's events that only earlier decisions recorded."""
+        """Adds figures to events of a job, if only an earlier decision recorded these figures."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):
@@ -279,7 +279,7 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """Returns the labels that a refusal describes as short, or else the labels of what was requested.
+    """Returns the labels that are short according to a refusal, or else the labels of the request.
 
     The list is empty if the refusal already names the holders.
     """
@@ -290,7 +290,7 @@ def _short(event: Event) -> list[str]:
 
 
 def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Adds to refusals the holders that the record names, and figures that were recorded earlier."""
+    """Completes refusals: adds recorded holders, and the figures that an earlier refusal recorded."""
     found: list[Event] = []
     for event in events:
         figures = event.figures
@@ -331,7 +331,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Joins details of a preemption's victims, with the values before the first and after the last victim."""
+    """Merges the details of a preemption's victims; shares cover the removal of all victims."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:
@@ -355,7 +355,7 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
-    """Sums up amounts times microseconds by resource; each span comes with the time that it lost."""
+    """Sums up lost resource-microseconds by resource, from spans and the time that each span lost."""
     lost: dict[str, int] = {}
     for span, time in spans:
         for column, amount in span.items():

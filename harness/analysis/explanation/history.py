@@ -27,8 +27,8 @@ class Other:
     Attributes:
         job, queue, priority: the name, queue and priority of the job.
         pods: how many pods the victim lost.
-        shares: the weighted shares by name, before and after this victim goes; only if there are several
-            victims.
+        shares: the weighted shares by name, before and after this victim is removed; empty unless there are
+            several victims.
     """
 
     job: str
@@ -53,11 +53,11 @@ class Event:
         flavors: the flavors of an admission as JSON, or "".
         waits: whether the event is an admission whose resources other jobs still hold, so that the job
             starts later.
-        ran: for an eviction, how long the job had progressed, in microseconds; None if that was not read.
+        ran: for an eviction, how long the job had made progress, in microseconds; None if unknown.
         lost: the progress that the eviction threw away, summed over pods, in microseconds.
         lost_pods: how many pods lost progress, including pods of a gang that stay.
-        lost_amounts: the lost progress of each resource, as its amount times microseconds.
-        holders: for a refusal, the queues that held the most of each label at that time, with the amounts.
+        lost_amounts: for each resource, the lost progress in resource-microseconds.
+        holders: for a refusal and each label, the queues that held the most at that time, with the amounts.
         as_at: for a refusal whose reason was already recorded during this wait, the time of its figures.
     """
 
@@ -84,10 +84,10 @@ class Stretch:
 
     Attributes:
         events: the events, in order; if an eviction ends the stretch, it is the last event.
-        since: when the wait began, which is the submission or the return to the queue. None if another pod
-            of the job was evicted before any pod returned.
+        since: when the wait began, at the submission or at the return to the queue; None if another pod of
+            the job was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
-        returned: when the job was back in its queue, if that was at the same time as the eviction that ends
+        returned: when the job returned to its queue, if it returned at the time of the eviction that ends
             the stretch. The next wait began at this time.
     """
 
@@ -133,7 +133,7 @@ class History:
         stretches: the stretches, in order.
         behind: another job of the same queue with its last refusal, or else with its rejection. Set only if
             this job's first wait has no refusal of its own.
-        end: the end of the measured span.
+        end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """
 

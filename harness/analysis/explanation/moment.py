@@ -51,7 +51,7 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """Returns a hint on a name that no job uses as its queue: the name of a quota, or a similar name."""
+        """Returns a hint for an unknown queue: that the name is a quota's, or which names are similar."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:
@@ -107,7 +107,7 @@ class Moment:
 
     @cached_property
     def _hit(self) -> str:
-        """The word for evictions of the queue's jobs; some of the evictions may have had no preemptor."""
+        """The word for evictions of the queue's jobs, which is "preempted" if all have a preemptor."""
         with reading(self._run.path):
             evictions = (
                 self._run.micros("decisions")
@@ -128,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The preemptions of and for the queue's jobs, as two tables by other queue and rule."""
+        """Preemptions of the queue's jobs, and preemptions for these jobs, each by other queue and rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")
@@ -299,7 +299,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """Names the job that was last tried and refused in the queue, for a job that was not tried itself."""
+        """Returns a remark on a job that was not tried: the job that was last refused in its queue."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
         return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 
@@ -310,7 +310,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The decisions at the last time up to the given one."""
+        """The latest decisions up to the given time."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -331,7 +331,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """Describes the changes of the cluster: all of the run, or the last ones up to the given time."""
+        """Describes all changes of the cluster or, for a given time, the last changes up to that time."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

@@ -1,4 +1,4 @@
-"""The names of jobs: those of other systems, and suggestions for a name that a run does not know."""
+"""Finds jobs by their names in harness or in other systems, and suggests similar names."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 OTHER_IDS = "_job_id"
-"""How a column ends that keeps the id of a job in another system: `slurm_job_id`."""
+"""The suffix of columns that contain the ids of jobs in another system, such as `slurm_job_id`."""
 
 
 def job_named(jobs: pl.DataFrame, name: str) -> str:
-    """Returns the job of a name, which is its `job_id` or its id in another system.
+    """Returns the `job_id` of the job with a name, which is its `job_id` or its id in another system.
 
     Args:
-        jobs: `jobs.parquet` of a run.
+        jobs: the table `jobs.parquet` of a run.
         name: the name.
 
     Raises:
-        RunError: no job has this name, or several jobs have it as their id in another system.
+        RunError: no job has this name, or several jobs have this id in another system.
     """
     if name in jobs["job_id"]:
         return name

@@ -1,4 +1,4 @@
-"""Turns records into sentences, for all policies, using the fields that their details have in common."""
+"""Describes recorded events in sentences, in the same way for all policies."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Sentences:
         return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
 
     def _holders(self, event: Event) -> Iterator[str]:
-        """Yields the queues that hold the most of what is short."""
+        """Yields, for each label that is short, the queues that hold the most."""
         for label, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
             yield f"most {self._units.kind(label)} held by {held}"
@@ -299,7 +299,7 @@ class Sentences:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
     def _unit(self, resource: str) -> int:
-        """Returns the amount of a resource in one resource-hour: a core, a GiB, or one of another one."""
+        """Returns the amount that a resource-hour refers to: a core, a GiB, or one device."""
         return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
 
 

@@ -1,7 +1,7 @@
-"""The states of jobs over time, which are found from their decisions.
+"""Determines the states of jobs over time from the decisions of a run.
 
-A job has quota from its admission until it is evicted. A job has resources from its first binding or start
-until its last pod has finished or is gone. An evicted pod is back in its queue when it is gone.
+A job has quota from its admission until it is evicted. It has resources from its first binding or start
+until its last pod has finished or is gone. An evicted pod returns to its queue when it is gone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tupl
         on_nodes: whether pods are bound to nodes; otherwise, a job holds resources as a whole.
     """
     found: dict[int, Standing] = {}
-    held: dict[int | None, str] = {}  # the eviction after which each pod is terminating, or ""
+    held: dict[int | None, str] = {}  # for each pod, the action that made it terminate, or ""
     quota = False
     for row in rows:
         action, pod = row["action"], row["pod_number"]
@@ -87,7 +87,7 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 
 
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
-    """Returns the jobs that have neither quota nor resources after some decisions, and were not rejected.
+    """Finds the jobs that have neither quota nor resources after some decisions, and were not rejected.
 
     The result includes finished jobs whose pods were bound one by one.
 
@@ -95,7 +95,7 @@ def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
         decisions: the first decisions of a run, with times in microseconds.
 
     Returns:
-        The columns `job`, `job_id` and `since`, the time since which the job has had nothing.
+        A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.
     """
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()

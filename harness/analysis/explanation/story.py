@@ -27,9 +27,9 @@ class Story:
         history: the history of the job.
         clock: formats times.
         units: formats amounts.
-        at: the time whose stretch to show, in microseconds since the run's origin; None shows all
-            stretches.
-        stopped: why the replay was stopped before its end, if it was.
+        at: a time in microseconds since the run's origin, to show only the stretch at that time; None shows
+            all stretches.
+        stopped: why the replay was stopped early, or None if it was not.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Story:
         """Returns the story as text that is safe for a terminal.
 
         Args:
-            everything: show every round of a loop instead of how often it repeats.
+            everything: whether to show every round of a loop, instead of the number of rounds.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)

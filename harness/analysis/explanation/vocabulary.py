@@ -21,31 +21,30 @@ Table = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Figures:
-    """The contents of a detail.
+    """The contents of a decision's `detail`.
 
     A label is the name of a resource, or `flavor/resource`.
 
     Attributes:
         queue: the quota of the preemptor or of the waiting job.
         message: the component's own sentence.
-        request, short: for each label, the amount that is requested, and the part of it that is missing.
-        usage, quota, most: for each name and label, the amount that is used, that is guaranteed, and that
-            is the maximum.
-        runtime: for each name and label, the amount that is allowed at the time, if it depends on all
-            requests.
+        request, short: for each label, the requested amount, and the part of this amount that is missing.
+        usage, quota, most: for each name and label, the used, guaranteed and maximum amounts.
+        runtime: for each name and label, the amount that is currently allowed, if this amount depends on
+            the requests of all quotas.
         taken: for each name and label, the amount that a preemption takes from a quota.
-        pool: a pool of several queues: its name, usage and quota, and the quota that each queue keeps for
-            itself.
+        pool: a pool that several queues share: its name, usage and quota, and what queues keep for
+            themselves.
         shares: for each name, the weighted share before and after.
         local_queues: for each LocalQueue, the usage that determines its place among the others.
         nodes: for each reason, the number of nodes that gave it.
-        not_freed: why none of the nodes could be freed.
-        most_free: for each resource, the most that is free on any single node.
+        not_freed: for each reason why preemption cannot free nodes, the number of nodes.
+        most_free: for each resource, the largest amount that is free on a single node.
         preemption: why no job is preempted.
         node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
             candidates.
         pdb_violations: the number of victims that break a disruption budget.
-        borrowing: how many levels up the borrowed quota comes from.
+        borrowing: how many levels above the queue the borrowed quota comes from.
         lenders: for each label, the cohort that lends it.
         counts: for each pod set, the number of pods, if fewer than requested were admitted.
         checks: for each admission check, the microseconds from the reservation of quota until the check is
@@ -54,15 +53,14 @@ class Figures:
         gang: how many pods are placed together.
         waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
-        nominated: for each label, the amount of the pods that are nominated earlier.
-        holders: for each queue and label, the amount that is held by the queues that hold most of what is
-            short.
-        ahead: for each job and label, the amount that is kept for jobs that were considered earlier.
-        waits_for: the jobs that terminate, will terminate, or come first, with the job that they make way
-            for, or "".
-        fields: the manifest fields that forbid the job to preempt, with their values.
-        borrows: the labels that the job would borrow, if that matters.
-        tried: how many candidates were not enough before shares forbade more candidates.
+        nominated: for each label, the requests of pods that were nominated earlier.
+        holders: for each label that is short, the queues that hold the most, with their amounts by label.
+        ahead: for each job that was considered earlier, the amount that is reserved for it, by label.
+        waits_for: the jobs that the refused job waits for, each with the job for which it is evicted, or
+            "".
+        fields: the manifest fields that prevent the job from preempting, with their values.
+        borrows: the labels that the job would borrow, if borrowing prevents a preemption.
+        tried: how many candidates the policy tried before the one that shares protect.
         candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
             case, `shares` are the shares with the job and without the candidate.
         lacks: the only thing that is missing, unless it is quota.
@@ -113,7 +111,7 @@ class Figures:
 
 
 def read(detail: str | None) -> Figures:
-    """Reads a detail; without a detail, the result is empty."""
+    """Reads the figures of a detail; without a detail, all figures are empty."""
     found = json.loads(detail) if detail else {}
     if not isinstance(found, dict):
         return Figures()

@@ -1,6 +1,6 @@
-"""Reports of runs, and the built-in sections, which are registered in the same way as a plugin's sections.
+"""Reports on runs, with built-in sections that are registered in the same way as the sections of plugins.
 
-Authors of sections import the blocks of a section from here; see `harness.analysis.report.blocks`.
+Authors of sections import blocks from here; see `harness.analysis.report.blocks`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _BUILT_IN = (
     ("losses", "Who wins, who loses", "hours waited and work lost by queue, and the queues that benefited"),
     ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
     ("allocation", "Who held what, when", "what queues held over time, and their own quota"),
-    ("fairness", "How fairly it was shared", "the distance of shares from ideal over time"),
+    ("fairness", "How fairly it was shared", "the distance of shares from their ideal over time"),
     (
         "disruption",
         "What was preempted, and why",
@@ -75,14 +75,14 @@ def harness_register_sections(register: RegisterSection) -> None:
         "record",
         _section("record"),
         title="Against what happened",
-        help="simulations against the record of what happened, if one of the runs is a record",
+        help="a comparison of simulations with the record of what happened, if one of the runs is a record",
         place=150,
     )
     register(
         "domains",
         _section("domains"),
         title="Where it ran",
-        help="what was held in each topology domain over time",
+        help="the resources that pods held in each topology domain over time",
         place=550,
     )
     register(
@@ -95,7 +95,7 @@ def harness_register_sections(register: RegisterSection) -> None:
 
 
 def _section(name: str) -> MakeSection:
-    """Returns the maker of a section; its module of that name is imported when a report is made."""
+    """Returns a function that makes a section, and imports the section's module only when it is called."""
 
     def make(material: Material) -> Iterable[Block]:
         return import_module(f"harness.analysis.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]

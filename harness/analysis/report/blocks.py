@@ -47,8 +47,8 @@ class Code:
     """Text to copy exactly, such as a command.
 
     Attributes:
-        text: its lines.
-        folded: what readers see until they open it; "" if the text is always shown.
+        text: the lines of the text.
+        folded: the heading that readers see until they open the text; "" if the text is always visible.
     """
 
     text: str
@@ -142,7 +142,7 @@ class Figure:
         draw: draws the chart, given the width in pixels of the whole chart with its axes. The function is
             called for several widths, but never for Markdown.
         keys: the meanings of the colours; the chart itself needs no legend.
-        note: how to read the chart, if that is not obvious.
+        note: how to read the chart, if this is not obvious.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The content of a frontier chart: choices between two costs, and the choices that no other choice beats."""
+"""The points of a frontier chart, which show the costs of choices, and which of them no other one beats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of tables that compare runs: the baseline's value, then each other run's value and its difference."""
+"""Makes table rows that compare runs: the baseline's value, then each other run's value and change."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def hours_waited(line: Line, jobs: Sequence[int]) -> list[float | None]:
 
 
 def so_far(material: Material) -> str:
-    """Returns the suffix for such hours if some jobs had not started, because their waits still grow."""
+    """Returns a suffix for hours waited, which says that the waits of some jobs had not ended."""
     shares = (value for line in material.lines("wait.never_started") for value in line.row.values)
     return " (so far)" if any(shares) else ""
 

@@ -1,7 +1,4 @@
-"""Turns altair's charts into SVG, or into specifications for the browser.
-
-If altair is missing, the error says what to install.
-"""
+"""Converts altair's charts into SVG, or into specifications for the browser."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _OWN = re.compile(
     r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
     r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
 )
-"""Texts in JSON that are the same as the name of a property that every JavaScript object has."""
+"""Matches texts in JSON that equal the name of a property that every JavaScript object has."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
@@ -84,10 +81,10 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
 def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
     """Changes the texts of a specification so that Vega draws them correctly.
 
-    A replacement character is substituted for each character that JavaScript counts as two. Vega may cut
-    long texts between the two halves, and half a character is invalid. A name that every JavaScript object
-    has, such as `constructor`, gets a zero-width space. Otherwise, Vega mistakes the name for a text that
-    it has seen before.
+    Each character that JavaScript counts as two is replaced by the replacement character, because Vega may
+    cut a long text between the two halves, and half a character is invalid. A text that every JavaScript
+    object has as a property, such as `constructor`, gets a zero-width space. Otherwise, Vega mistakes it
+    for a text that it has seen before.
     """
     text = json.dumps(spec)
     replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
@@ -98,9 +95,9 @@ def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def live(figure: Figure) -> dict[str, Any]:
-    """Returns a figure for the browser.
+    """Returns a figure as the specification of an interactive chart.
 
-    The pointer shows the values, and the horizontal axis can be moved.
+    The chart shows the values under the pointer, and readers can move its horizontal axis.
     """
     spec = specification(figure, WIDE)
     spec["config"]["mark"] |= {"tooltip": True}

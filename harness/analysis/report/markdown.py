@@ -1,4 +1,4 @@
-"""Writes a report as Markdown for a pull request: tables stay tables, and charts become text."""
+"""Writes a report as Markdown for a pull request, with text instead of charts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _block(block: Block) -> Iterator[str]:
                 yield from (f"**{plain(title)}**", "")
             yield from (f"- {plain(item)}" for item in items)
         case Code(text, folded):
-            # Indented, because the text itself could close a fence.
+            # The lines are indented, because the text itself could close a fence.
             lines = [f"    {printable(line)}" for line in text.split("\n")]
             head, end = ([f"<details><summary>{plain(folded)}</summary>", ""], ["", "</details>"])
             yield from [*head, *lines, *end] if folded else lines

@@ -1,4 +1,4 @@
-"""The changes of runs' clusters as marks: what changed, when it changed, and how long the change lasted."""
+"""Describes the changes of a run's cluster as marks: what changed, when, and for how long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 
 class _Open:
-    """A mark that is being built; `_left` contains the fields that have not changed again."""
+    """A mark that is not complete yet; `_left` contains the fields that have not changed again."""
 
     def __init__(self, at: int, edit: Mapping[str, Any]) -> None:
         self.begin = at
@@ -67,9 +67,9 @@ class _Open:
 def marks_of(run: Run) -> list[Mark]:
     """Returns the changes of a run's cluster in order of time.
 
-    A change that restores a field's first value makes no mark of its own; it ends the previous mark. If an
-    object changes several times within a second, the changes make one mark. An example is a cordon and the
-    taint that follows.
+    A change that restores a field's first value has no mark of its own, but ends the previous mark. If an
+    object changes several times within a second, the changes share a mark. This is the case, for example,
+    for a cordon and the taint that follows it.
     """
     found: list[_Open] = []
     latest: dict[tuple[str, str], _Open] = {}
@@ -104,7 +104,7 @@ def by_kind(marks: Iterable[Mark]) -> str:
 
 
 def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
-    """Yields groups of marks of one kind, such that the groups begin at least `least` apart.
+    """Groups marks of one kind so that the beginnings of two groups are at least `least` apart.
 
     Args:
         marks: the marks, in order of time.

@@ -1,4 +1,4 @@
-"""The material for sections: the runs, and data that several sections need and that is read only once."""
+"""The material for the sections of a report: the runs, and data that several sections share."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Material:
 
     Args:
         comparison: the runs.
-        command: the command line that makes the report, if there was one.
-        part: the time in which jobs are shown one by one, as `FROM..TO`.
+        command: the command line that makes the report; None if the report is made in Python.
+        part: the span of time for which jobs are shown one by one, as `FROM..TO`.
 
     Raises:
         InputError: a time of the part cannot be read.
@@ -71,9 +71,9 @@ class Material:
         shifts: for each run, what to add to a time since its origin to get a time on the time axis. The
             axis begins at the baseline's origin.
         windows: each run's own window, on the time axis.
-        window: the time axis, from the first submission to the end of the run that ends last.
-        resource: the resource in charts of amounts, which is the resource that the baseline uses most.
-        part: the time in which jobs are shown one by one; None if no part was given.
+        window: the span of the time axis, from the first submission to the end of the run that ends last.
+        resource: the resource that charts of amounts show, which is the one that the baseline uses most.
+        part: the span of time for which jobs are shown one by one; None if no part was given.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Material:
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
-        """Returns for each run the lanes' total quota of `resource`; each level has its time on the axis."""
+        """Returns for each run the total quota of the lanes for `resource`, as steps on the time axis."""
         names = [name for lane in lanes for name in lane.holders]
 
         def own(cluster: Mapping[str, Any]) -> int | None:
@@ -151,8 +151,8 @@ class Material:
 
         Args:
             levels: the steps, with times since the run's origin.
-            window: the run's window, on the axis of time.
-            shift: the time of the run's origin on the axis.
+            window: the run's window, on the time axis.
+            shift: the time of the run's origin, on the time axis.
         """
         on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
         found = [each for each in on_axis if each.time < window.end] or on_axis[:1]
@@ -164,7 +164,7 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """The metrics of a comparison's table and some others, over all jobs and judged together."""
+        """The lines for all jobs, with the metrics of a comparison's table and a few further metrics."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
@@ -177,7 +177,7 @@ class Material:
 
     @cached_property
     def _measured(self) -> set[tuple[str, str]]:
-        """The metrics that have values, with their scopes and kinds of scopes."""
+        """The metrics that have values, each paired with its scopes and with the kinds of these scopes."""
         known = {(row.metric, row.scope) for row, _ in self.comparison.select(scope=None)}
         return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
 
@@ -195,9 +195,9 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A sentence, after a space, that says that the figures of a run cover all the jobs of this run.
+        """A sentence that says that the figures of each run cover all jobs of this run.
 
-        The text is empty if all runs have the same jobs.
+        It begins with a space. If all runs have the same jobs, the text is empty.
         """
         pairs = self.comparison.pairs
         if pairs.whole:
@@ -207,15 +207,15 @@ class Material:
 
     @property
     def common_jobs(self) -> str:
-        """The jobs whose waits, slowdowns and lost work are compared, in words; see `own_jobs`."""
+        """Words for the jobs that comparisons job by job cover; empty if all runs have the same jobs."""
         pairs = self.comparison.pairs
         return "" if pairs.whole else f"the {pairs.count:,} jobs that all runs have"
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run, the number of jobs by queue that all runs have and accept.
+        """For each run and queue, the number of jobs that all runs have and accept.
 
-        These are the jobs that waits cover.
+        Metrics of waits cover exactly these jobs.
         """
         found, pairs = [], self.comparison.pairs
         ends = [each.jobs for each in self.comparison.shares] or [run.window.end for run in self.runs]
@@ -228,7 +228,7 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """The holders that held most of `resource` over all runs, and all other holders as one lane."""
+        """A lane for each holder that held much of `resource` in all runs, and one lane for all others."""
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for window, changes in zip(self.windows, self._moves, strict=True):
             for holder, amount in series.used(changes, window).items():
@@ -250,7 +250,7 @@ class Material:
 
     @cached_property
     def holder(self) -> str:
-        """The word for lanes: quotas, or queues if no run has any quota."""
+        """The word for what a lane stands for: a quota, or a queue if no run has quotas."""
         known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
         return QUOTA if known else QUEUE
 
@@ -291,8 +291,8 @@ class Material:
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.
             pixels: the number of pixels for `window`.
-            together: True if all lanes form a single series with the number 0; otherwise, each lane is a
-                series.
+            together: whether to combine all lanes in a single series, which has the number 0. Otherwise, each
+                lane is a series.
         """
         return self.reduced(
             [
@@ -303,7 +303,7 @@ class Material:
         )
 
     def reduced(self, steps: Iterable[pl.DataFrame], pixels: int) -> list[pl.DataFrame]:
-        """Returns `per_pixel` of a frame of each run, on the common axis and within the run's own window."""
+        """Applies `reduction.per_pixel` to each run's frame, on the common axis and within its window."""
         return [
             per_pixel(frame, self.window, pixels).filter(pl.col("time").is_between(window.start, window.end))
             for frame, window in zip(steps, self.windows, strict=True)
@@ -349,12 +349,12 @@ def moved(window: Window, shift: int) -> Window:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Makes names fit to show: they have no control characters, fit on a page, and all differ."""
+    """Prepares names for display: removes control characters, shortens names, and makes them differ."""
     return told_apart(names, _LONGEST_NAME)
 
 
 def others(count: int) -> str:
-    """Returns the name of a number of lanes that are shown as one."""
+    """Returns the name of a lane that combines several holders."""
     return "1 other" if count == 1 else f"{count:,} others"
 
 

@@ -1,4 +1,4 @@
-"""The amounts that pods held in each topology domain over time, computed from the pods' nodes."""
+"""Computes how much pods held in each topology domain over time, from the nodes of the pods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Level(NamedTuple):
 
     Attributes:
         topology, name: the name of the topology, and the node label.
-        nodes: the names of the nodes in each domain. The name of a domain consists of the values of the
-            labels of its level and of all coarser levels.
+        nodes: for each domain, the names of its nodes. The name of a domain consists of its label values
+            for this level and all coarser levels.
     """
 
     topology: str
@@ -42,9 +42,9 @@ def levels_of(run: Run) -> list[Level]:
 
 
 def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[Step]]:
-    """Returns the capacity for a resource of each domain's nodes over time.
+    """Returns for each domain the capacity of its nodes for a resource over time.
 
-    The first amount applies before all changes.
+    The first step applies until the first change.
     """
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
@@ -65,7 +65,7 @@ def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[S
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """Returns the changes in what is held on nodes: `time`, `node` and `amount`.
+    """Returns the changes of the amounts that pods hold, with the columns `time`, `node` and `amount`.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -92,7 +92,7 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 def levels(
     changes: pl.DataFrame, nodes: Mapping[str, Sequence[str]], places: Mapping[str, int]
 ) -> pl.DataFrame:
-    """Returns what pods hold in each domain: `series`, `time` and `level`, as `per_pixel` expects.
+    """Returns the amounts that pods hold in each domain over time, in the form that `per_pixel` expects.
 
     Args:
         changes: the result of `moves`.

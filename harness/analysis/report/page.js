@@ -1,5 +1,5 @@
-// Puts live charts in the place of the drawn ones. Expressions are interpreted, so that the page's security
-// policy need not allow code from text.
+// Replaces the drawn charts with interactive charts. Vega interprets expressions, so the security policy of
+// the page need not allow code that is created from text.
 const specs = JSON.parse(document.getElementById("charts").textContent);
 specs.forEach((spec, number) => {
   const live = document.createElement("div");

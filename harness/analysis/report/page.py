@@ -1,7 +1,7 @@
-"""Writes a report as an HTML page that needs no network, and contains a script only on request.
+"""Writes a report as an HTML page that needs no network and contains a script only on request.
 
-All text is passed through `harness.base.text.printable` and escaped in this module. The page's own security
-policy forbids everything that is not part of the page.
+This module escapes all text, and removes control characters with `harness.base.text.printable`. The security
+policy of the page forbids all content from outside the page.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Writer:
                 head = f"<h3>{_text(title)}</h3>" if title else ""
                 return head + "<ul>" + "".join(f"<li>{_prose(item)}</li>" for item in items) + "</ul>"
             case Code(text, folded):
-                # A line at a time: `printable` would take the line breaks for control characters.
+                # `printable` would replace line breaks, which are control characters.
                 lines = "\n".join(_text(line) for line in text.split("\n"))
                 made = f'<pre tabindex="0"><code>{lines}</code></pre>'
                 return f"<details><summary>{_text(folded)}</summary>{made}</details>" if folded else made
@@ -125,7 +125,7 @@ def _prose(text: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """Returns the anchor of a section within the page, which is made from the section's name."""
+    """Converts the name of a section into the section's anchor."""
     return escape("-".join(printable(name).split()))
 
 
@@ -153,7 +153,7 @@ def _cell(cell: str | Cell) -> str:
 
 
 def _bar(length: float | None) -> str:
-    """Returns a bar to the left or right of the middle, in the colour of its cell."""
+    """Returns a bar that points to the left or right of the middle and has the colour of its cell."""
     if length is None:
         return ""
     end = _BAR / 2 * (1 + max(-1.0, min(1.0, length)))
@@ -207,7 +207,7 @@ def _swatch(key: Key) -> str:
 
 
 def _hidden(svg: str) -> str:
-    """Hides a chart's parts from screen readers, because the text around the chart contains everything."""
+    """Hides the parts of a chart from screen readers, which read the chart's description instead."""
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
@@ -229,7 +229,7 @@ def _tones() -> str:
 
 
 def _script(figures: Sequence[Figure]) -> tuple[str, str]:
-    """Returns the script that replaces drawn charts by interactive ones, and the permissions it needs."""
+    """Returns the script that makes charts interactive, and the permission that the script needs."""
     import vl_convert
 
     code = vl_convert.javascript_bundle(_resource("page.js")).replace("</script", "<\\/script")

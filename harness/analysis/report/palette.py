@@ -1,8 +1,8 @@
-"""The colours of charts, which colour-blind readers can tell apart; each colour has a tone for dark pages.
+"""The colours of charts, which colour-blind readers can distinguish, with tones for light and dark pages.
 
-The lines of runs use Okabe and Ito's palette, and their dashes differ too. The areas of queues use Paul
-Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn in the light
-tones, and the page's style sheet replaces them by the dark tones.
+The lines of runs use Okabe and Ito's palette, and also have different dashes. The areas of queues use Paul
+Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn with the
+light tones. On dark pages, the style sheet replaces these tones with the dark ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes long series short enough to draw, by keeping the lowest, mean and highest level of every pixel.
 
-Changes within a pixel cannot be drawn. However, no peak is lost, because it is the highest level of its
-pixel.
+A chart cannot show the changes within a pixel. However, no peak is lost, because a peak is the highest level
+of its pixel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from harness.plugins.measurement import Window
 
 
 def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFrame:
-    """Summarizes step functions over equal parts of a window.
+    """Summarizes step functions over parts of a window that have the same length.
 
     Args:
         changes: the columns `series`, `time` in microseconds and `level`. The level is an integer that

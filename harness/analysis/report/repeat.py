@@ -13,9 +13,9 @@ from harness.runs.settings import SETTINGS, given_of
 
 
 def repeat(material: Material) -> Iterator[str]:
-    """Yields lines for a shell or, for runs made in Python, the calls that make the runs.
+    """Yields shell commands or, for runs that were made in Python, the calls that make these runs.
 
-    Lines are printable, because characters in a trace's name that could affect a terminal are removed.
+    All lines are printable, because the name of a trace may contain characters that would affect a terminal.
     """
     lines: dict[str, None] = {}
     for run in material.runs:
@@ -29,8 +29,8 @@ def repeat(material: Material) -> Iterator[str]:
 def _calls(run: Run) -> Iterator[str]:
     """Yields the call of `harness.replay` that makes a run, after the lines that the call needs.
 
-    A policy class has no file, and neither has a cluster that was changed in memory. The call then uses a
-    name for it, and a comment explains the name.
+    A policy class has no file, and a cluster that was changed in memory has none either. The call then uses
+    a name, and a comment explains what it stands for.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]

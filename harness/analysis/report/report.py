@@ -1,4 +1,4 @@
-"""A report: what all registered sections say about some runs, ready to write as HTML or Markdown."""
+"""Composes a report on runs from all registered sections, and writes it as HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Report:
 
     Attributes:
         title: the title of the whole report.
-        summary: what the report is about, in one sentence.
+        summary: a sentence that says what the report is about.
         chapters: the chapters, in order.
     """
 
@@ -40,7 +40,7 @@ class Report:
         """Writes the report as a single, self-contained HTML page.
 
         Args:
-            interactive: True to add a script, so that readers can zoom charts and see values.
+            interactive: whether to add a script, with which readers can zoom charts and see values.
 
         Raises:
             InputError: the packages that draw charts are not installed.
@@ -51,7 +51,7 @@ class Report:
         return page(self, interactive=interactive)
 
     def markdown(self) -> str:
-        """Writes the report as Markdown for a pull request; text replaces the charts."""
+        """Writes the report as Markdown for a pull request, with text instead of charts."""
         from harness.analysis.report.markdown import markdown
 
         return markdown(self)
@@ -66,8 +66,8 @@ def compose(
         comparison: the runs.
         plugins: the plugins with the registered sections.
         command: the command line that makes the report.
-        gantt: the time in which jobs are shown one by one, as `FROM..TO`; by default, all jobs of small
-            runs are shown.
+        gantt: the span of time for which jobs are shown one by one, as `FROM..TO`. By default, all jobs are
+            shown if the runs are small.
 
     Raises:
         PluginError: a section failed.

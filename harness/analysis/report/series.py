@@ -1,4 +1,4 @@
-"""What each holder holds, and how many of its jobs wait, over time, as step functions."""
+"""Step functions of the amount that each holder holds, and of the number of its jobs that wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = ("allocated", "pending_jobs")
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """Returns the changes of holders' levels: `time`, the name of the `holder`, and a column per level."""
+    """Returns the changes of holders' levels, with the columns `time`, `holder` and one for each level."""
     behind = holder_behind(run)
     return (
         run.micros("timeline")
@@ -31,14 +31,14 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 
 
 def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
-    """Sums up the resource-microseconds that each holder held within a window, from `moves`."""
+    """Returns how many resource-microseconds each holder held within a window, from a result of `moves`."""
     held = pl.col("allocated").cast(pl.Int128) * (window.end - pl.col("time"))
     sums = changes.filter(pl.col("time") < window.end).group_by("holder").agg(held.sum())
     return {holder: int(amount) for holder, amount in sums.iter_rows()}
 
 
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """Adds up the holders of each series: `series`, `time` and `LEVELS`, as `per_pixel` expects.
+    """Adds up the levels of the holders in each series, in the form that `per_pixel` expects.
 
     Args:
         changes: the result of `moves`.

@@ -1,4 +1,4 @@
-"""The distributions of jobs' waits until first progress, and of their slowdowns."""
+"""Distributions of the waits of jobs until their first progress, and of their slowdowns."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
     axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
     if _dated(material):
         # The ends are expressions, because Vega-Lite wraps plain times in a form that its expression
-        # interpreter
-        # cannot read.
+        # interpreter cannot read.
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
         if labels and not Clock(material.runs[0]).is_utc:
@@ -65,9 +64,8 @@ def upright_axis(title: str, **settings: Any) -> alt.Axis:
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
     """Returns a vertical axis that begins at 0; see `written` for the format of its numbers."""
     top = top or 1
-    # There are no more ticks than integers, so that all ticks are at integers. Vega may use a smaller step
-    # than
-    # the minimum step.
+    # There are no more ticks than integers, so that all ticks are at integers. A minimum step would not be
+    # enough, because Vega may use a smaller step.
     ticks = 4 if shown_as or top < 1 else min(4, int(top))
     axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
     return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
@@ -79,7 +77,7 @@ def wait_scale(top: float) -> alt.Scale:
 
 
 def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
-    """Returns the axis of `wait_scale`, with the usual marks for waits."""
+    """Returns an axis for `wait_scale`, with marks at round waits such as 10m and 1d."""
     labels = f"({_WAITS})[format(datum.value, 'd')]"
     made = upright_axis if upright else alt.Axis
     return made(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
@@ -112,14 +110,14 @@ def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
 
 
 def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
-    """Returns the names of keys, which are given by number."""
+    """Converts the numbers of keys to the names of these keys."""
     return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
 
 
 def endings(names: Iterable[str], letters: int) -> list[str]:
-    """Cuts names to a number of letters at their beginning, because names differ more often at their end.
+    """Shortens long names by removing their first letters, because names differ more often at their end.
 
-    Vega cuts names at their end, so names with the same beginning would look the same.
+    Vega would remove the last letters, so names with the same beginning would look the same.
     """
     return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
 

@@ -37,7 +37,7 @@ def grouped(
         title: the title of the horizontal axis.
         shown_as: the format of the axis's numbers; see `axes.written`.
         name: the name of the panel.
-        limit: the length of the axis to both sides; by default, the axis is as long as needed.
+        limit: the length of the axis on either side of zero; by default, the axis is as long as necessary.
     """
     wide = width >= axes.NARROW
     room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)

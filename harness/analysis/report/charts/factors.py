@@ -45,7 +45,7 @@ class Effect(NamedTuple):
 
 
 def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
-    """Returns a row for each value of a factor: a point, its interval as a line, and a line at no change."""
+    """Returns a chart with a row for each effect, which shows the effect as a point with its interval."""
     wide = width >= axes.NARROW
     room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
     names = axes.endings((each.name for each in found), letters)

@@ -1,4 +1,4 @@
-"""Choices as named points between two costs; the choices that no other choice beats are filled and joined."""
+"""Charts of choices as named points; the points of choices that no other one beats are filled and joined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """Returns a chart with one point for each choice; a name that does not fit appears only in the tooltip.
+    """Returns a chart with a point for each choice; a name that does not fit appears only in the tooltip.
 
     Args:
         choices: the points.

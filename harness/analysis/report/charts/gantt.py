@@ -1,4 +1,4 @@
-"""A Gantt chart with a panel for each run, a row for each job, and a bar while the job held resources."""
+"""Gantt charts with a panel for each run, a row for each job, and bars for the time it held resources."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The middle of a name, and whether the name is so far away that a line must connect it to its point."""
+    """The middle of a name, and whether the name is so far from its point that a line must connect them."""
 
     x: float
     y: float
@@ -73,10 +73,10 @@ def placed(
     """Finds a place for each name; the place is None if the name does not fit.
 
     Args:
-        points: the points, in pixels from the upper left corner; points beyond the number of names have no
-            name.
+        points: the points, in pixels from the upper left corner. If there are more points than names, the
+            last points have no name.
         names: the names of the first points, with the most important name first.
-        lines: other lines that the chart has.
+        lines: lines in the chart that names must not cover.
         width: the width of the plot.
         height: the height of the plot.
     """

@@ -1,4 +1,4 @@
-"""Charts of levels over time: stacked areas for one run each, and lines for several runs in one panel."""
+"""Charts of levels over time: stacked areas with a panel for each run, and lines with all runs in a panel."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Reference(NamedTuple):
     """A reference line.
 
     Attributes:
-        steps: times on the time axis, and the level from each time on; a single step if the level never
-            changes.
+        steps: times on the time axis, each with the level from this time on. There is a single step if the
+            level never changes.
         dash: the dashes of the line.
     """
 

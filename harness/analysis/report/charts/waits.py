@@ -103,7 +103,7 @@ def _distribution(
 
 
 def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
-    """Returns for each place of the grid the fraction of the jobs with at most that value."""
+    """Returns for each value of the grid the fraction of the jobs that have at most this value."""
     values = waited.sorted.cast(pl.Float64)
     counts = values.search_sorted(pl.Series(grid, dtype=pl.Float64), side="right")
     return pl.DataFrame({"x": [each / scale.shortest for each in grid], "mean": counts / waited.jobs})

@@ -1,4 +1,4 @@
-"""Allocation: what quotas or queues held over time, compared with their own quota."""
+"""The section on allocation: the amounts that quotas or queues held over time, and their own quotas."""
 
 from __future__ import annotations
 

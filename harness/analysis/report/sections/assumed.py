@@ -13,7 +13,7 @@ from harness.base.text import counted
 from harness.base.units import format_amount, format_duration
 
 _CONVENTIONS = (
-    "Times are on a virtual clock. Integrals are exact over change points; nothing is sampled.",
+    "All times are simulated. Integrals are exact, because they cover every change instead of samples.",
     "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
     "Jobs name a queue and count against a quota (ClusterQueue, ElasticQuota) if there is one.",
     "A share is a dominant share: the largest fraction of any resource's capacity that a queue holds.",
@@ -27,7 +27,7 @@ _CONVENTIONS = (
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The facts by which a reader can trust or doubt a figure."""
+    """Yields the facts on which the figures of the report are based."""
     for what, tell in (("Trace", _of_trace), ("Cluster", _of_cluster)):
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, run in zip(material.names, material.runs, strict=True):
@@ -63,7 +63,7 @@ def _of_cluster(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
-    """Lines about a trace, from its entry in `run.json`."""
+    """Yields lines about a trace, from its entry in `run.json`."""
     yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
     for reason, count in trace.get("left_out", {}).items():
         yield f"left out: {count:,} rows: {reason}"
@@ -73,7 +73,7 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
 
 
 def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
-    """Lines about a cluster, from its entry in `run.json`."""
+    """Yields lines about a cluster, from its entry in `run.json`."""
     amounts = ", ".join(
         f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
     )
@@ -85,7 +85,7 @@ def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
-    """Yields the settings of all runs, line by line."""
+    """Yields the name of each setting, with its value in every run."""
     infos = [run.info for run in material.runs]
     policies = [info["policy"] for info in infos]
     yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
@@ -118,7 +118,7 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 
 def _run_times(settings: Mapping[str, Any]) -> str:
-    """Describes the setting for the run times of unfinished work in manifests."""
+    """Describes how the run times of unfinished work in the manifests were set."""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     return f"{settings.get('unfinished', '–')}{seed}"
 

@@ -1,4 +1,4 @@
-"""Preemptions: their reasons, their number over time, and chains in which one leads to another."""
+"""The section on preemptions: their reasons, their number over time, and chains of preemptions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _preemptions(run: Run) -> pl.DataFrame:
 
 
 def _chains(material: Material) -> Iterator[Block]:
-    """Yields how many preemptions followed others, and the longest chain of each run."""
+    """Yields a table of how many preemptions followed others, and the longest chain of each run."""
     found = material.of_runs(_chains_of)
     deepest = max(depth for each in found for depth in each.depths)
     if not deepest:

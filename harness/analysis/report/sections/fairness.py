@@ -1,4 +1,4 @@
-"""Fairness over time: how far shares are from ideal, and in which direction each lane is on average."""
+"""The section on fairness: how far shares are from their ideal, and who holds too much or too little."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 ONE = 10**9
-"""A share of 1: shares are whole billionths here, so that sums are the same on every machine."""
+"""A share of 1. Shares are integers in billionths, so that sums are the same on every machine."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the deviation of all runs over time and each lane's mean excess, for several lanes."""
+    """Yields charts of the deviation over time and of each lane's mean excess, if there are several lanes."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)
@@ -114,9 +114,10 @@ class Deviation(NamedTuple):
     """The deviations of a run's shares.
 
     Attributes:
-        changes: `series` (always 0), `time` and `level`: half the sum of all differences between the shares
-            and the ideal ones. This is the part of the cluster that the wrong holders have.
-        excess: holder -> its share minus its ideal share, on average over the run's window.
+        changes: the columns `series` (always 0), `time` and `level`. The level is half the sum of all
+            differences between shares and ideal shares, which is the share of the cluster that the wrong
+            holders have.
+        excess: for each holder, its share minus its ideal share, on average over the run's window.
     """
 
     changes: pl.DataFrame
@@ -124,7 +125,7 @@ class Deviation(NamedTuple):
 
 
 def deviation(run: Run) -> Deviation:
-    """The distance of a run's holders from their ideal shares."""
+    """Computes how far the holders of a run are from their ideal shares."""
     users = holders(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)

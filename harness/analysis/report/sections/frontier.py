@@ -1,4 +1,4 @@
-"""The trade-off between waits and lost work, and the runs that no other run beats."""
+"""The section on the trade-off between waits and lost work, with the runs that no other run beats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """The metric of an axis with its value in every run, and whether each value is a lower bound."""
+    """The metric of an axis, its value in every run, and whether each value is a lower bound."""
 
     about: str
     measured: Measurement
@@ -54,7 +54,7 @@ def blocks(material: Material) -> Iterator[Block]:
         [(LOST, f"{unit.hours} lost", material.resource), (SHARES, "distance from ideal shares", "")],
     )
     if waits is None or costs is None:
-        yield Text("Waits and costs do not both differ between the runs, so there is no trade-off.")
+        yield Text("The runs do not differ in both waits and costs, so there is no trade-off.")
         return
     yield Figure(
         title=f"{waits.about[0].upper()}{waits.about[1:]}, against {costs.about}",
@@ -74,7 +74,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """Returns the first of some metrics that has a value in every run and differs between runs."""
+    """Returns the first of the given metrics that has a value in every run and differs between runs."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:

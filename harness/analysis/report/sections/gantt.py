@@ -1,4 +1,4 @@
-"""Job by job: when jobs waited, ran and were evicted, for small runs or for the jobs of a given time."""
+"""The section that shows single jobs, for small runs or for a given span of time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 60
 _TICK = "A tick marks the submission of a job."
-_PALE = "Pale spans are without progress (waiting for other pods of a gang, restoring, terminating)."
+_PALE = "In pale spans, a job makes no progress (it waits for pods of its gang, restores, or terminates)."
 _CROSS = "A cross marks an eviction that threw progress away."
 
 
 def blocks(material: Material) -> Iterator[Block]:
     """Yields a chart with a bar for every span in which a job held resources.
 
-    If no part of the time is given, only small runs are shown. If the part has many jobs, the chart shows
+    If no span of time is given, only small runs have a chart. If the span has many jobs, the chart shows
     the jobs that held the most resources, and a sentence says how many jobs there are.
     """
     part = material.part
@@ -100,7 +100,7 @@ def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
-    """Returns the amount that each job held within a part of the time; null if the job was absent."""
+    """Returns how much each job held within a span of time; null if the job was not there."""
     span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
     stints = (
         run.micros("stints")

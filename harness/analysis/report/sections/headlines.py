@@ -1,4 +1,4 @@
-"""The recommendation with its condition, and what each run costs and gains."""
+"""The first section: the recommendation with its condition, and what each run costs and gains."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _HEADLINES = (
 def blocks(material: Material) -> Iterator[Block]:
     """Yields the recommendation, then four headline figures of each run, and what each run costs.
 
-    In between are the replays that were stopped because they made no progress, the metrics that failed, and
-    differences other than plugins.
+    The figures come after a list of replays that were stopped because they made no progress, of metrics
+    that failed, and of differences other than plugins.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
@@ -92,8 +92,8 @@ def blocks(material: Material) -> Iterator[Block]:
         if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
             whose = f", of {material.common_jobs}" if material.common_jobs else ""
             yield Text(
-                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. They count "
-                "with what they had waited by then, so their waits are lower bounds."
+                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. "
+                "Their waits count up to that time, so they are lower bounds."
             )
 
 

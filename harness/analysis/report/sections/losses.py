@@ -1,4 +1,4 @@
-"""Gains and losses: hours waited by queue, and lost work by the queue that lost it or caused it."""
+"""The section on gains and losses: how long the jobs of queues waited, and which work was lost."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def _waited(material: Material) -> Iterator[Block]:
 
 
 def _spread(hours: Sequence[float | None]) -> float:
-    """Returns how far the runs' hours are from the baseline's hours at most; for a single run, its hours."""
+    """Returns the largest distance of a run's hours from the baseline's; for a single run, its hours."""
     base, *others = [each or 0.0 for each in hours]
     return max((abs(each - base) for each in others), default=base)
 
 
 class _Loss(NamedTuple):
-    """The resource-hours that a queue lost, and that were lost for it."""
+    """The resource-hours that a queue lost, and the resource-hours that others lost for it."""
 
     own: float = 0.0
     for_it: float = 0.0
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the hours waited and the work lost by queue, and the pairs of queues with most preemptions."""
+    """Yields hours waited and lost work by queue, and the pairs of queues with the most preemptions."""
     yield from _waited(material)
     found = material.of_runs(lambda run: _losses(run, material.resource))
     sums: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""All figures: the table of the comparison."""
+"""The section with all figures, which is the table of the comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.analysis.report.material import Material
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the comparison of all jobs together, and the notes that readers need to interpret it."""
+    """Yields the comparison over all jobs, and the notes that readers need to interpret it."""
     rows = [compared_row(name_of(line.measured), cells(line)) for line in material.table]
     yield Table(caption="Metrics over all jobs", head=compared_head(material, "metric"), rows=rows)
     notes = list(remarks(material.comparison, material.table))

@@ -1,4 +1,4 @@
-"""Simulations compared with the record of what happened, if one of the runs is a record."""
+"""The section that compares simulations with the record of what happened, if one of the runs is a record."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MOST = 1500
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the errors of first starts, a chart of waits against recorded waits, and the errors over time.
+    """Yields the errors of first starts, and charts of simulated and recorded waits and of errors over time.
 
-    Yields nothing without a record.
+    If no run is a record, it yields nothing.
     """
     found = [place for place, run in enumerate(material.runs) if run.is_record]
     others = [place for place, run in enumerate(material.runs) if not run.is_record]
@@ -47,7 +47,7 @@ def blocks(material: Material) -> Iterator[Block]:
     keys = [replace(material.run_keys[place], line=False) for place in others]
     errors = [errors_of(each, short=is_short(record.window)) for each in pairs]
     yield Table(
-        caption="First starts against the record; positive errors are starts later than recorded",
+        caption="Errors of first starts; a positive error means that a job starts later than recorded",
         head=["first starts", *(key.name for key in keys)],
         rows=list(_rows(errors)),
     )
@@ -131,7 +131,7 @@ def _over_time(
 
 
 def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the median `error` of the jobs submitted in each part of the time, and the part's middle."""
+    """Returns the median `error` of the jobs submitted in each part of the window, with the part's middle."""
     start = material.window.start
     step = (material.window.end - start) // _BINS + 1
     return (
