@@ -1,4 +1,4 @@
-"""Explains a queue over a whole run, or the state of queues at a time with the decisions of that time."""
+"""Explains a queue over a whole run, or the state of queues at a given time, with the latest decisions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """Returns a hint for an unknown queue: that the name is a quota's, or which names are similar."""
+        """Returns a hint for an unknown queue, which says that it is a quota, or suggests similar names."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:

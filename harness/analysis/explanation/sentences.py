@@ -158,7 +158,7 @@ class Sentences:
             )
             text += f"; borrows {lent}"
         elif figures.borrowing:
-            text += f"; borrows from {figures.borrowing} levels up"
+            text += f"; borrows from the cohort at height {figures.borrowing}"
         text += self._shares(figures) + _local_queues(figures)
         if figures.checks:
             times = (f"{check} after {format_duration(time)}" for check, time in figures.checks.items())
@@ -343,7 +343,7 @@ def _for(preemptor: str) -> str:
 
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
-    """Returns the two sides of shares that forbid a preemption; the side whose share grows comes first."""
+    """Returns the shares of both sides of a preemption; the side whose share would grow comes first."""
     return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
 
 

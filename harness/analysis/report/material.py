@@ -250,13 +250,13 @@ class Material:
 
     @cached_property
     def holder(self) -> str:
-        """The word for what a lane stands for: a quota, or a queue if no run has quotas."""
+        """What a lane represents, in one word: a quota, or a queue if no run has quotas."""
         known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
         return QUOTA if known else QUEUE
 
     @property
     def places(self) -> Mapping[str, int]:
-        """The number of each holder's lane."""
+        """For each holder, the number of its lane."""
         return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
 
     @cached_property

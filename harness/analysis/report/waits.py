@@ -100,10 +100,11 @@ def slowdowns(material: Material) -> Waits:
 
 
 def waits_by_size(material: Material) -> Waits:
-    """Returns the waits of jobs by their request of the charts' resource, which doubles from group to group.
+    """Groups the waits of jobs by the amount that they request of the resource in charts.
 
-    Each group has jobs in at least one run, and the groups with the smallest requests come first. Runs that
-    do not record requests have no groups.
+    The limit of each group is twice the limit of the previous group. Each group has jobs in at least one
+    run, and the groups with the smallest requests come first. Runs that do not record requests have no
+    groups.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)
 

@@ -20,7 +20,7 @@ POD_GROUP = Coverage(
         "spec.minResources",
     ),
     assumed(
-        "harness places all pods of a group at one instant, so no pod waits for the "
+        "harness places all pods of a group at the same time, so no pod waits for the "
         "others until this time is over",
         "spec.scheduleTimeoutSeconds",
     ),

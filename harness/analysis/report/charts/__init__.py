@@ -1,1 +1,1 @@
-"""The code that draws the charts with altair; it is imported only when charts are wanted."""
+"""The code that draws charts with altair, which is imported only when a chart is drawn."""

@@ -58,8 +58,8 @@ _HEADLINES = (
 def blocks(material: Material) -> Iterator[Block]:
     """Yields the recommendation, then four headline figures of each run, and what each run costs.
 
-    The figures come after a list of replays that were stopped because they made no progress, of metrics
-    that failed, and of differences other than plugins.
+    Before the figures, it lists replays that were stopped because they made no progress, metrics that
+    failed, and differences other than plugins.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
@@ -98,7 +98,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Yields a table of costs and gains, and a second table of each run's own jobs if jobs differ."""
+    """Yields a table of costs and gains, and one of the runs' own jobs if their jobs differ."""
     rows, caption = list(_amounts(material)), "What each run costs and gains"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
