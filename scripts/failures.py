@@ -72,11 +72,11 @@ def added(found: Costs) -> Iterator[str]:
     for loss in LOSSES:
         parts = sorted(fmean(found[plugin, loss, FIGURES[0]]) / work for plugin in PLUGINS)
         ends = dict.fromkeys(_text(100 * part) for part in (parts[0], parts[-1]))
-        told.append(f"{' to '.join(ends)} % of these under `{loss}`")
+        told.append(f"{' to '.join(ends)} % under `{loss}`")
     twins = len(next(iter(found.values())))
     sentences = (
         f"These are means over {twins} twins with 95 % intervals. The jobs request {work:,.0f} GPU-hours. "
-        f"Failures waste {' and '.join(told)}."
+        f"Of these GPU-hours, failures waste {' and '.join(told)}."
     )
     yield from ("", *wrap(sentences, 120))
 
