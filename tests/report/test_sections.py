@@ -577,7 +577,7 @@ def test_what_had_not_started_is_said(tmp_path: Path) -> None:
         run = harness.replay(trace, plugin=Greedy, cluster=cluster, until=until, output=tmp_path / "results")
         report = harness.make_report([run])
         texts = [each.text for each in blocks(report, "headlines") if isinstance(each, Text)]
-        assert [text.partition(" They count")[0] for text in texts if "not started" in text] == said
+        assert [text.partition(" Their waits count")[0] for text in texts if "not started" in text] == said
         of_all, of_queues = (
             next(each for each in blocks(report, name) if isinstance(each, Table))
             for name in ("headlines", "losses")
