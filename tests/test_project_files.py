@@ -174,7 +174,7 @@ def test_the_container_only_runs_its_script_and_not_as_root() -> None:
     (user,) = (line.removeprefix("USER ") for line in said if line.startswith("USER "))
     assert int(user.split(":")[0]) > 0
     assert said.index(f"USER {user}") > said.index(runs[0])
-    assert "No image was built from this file" in " ".join(lines)
+    assert "We have not built this image" in " ".join(lines)
 
 
 @pytest.mark.slow

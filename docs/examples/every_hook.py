@@ -1,6 +1,7 @@
-"""A plugin with the smallest form of every hook; `plugins/README.md` explains the hooks.
+"""A plugin that implements every hook in its smallest form; `plugins/README.md` explains the hooks.
 
-To try it: `[project.entry-points.harness]` with `every-hook = "every_hook"` in a package of one module.
+To try the plugin, make a package of this module, and add `every-hook = "every_hook"` to the table
+`[project.entry-points.harness]` of its `pyproject.toml`.
 """
 
 import sys

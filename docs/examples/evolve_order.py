@@ -1,9 +1,10 @@
-"""A plain evolutionary loop: it improves a policy's rule for the order of jobs, and tries it on other weeks.
+"""A simple evolutionary loop, which improves the order in which a policy starts jobs.
 
     python docs/examples/evolve_order.py mix 10
 
-The rule is a weighted sum of a job's properties that a scheduler sees. Each generation changes the weights
-of the best rule at random, and keeps a change with a higher score. The loop needs no network and no model.
+The order depends on a weighted sum of properties that a scheduler sees. Each generation changes the weights
+of the best rule at random, and keeps a change if its score is higher. At the end, the loop tests the winner
+on other weeks. It needs neither a network nor a language model.
 """
 
 from __future__ import annotations

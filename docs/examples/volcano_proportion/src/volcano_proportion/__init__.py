@@ -29,7 +29,7 @@ def proportion(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Poli
 
 
 def without_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Return a function that says why a job is rejected: its Queue does not exist."""
+    """Return a function that rejects jobs whose Queue does not exist."""
     queues = cluster.custom_resources.get(KIND, {})
     if not queues:
         raise InputError("volcano-proportion shares nodes between Queues, and the cluster has none")

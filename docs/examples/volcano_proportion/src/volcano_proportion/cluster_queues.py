@@ -1,4 +1,4 @@
-"""The policy for clusters with Kueue's ClusterQueues: each becomes a Queue, weighted by its quotas."""
+"""The policy for clusters with Kueue's ClusterQueues, which become Queues with their quotas as weights."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ def of_cluster_queues(cluster: Cluster, view: View, options: Mapping[str, Any]) 
 
 
 def without_cluster_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Return a function that says why a job is rejected: its ClusterQueue does not exist."""
+    """Return a function that rejects jobs whose ClusterQueue does not exist."""
     return without_queue(with_queues(cluster), options)
 
 
 def with_queues(cluster: Cluster) -> Cluster:
     """Return the cluster with a Queue for each ClusterQueue.
 
-    The weight of a Queue is the nominal quota as a fraction of all quotas of a resource, in thousandths. The
-    resource with the largest fraction counts.
+    For each resource, the nominal quota is divided by the sum of all quotas. The largest of these fractions is
+    the weight of the Queue, in thousandths.
     """
     quotas: dict[str, Counter[str]] = {}
     for name, queue in cluster.cluster_queues.items():

@@ -13,7 +13,7 @@ KIND = f"Queue.{GROUP}"
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A Queue; `capability` maps limited resources to the most that its pods may hold together."""
+    """A Queue; `capability` limits how much of some resources its pods may hold together."""
 
     name: str
     weight: int

@@ -1,4 +1,4 @@
-"""One scheduling session: allocate in the order of shares, then reclaim. Gangs are placed as a whole."""
+"""A scheduling session, which allocates in the order of shares and then reclaims; gangs are placed whole."""
 
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -16,7 +16,7 @@ Placed = tuple[PodInfo, NodeInfo]
 
 
 class ProportionScheduler:
-    """A scheduler of the pods that a `PodPolicy` makes of jobs."""
+    """A scheduler for the pods that a `PodPolicy` creates from jobs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cache = Cache(cluster)
@@ -32,7 +32,7 @@ class ProportionScheduler:
         self._deserved: dict[str, dict[str, int]] = {}
 
     def advance(self, now: int) -> None:
-        """Do nothing: a session follows every instant with an event."""
+        """Do nothing, because a session runs after every event."""
 
     def add(self, pod: PodInfo) -> None:
         """Add a waiting pod."""
@@ -52,13 +52,13 @@ class ProportionScheduler:
         self._take(pod)
 
     def run(self) -> Iterator[Decision]:
-        """Run a session; it allocates again after each reclaim, because victims may be gone immediately."""
+        """Run a session, which allocates again after each reclaim because victims may be gone immediately."""
         yield from self._allocate()
         while (yield from self._reclaim()):
             yield from self._allocate()
 
     def _in_turn(self) -> Iterator[tuple[Job, list[PodInfo], int]]:
-        """Yield jobs, their waiting pods and the needed number; the queue with the smallest share is next."""
+        """Yield jobs, their waiting pods and the number that is needed, from the queue with the smallest share."""
         self._deserved = deserved_shares(self._queues, self._total, self._asked)
         jobs: dict[str, list[Job]] = {}
         for pods in filter(None, self._waiting.values()):
@@ -91,7 +91,7 @@ class ProportionScheduler:
                 yield Bind(job, range(pod.pod, pod.pod + 1), node.name)
 
     def _reclaim(self) -> Generator[Decision, None, bool]:
-        """Reclaim nodes for one job within its queue's deserved share; return whether pods were preempted."""
+        """Reclaim pods for one job within the deserved share of its queue; return whether any were preempted."""
         failed = set()  # a failed attempt changes nothing
         for job, pods, needed in self._in_turn():
             gone: list[Placed] = []
@@ -117,7 +117,7 @@ class ProportionScheduler:
         return False
 
     def _nodes_for(self, pods: list[PodInfo], needed: int, gone: list[Placed] | None = None) -> list[Placed]:
-        """Return nodes for pods, or none if fewer than needed fit. Moves victims to `gone`."""
+        """Return nodes for pods, or none if too few pods fit; move victims to `gone`."""
         placed: list[Placed] = []
         for pod in pods:
             held, deserved = self._held[_job(pod).queue], self._deserved[_job(pod).queue]
@@ -135,7 +135,7 @@ class ProportionScheduler:
         return placed if len(placed) >= needed else []
 
     def _freed(self, pod: PodInfo, gone: list[Placed]) -> NodeInfo | None:
-        """Return the first node that fits the pod without pods of queues that hold more than they deserve."""
+        """Return the first node that fits the pod after pods of queues beyond their deserved share are removed."""
         for position in self.scheduling.shape_nodes(pod.template.shape).unschedulable():
             node, before = self.cache.nodes[position], len(gone)
             for victim in reversed(node.by_importance()):

@@ -1,4 +1,4 @@
-"""The deserved shares of queues: proportion's water filling, for all resources together."""
+"""Computes the deserved shares of queues by water filling, as proportion does, for all resources together."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ Amounts = Mapping[str, int]
 def deserved_shares(
     queues: Mapping[str, Queue], total: Amounts, requests: Mapping[str, Amounts]
 ) -> dict[str, dict[str, int]]:
-    """Return queue -> resource -> the deserved part of the total, in whole units.
+    """Return for each queue and resource the deserved part of the total, in whole units.
 
-    In each round the queues with unmet requests share the remaining amount by weight, up to their requests
-    and their capability. A queue that gets nothing more in a round takes no further part.
+    In each round, the queues with unmet requests share the remaining amount by weight, up to their requests
+    and their capability. A queue that gets nothing more in a round does not take part in later rounds.
     """
     deserved = {name: dict.fromkeys(total, 0) for name in queues}
     unmet, left = [name for name in queues if any(requests[name].values())], dict(total)
@@ -42,5 +42,5 @@ def exceeds(held: Amounts, deserved: Amounts) -> bool:
 
 
 def share(held: Amounts, deserved: Amounts) -> int:
-    """Return held as a fraction of deserved, in millionths, for the resource with the largest fraction."""
+    """Return the largest fraction of a deserved amount that a queue holds of any resource, in millionths."""
     return max((held.get(each, 0) * 10**6 // most for each, most in deserved.items() if most), default=0)
