@@ -383,5 +383,5 @@ def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
 
 
 def _return(events: Sequence[Event]) -> int | None:
-    """Returns the time at which a wait first began in these events."""
+    """Returns the time of the first event with which a wait begins, or None."""
     return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -299,7 +299,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """Returns a remark on a job that was not tried: the job that was last refused in its queue."""
+        """Returns a remark on a job that was not tried, which names the last refused job in its queue."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
         return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 

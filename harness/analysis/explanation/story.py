@@ -171,10 +171,7 @@ class Story:
                 fold.append(stretch)
 
     def _stretch(self, stretch: Stretch, *, everything: bool) -> Iterator[str]:
-        """Yields the events of a stretch.
-
-        Refusals and preemptions of the same kind appear once, with their number.
-        """
+        """Yields the events of a stretch; refusals and preemptions of one kind appear once, with a count."""
         told: Counter[tuple[str, str]] = Counter()
         for place, event in enumerate(stretch.events):
             if event.what == "gone" and _returns(event, stretch.events[place + 1 :]):

@@ -27,7 +27,7 @@ MOST = 24
 
 
 class _Shown(NamedTuple):
-    """The domains of a level that are shown.
+    """The domains of a level that have a panel in the chart.
 
     Attributes:
         level: the label of the level.
@@ -127,7 +127,6 @@ def _words(material: Material, shown: _Shown) -> str:
 
 
 def _mean(steps: Sequence[Step], window: Window) -> float:
-    """Returns the mean of steps over a window."""
     if len(steps) < 2:
         return sum(each.amount or 0 for each in steps)
     times = [max(each.time, window.start) for each in steps] + [window.end]

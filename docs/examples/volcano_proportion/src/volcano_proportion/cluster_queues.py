@@ -30,8 +30,8 @@ def without_cluster_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possi
 def with_queues(cluster: Cluster) -> Cluster:
     """Return the cluster with a Queue for each ClusterQueue.
 
-    For each resource, the nominal quota is divided by the sum of all quotas. The largest of these fractions is
-    the weight of the Queue, in thousandths.
+    For each resource, the nominal quota is divided by the sum of all quotas. The largest of these fractions
+    is the weight of the Queue, in thousandths.
     """
     quotas: dict[str, Counter[str]] = {}
     for name, queue in cluster.cluster_queues.items():

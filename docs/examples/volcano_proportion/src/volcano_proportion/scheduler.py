@@ -58,7 +58,7 @@ class ProportionScheduler:
             yield from self._allocate()
 
     def _in_turn(self) -> Iterator[tuple[Job, list[PodInfo], int]]:
-        """Yield jobs, their waiting pods and the number that is needed, from the queue with the smallest share."""
+        """Yield jobs of the queue with the smallest share, with their waiting pods and the needed number."""
         self._deserved = deserved_shares(self._queues, self._total, self._asked)
         jobs: dict[str, list[Job]] = {}
         for pods in filter(None, self._waiting.values()):
@@ -91,7 +91,7 @@ class ProportionScheduler:
                 yield Bind(job, range(pod.pod, pod.pod + 1), node.name)
 
     def _reclaim(self) -> Generator[Decision, None, bool]:
-        """Reclaim pods for one job within the deserved share of its queue; return whether any were preempted."""
+        """Reclaim pods for one job within its queue's deserved share; return whether any were preempted."""
         failed = set()  # a failed attempt changes nothing
         for job, pods, needed in self._in_turn():
             gone: list[Placed] = []
@@ -135,7 +135,7 @@ class ProportionScheduler:
         return placed if len(placed) >= needed else []
 
     def _freed(self, pod: PodInfo, gone: list[Placed]) -> NodeInfo | None:
-        """Return the first node that fits the pod after pods of queues beyond their deserved share are removed."""
+        """Return the first node that fits the pod once pods of queues beyond their share are removed."""
         for position in self.scheduling.shape_nodes(pod.template.shape).unschedulable():
             node, before = self.cache.nodes[position], len(gone)
             for victim in reversed(node.by_importance()):
