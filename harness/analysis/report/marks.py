@@ -65,7 +65,7 @@ class _Open:
 
 
 def marks_of(run: Run) -> list[Mark]:
-    """Returns the changes of a run's cluster in order of time.
+    """Returns the changes of a run's cluster in chronological order.
 
     A change that restores a field's first value has no mark of its own, but ends the previous mark. If an
     object changes several times within a second, the changes share a mark. This is the case, for example,

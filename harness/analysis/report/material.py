@@ -112,7 +112,7 @@ class Material:
 
     @property
     def capacity_steps(self) -> list[list[Step]]:
-        """For each run, the capacities of `resource`, each with its time on the axis; see `drawn`."""
+        """For each run, the capacity of `resource` over time, as steps on the time axis; see `drawn`."""
         return [
             self.drawn(run.capacity_steps(self.resource), window, shift)
             for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
@@ -172,7 +172,7 @@ class Material:
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def lines(self, metric: str, scope: str = "all") -> list[Line]:
-        """Returns a metric's lines in a comparison, one per scope and resource; none if not measured."""
+        """Returns the lines of a metric, one for each scope and resource; empty if it was not measured."""
         return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
 
     @cached_property

@@ -35,7 +35,7 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 
 
 def page(report: Report, *, interactive: bool = False) -> str:
-    """Writes the page.
+    """Writes a report as an HTML page.
 
     Raises:
         InputError: the packages that draw charts are not installed.

@@ -51,7 +51,7 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
 
 
 def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
-    """Adds the column `at` to a frame: its `time` on the time axis; see `time_axis`."""
+    """Adds the column `at`, which is the column `time` converted to the time axis; see `time_axis`."""
     return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 

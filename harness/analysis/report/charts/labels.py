@@ -62,7 +62,7 @@ class Label(NamedTuple):
 
 
 def box_of(text: str, x: float, y: float) -> Box:
-    """Returns the area that a name covers if this point is its middle."""
+    """Returns the area that a name covers if its middle is at this point."""
     half = columns(text) * _LETTER / 2
     return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 

@@ -17,7 +17,7 @@ _HEIGHT = 260
 
 
 def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> alt.LayerChart:
-    """Plots simulated against recorded waits in minutes, on axes that show both short and long waits."""
+    """Plots simulated waits against recorded waits, in minutes, on axes that show short and long waits."""
     frame = pl.concat(
         each.select(
             (pl.col("wait") / MINUTE).alias("recorded"),
