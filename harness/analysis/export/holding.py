@@ -1,7 +1,8 @@
 """The spans in which jobs and pods held quota or resources, and the preemptions with both sides.
 
-Both are found from the decisions in a single pass. A job's span lasts from the decision that gave it quota
-or resources until it has neither. A pod's span lasts from its binding until it is gone or has finished.
+The module reads the decisions once to find them. A job's span begins with the decision that gave the job
+quota or resources, and ends when the job has neither. A pod's span begins when the pod is bound, and ends
+when the pod is gone or has completed.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Stay:
         job: the job's row in `jobs.parquet`.
         pod: the pod's number and how often the pod had been recreated; None for a whole job.
         node: the node of a pod.
-        start: microseconds since the trace's origin.
+        start: the beginning, in microseconds since the trace's origin.
         waited: how long the job had held nothing before, or how long the pod had been in its queue.
-        held: when the job began to hold resources, if it did.
+        held: when the job began to hold resources, or None if it never did.
         end: the end of the span, or of the run.
         how: how the span ended, in words.
         hits: the number of each `Preemption` that hit the job or some of its pods.
@@ -67,13 +68,13 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """One decision to preempt.
+    """A single decision to preempt.
 
     Attributes:
         number: the index of the preemption among all preemptions of the run.
-        time: microseconds since the trace's origin.
+        time: the time of the decision, in microseconds since the trace's origin.
         by: the preemptor's name, or "" if none is recorded.
-        by_job: the preemptor's row in `jobs.parquet`, if it has one.
+        by_job: the preemptor's row in `jobs.parquet`, or None if the preemptor isn't a job of the run.
         victim: the row of the victim's job.
         pods: how many of the victim's pods are preempted.
         reason: the name that the component gives to the rule.
@@ -131,21 +132,21 @@ def holding(run: Run, window: Window) -> Holding:
 
 
 class _Ledger:
-    """Keeps track of what jobs and pods hold, decision by decision.
+    """The quota and resources that jobs and pods hold, updated decision by decision.
 
     Args:
-        over: the time at which the last pod of each job had finished; None if it had not.
+        over: the time at which the last pod of each job had completed; None if it never did.
     """
 
     def __init__(self, over: Sequence[int | None]) -> None:
         self._over = over
         self._admitted: set[int] = set()
         self._holds: set[int] = set()
-        self._since: dict[int, int] = {}  # the time since which each job has held nothing
-        self._back: dict[int, int] = {}  # the time at which each whole job came to its queue
+        self._since: dict[int, int] = {}  # The time since which each job has held nothing.
+        self._back: dict[int, int] = {}  # The time at which each whole job entered its queue.
         self._back_of_pods: dict[
             int, dict[int, int]
-        ] = {}  # the later times at which single pods of each job came back
+        ] = {}  # The later times at which single pods of each job returned to the queue.
         self._open: dict[int, Stay] = {}
         self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
         self._evicted: dict[int, str] = {}
@@ -225,7 +226,7 @@ class _Ledger:
         if row["pod_number"] is None:
             self._admitted.discard(job)
         if stay is not None and job not in self._holds:
-            self._end(job, time, how)  # the job had only quota, which it loses immediately
+            self._end(job, time, how)  # The job had only quota, and it loses the quota immediately.
 
     def _release(self, row: Mapping[str, Any]) -> None:
         pods = self._pods.get(row["job"], {})
@@ -238,7 +239,7 @@ class _Ledger:
 
     @staticmethod
     def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
-        """Yields the pods on nodes that a row concerns: all pods of the job if the row names no pod."""
+        """Yields the pods on nodes that a row affects: all pods of the job if the row names no pod."""
         if row["pod_number"] is None:
             yield from list(pods)
         elif (row["pod_number"], row["successor"]) in pods:

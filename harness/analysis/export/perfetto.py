@@ -1,8 +1,8 @@
 """Exports a run as a trace for Perfetto's viewer and trace processor, in their protocol buffers.
 
-The whole cluster and every queue have tracks with counters. The jobs of each queue have tracks for the time
-in which they have quota or resources, and the pods of each node have tracks too. A preemption is a flow
-from an event on a track of the preemptor's queue to the victim's slice. The field numbers are the ones in
+The whole cluster and every queue have tracks with counters. For each queue, tracks show when its jobs have
+quota or resources, and for each node, tracks show its pods. A preemption is a flow from an event on a track
+of the preemptor's queue to the victim's slice. The field numbers are those in
 `perfetto/trace/perfetto_trace.proto`.
 """
 
@@ -31,7 +31,7 @@ _TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _REALTIME, _BOOTTIME = 1, 6
 _EXPLICIT = 3
-"""The children of a track are shown in the order of their ranks."""
+"""The value that sorts the children of a track by their ranks."""
 
 _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 
@@ -41,10 +41,10 @@ def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
 
     Args:
         run: the run.
-        window: everything that overlaps the window is written, cut at the ends of the window.
-        file: receives the trace, whose times are in nanoseconds. If jobs have timestamps, times are
-            relative to the run's origin, and the viewer can show the timestamps. Otherwise, times are
-            durations as in the run's tables.
+        window: the time to export. Spans that extend beyond the window are cut off at its ends.
+        file: receives the trace, whose times are in nanoseconds. If jobs have timestamps, times are relative
+            to the run's origin, and the viewer can show the timestamps. Otherwise, times are durations as in
+            the run's tables.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -91,7 +91,7 @@ class _Trace:
         self._lost = _lost_work(run)
 
     def packets(self) -> Iterator[bytes]:
-        """Yields all packets; an event that begins a flow comes before the event that ends the flow."""
+        """Yields all packets. An event that begins a flow comes before the event that ends the flow."""
         queues = sorted({job["shown queue"] for job in self._jobs})
         of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
         for stay in self._holding.jobs:
@@ -195,7 +195,7 @@ class _Trace:
     # --- slices and flows -----------------------------------------------------------------------------------
 
     def _stays(self, stays: Sequence[Stay], name: str, parent: _Track) -> Iterator[bytes]:
-        """Yields slices; stays without overlap share a track, and the viewer joins tracks of one name."""
+        """Yields slices. Stays that don't overlap share a track. The viewer joins tracks with one name."""
         for lane in _lanes(stays):
             track = self._track(name, parent, rank=1)
             yield track.packet
@@ -215,7 +215,7 @@ class _Trace:
         yield self._event(min(stay.end, window.end), integer(_TYPE, _END) + of_track)
 
     def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
-        """Returns the facts that are shown with a slice."""
+        """Returns the facts that the viewer shows with a slice."""
         lost = 0 if stay.pod is not None else self._lost_in(stay)
         told: dict[str, str | int | None] = {
             "job": str(job["job_id"]),
@@ -239,7 +239,7 @@ class _Trace:
         return {key: value for key, value in told.items() if value is not None}
 
     def _lost_in(self, stay: Stay) -> int:
-        """Sums up the progress that evictions threw away in a stay; a stay may include a grace period."""
+        """Adds up the progress that evictions discarded in a stay, which may include a grace period."""
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
@@ -299,7 +299,6 @@ def _key(name: str) -> bytes:
 
 
 def _quota_only(stay: Stay) -> str | None:
-    """Returns how long a job had quota without holding resources, if it did."""
     until = stay.end if stay.held is None else stay.held
     return format_duration(until - stay.start) if stay.pod is None and until > stay.start else None
 
@@ -336,7 +335,7 @@ def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
 
 
 def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
-    """Returns the timeline of a queue, or the sum of all, in a window, with the levels at its beginning."""
+    """Returns the timeline of a queue, or the sum of all queues, with the levels at a window's beginning."""
     columns = ("allocated", "pending", "pending_jobs", "running_jobs")
     with reading(run.path):
         rows = run.micros("timeline").filter(pl.col("time") <= window.end)
@@ -357,7 +356,7 @@ def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
 
 
 def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Returns each job's evictions: when they happened, and the pod-microseconds they threw away."""
+    """Returns each job's evictions: when they happened, and the pod-microseconds that they discarded."""
     with reading(run.path):
         rows = (
             run.micros("stints")

@@ -1,4 +1,4 @@
-"""Parses the part of a run between two given times, such as `--from` and `--to`."""
+"""Parses two times, such as `--from` and `--to`, and returns the part of a run between them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def part_of(
     whole: Window | None = None,
     asked: str = "between --from and --to",
 ) -> Window:
-    """Parses the part of a run between two times, which is cut to the whole measured span.
+    """Parses two times and returns the part of a run between them, within the measured span.
 
     Args:
         run: the run.
         since: a time in the form that the run writes, or a duration in the form that `Clock` reads; None
-            means the run's beginning.
-        until: the same for the end; None means the run's end.
+            means the beginning of the run.
+        until: the same for the end; None means the end of the run.
         whole: the measured span; by default, the run's own.
         asked: how messages refer to the part.
 

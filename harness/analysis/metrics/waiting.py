@@ -151,9 +151,9 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     """Returns a table with one row for each job that arrived within the window.
 
     Events after the window are ignored, so a time that is not final has the length that has accrued by the
-    end of the window. If a job has not finished by then, its completion is estimated. The
-    estimate assumes that the job keeps its progress and runs without interruption after the window. Jobs whose
-    run time is unknown are left out.
+    end of the window. If a job has not finished by then, its completion is estimated. The estimate assumes
+    that the job keeps its progress and runs without interruption after the window. Jobs whose run time is
+    unknown are left out.
 
     You can request these columns, whose times are in microseconds:
 

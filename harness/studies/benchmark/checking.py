@@ -1,8 +1,8 @@
-"""Judges a run of a task by its decisions, and trusts nothing else in the folder of the run.
+"""Judges a run of a task by its decisions, and trusts nothing else in the run's folder.
 
-The outside checker of `harness.testing.checks` goes through the decisions, and compares the tables with the
-results. The entries of `run.json` about the trace, the cluster and the settings are made again from the task,
-and the metrics are computed again.
+The outside checker of `harness.testing.checks` goes through the decisions and compares the tables with the
+results. The entries of `run.json` about the trace, the cluster and the settings are derived again from the
+task, and the metrics are computed again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Judgement(NamedTuple):
     """The judgement of a run.
 
     Attributes:
-        faults: sentences that say why the run can't be a result of the task; empty if it can.
-        rows: the new measurements; none if there are faults.
+        faults: sentences that explain why the run can't be a result of the task; empty if it can.
+        rows: the recomputed measurements; empty if there are faults.
     """
 
     faults: list[str]
@@ -46,11 +46,11 @@ class Judgement(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A replay that may have made a run.
+    """A replay that may have produced a run.
 
     Attributes:
         info: the entries of the replay's `run.json` that do not depend on decisions.
-        plan: a function that makes the plan of the replay.
+        plan: a function that creates the plan of the replay.
     """
 
     info: Mapping[str, Any]
@@ -72,7 +72,7 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
     Args:
         folder: the run's folder.
-        expected: the replays that may have made the run. They differ in the policy, and therefore in the
+        expected: the replays that may have produced the run. They differ in the policy, and therefore in the
             quotas that count.
         plugins: the plugins with the metrics.
         check: whether to run the outside checker on the decisions.
@@ -91,13 +91,13 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
         rows, failed = measure(trusted, plugins.metrics)
     except HarnessError as error:
         return Judgement([error.message], [])
-    except Exception as error:  # a forged table may raise anything; report it and judge the other runs
+    except Exception as error:  # A forged table may raise any error. Report it and judge the other runs.
         return Judgement([f"its tables cannot be followed: {told(error)}"], [])
     return Judgement(list(failed.values()), rows)
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """Returns the plan that made a run, and the run with the entries of that plan.
+    """Returns the plan that produced a run, and the run with the entries of that plan.
 
     Raises:
         InputError: no plan has the queues of the run.
@@ -139,7 +139,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields faults in the time that the run covers, which must last while any job makes progress."""
+    """Yields faults in the time span of the run, which must last as long as any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

@@ -32,7 +32,7 @@ from harness.studies.experiments.preparation import prepared
 from harness.studies.experiments.specification import PLUGIN, SEED, Arm
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""The environment variables that processes with policies get; none of them can hold a secret."""
+"""The environment variables that processes with policies receive. None of them contains a secret."""
 
 _SIZE = 1 << 28
 
@@ -44,13 +44,14 @@ class Evaluation:
     Attributes:
         task: the name of the task, and the seed of its weeks if there is one.
         error: why the policy failed; "" if it did not fail.
-        score: 0 for the worst built-in policy and 1 for the best; None if there is an error.
+        score: the score on a scale from 0 for the worst built-in policy to 1 for the best; None if there is
+            an error.
         low, high: the 95 % interval of the score over twins; None for a single twin.
         groups: the score of each group that counts: `served`, `waited`, `shared` and `disrupted`.
         metrics: the mean of each objective over twins.
         lost_most: a sentence about the objective with the lowest score.
         worst_queue: a sentence about the queue whose jobs are delayed most in the first twin.
-        jobs: what happened to the three jobs that were held up longest in the first twin, by job.
+        jobs: for each of the three jobs with the longest delays in the first twin, what happened to the job.
         printed: the beginning of the policy's output.
         held: the limits that the system enforces: `memory`, `output`, `files`, `processes and network`.
     """
@@ -178,7 +179,7 @@ def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
 
 
 class _Server:
-    """The process that copies itself for each evaluation; it starts at the first evaluation."""
+    """The process that copies itself for each evaluation. The first evaluation starts the process."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -27,11 +27,11 @@ _LABEL = "evaluated"
 
 @dataclass(frozen=True)
 class Twin:
-    """One twin of a task, in the form that is sent to the processes that replay and judge it.
+    """One twin of a task, in the form in which processes receive it to replay and judge it.
 
     Attributes:
-        requests: the replays of the twin by built-in policies, one for each way to interpret quotas; `none`
-            is the first.
+        requests: the replays of the twin by built-in policies, one for each way to interpret quotas; the
+            first one is for `none`.
         infos: for each of these replays, the entries of `run.json` that do not depend on decisions.
     """
 
@@ -40,7 +40,7 @@ class Twin:
 
     @classmethod
     def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
-        """Returns the twin that has these replays.
+        """Creates the twin that has these replays.
 
         Raises:
             InputError: a replay is not possible.
@@ -54,7 +54,7 @@ class Twin:
         return cls([request for request, _ in kept], [expected.info for _, expected in kept])
 
     def expected(self, plugins: Plugins) -> Iterator[Expected]:
-        """Yields the replays that may have made a run of the twin."""
+        """Yields the replays that may have produced a run of the twin."""
         for request, info in zip(self.requests, self.infos, strict=True):
             yield Expected(info, partial(request.plan, plugins))
 
@@ -111,7 +111,7 @@ def _worst_queue(rows: Sequence[Measurement]) -> str:
 
 
 def _told(path: Path) -> dict[str, str]:
-    """Returns what happened to the jobs that were held up longest, by job."""
+    """Returns what happened to the jobs with the longest delays, by job."""
     run = Run.open(path)
     end = pl.col("finish_time").fill_null(run.window.end)
     jobs = run.micros("jobs").with_columns(held_up=end - pl.col("submit_time") - pl.col("duration"))

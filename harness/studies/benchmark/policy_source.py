@@ -61,7 +61,7 @@ def unpacked(given: Packed) -> str | PolicyFactory:
         return _chosen(_module(given), given.get("name"))
     except PolicyError:
         raise
-    except BaseException as error:  # includes sys.exit, because every error is a result
+    except BaseException as error:  # This includes SystemExit, because any error counts as a result.
         raise PolicyError(f"the policy cannot be loaded: {told(error)}") from error
 
 

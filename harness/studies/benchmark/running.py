@@ -1,4 +1,4 @@
-"""Runs tasks as experiments over twins, one per policy and task, so that finished replays are kept."""
+"""Runs tasks as experiments over twins, one for each policy and task, so that completed replays are kept."""
 
 from __future__ import annotations
 

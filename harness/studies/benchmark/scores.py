@@ -14,7 +14,7 @@ from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Estimate, Judged, estimate, plain_mean
 
 LACKING = -1.0
-"""The score of an objective without a value; it is as far below 0 as the best built-in policy is above."""
+"""The score of an objective without a value. It is as far below 0 as the best built-in policy is above 0."""
 
 Values = Mapping[str, Mapping[int, float | None]]
 """Maps an objective to the value of each twin, or to None if a twin has no value."""
@@ -37,7 +37,7 @@ class Scale:
     best: float
 
     def score(self, value: float | None) -> float:
-        """Returns the score of a value, which is linear also below 0 and above 1."""
+        """Returns the score of a value. The scale is linear, below 0 and above 1 as well."""
         return LACKING if value is None else (value - self.worst) / (self.best - self.worst)
 
 
@@ -137,7 +137,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
 
 def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
-    """Returns each policy's rank: 1 if no other policy beats it in all groups, 2 if only rank 1 does, etc."""
+    """Returns each policy's rank: 1 if no policy beats it in all groups, 2 if only rank 1 does, etc."""
     left = dict(scores)
     found: dict[str, int] = {}
     rank = 1

@@ -1,8 +1,8 @@
 """Evaluates policies in copies of this process, so that no copy has to import modules again.
 
-This process reads only the output of its copies, and runs no code of a policy. It makes two confined copies
-for each evaluation. The first copy replays the policy. The second copy never sees the policy, and judges the
-runs by their decisions.
+This process reads only the output of its copies, and it never runs code of a policy. For each evaluation, it
+makes two confined copies. The first copy replays the policy. The second copy never sees the policy, and
+judges the runs by their decisions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
         for spec in libraries["replay"].policies:
             look_at(spec)
         codes_of_metrics(libraries["judge"].metrics)
-        gc.freeze()  # garbage collection in a copy would copy memory pages
+        gc.freeze()  # Garbage collection in a copy would copy memory pages.
         while (message := received(sys.stdin.buffer)) is not None:
             asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
             inputs.update(asked.pop("inputs", {}))
@@ -86,7 +86,7 @@ def _import_all() -> None:
 
 
 def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
-    """Returns `error`, or the answer of `judging.judged`; plus `printed` and `held`."""
+    """Returns the answer of `judging.judged` or an `error`, and also `printed` and `held`."""
     place = Path(asked["folder"])
     first, second = place / "replay", place / "judge"
     for folder in (first, second):
@@ -113,7 +113,7 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
 
 
 def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: Path) -> None:
-    """Replays the policy on every twin; the answer says why the policy failed."""
+    """Replays the policy on every twin. If the policy fails, the answer contains the reason."""
     answer: dict[str, Any] = {"done": False}
     requests = pickle.loads(inputs)  # noqa: S301 - from the process that began the server
     sys.path[:] = asked["path"]
@@ -127,7 +127,7 @@ def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: P
         answer["error"] = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
     except MemoryError:
         answer["error"] = "it needs more memory than its limit allows"
-    except BaseException as error:  # any exception of a policy is its result
+    except BaseException as error:  # Any exception of a policy counts as its result.
         answer["error"] = f"{type(error).__name__}: {text_of(error)}"
     (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
@@ -149,7 +149,7 @@ def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[P
 
 
 def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
-    """Does some work in a copy of this process; returns "" if the work succeeded, else why it failed."""
+    """Does some work in a copy of this process. Returns why the work failed, or "" if it succeeded."""
     child = os.fork()
     if not child:
         try:
@@ -209,7 +209,7 @@ def _adopt_orphans() -> None:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """Returns the output of a copy as texts and numbers, which other code checks."""
+    """Returns the output of a copy as texts and numbers, which the caller must check."""
     try:
         found = json.loads(_read(path, _LONGEST_ANSWER))
     except (ValueError, RecursionError):
@@ -218,7 +218,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """Returns the beginning of a file; "" for anything else, such as a link or a pipe made by a policy."""
+    """Returns the beginning of a file, or "" for anything else, such as a link or pipe that a policy made."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

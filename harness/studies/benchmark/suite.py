@@ -1,7 +1,7 @@
-"""The tasks of a benchmark. A version and the checksums of its files fix each task.
+"""The tasks of a benchmark. Each task is fixed by a version and the checksums of its files.
 
 Because traces are public, unseen weeks can be drawn from them. The judge chooses a seed, which determines the
-blocks that are drawn from the record and the speed of arrivals.
+blocks that are drawn from the record, and the speed of arrivals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.generate.uniform import key_of
 
 FOLDER = Path(__file__).parent / "suites"
-"""The folder with the suites that come with harness."""
+"""The folder with the suites that are part of harness."""
 
 NEWEST = "sched-1.0"
 """The default suite."""
@@ -136,7 +136,7 @@ class Task:
         )
 
     def _faster(self, seed: int) -> str:
-        """Returns the factor of the arrival rate in the weeks of a seed, which includes the task's factor."""
+        """Returns the factor of the arrival rate in the weeks of a seed, including the task's own factor."""
         from harness.base.units import exact_number
 
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]

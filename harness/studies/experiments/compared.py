@@ -33,11 +33,11 @@ class Compared:
 
     Args:
         judged: the experiment.
-        items: one item of each setting, which stands for all seeds of that setting.
+        items: one item of each setting. The item stands for all seeds of its setting.
         metrics: the names of the metrics; if empty, the headline metrics.
 
     Raises:
-        OptionError: an item does not exist or was not made, or two items have the same setting.
+        OptionError: an item does not exist or has not run yet, or two items have the same setting.
         RunError: a metric was not measured for all jobs, so it can't be compared.
     """
 

@@ -1,4 +1,4 @@
-"""The main effect of each factor, which is the change of a metric compared with the first value."""
+"""The main effect of each factor: how a metric changes in comparison with the factor's first value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Effect(NamedTuple):
         least: the smallest difference among the settings.
         most: the largest difference.
         settings: the number of pairs of settings that have a value.
-        lack: the number of pairs of items with the same seed that lack a value on either side.
+        lack: the number of pairs of items with the same seed in which at least one side has no value.
     """
 
     factor: str
@@ -83,7 +83,7 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Returns, for each other value, pairs of settings with the first value and this one, else equal."""
+    """Returns pairs of settings that differ only in this factor, by value; the first has the first value."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
@@ -132,6 +132,6 @@ def _difference(
     lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
     difference, base_mean = estimate(means)._replace(partly=lack.partly), plain_mean(bases, at_least=least)
-    if positive and difference.low is not None:  # a positive value can't fall by more than itself
+    if positive and difference.low is not None:  # A positive value can't fall by more than itself.
         difference = difference._replace(low=max(difference.low, min(difference.value, -base_mean.value)))
     return difference, base_mean, min(of_pair), max(of_pair), len(of_pair), lack

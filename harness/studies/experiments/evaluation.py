@@ -30,8 +30,8 @@ class Item(NamedTuple):
     """One replay of an experiment.
 
     Attributes:
-        number: the place of the item in the experiment.
-        key: the name of the stored results; equal inputs, settings and code give equal names.
+        number: the position of the item in the experiment.
+        key: the name of the stored results. Equal inputs, settings and code have equal names.
         point: the values of the factors.
     """
 
@@ -95,7 +95,7 @@ class Maker:
         self._looked: Looked = {}
 
     def make(self, item: Item) -> Made:
-        """Replays an item and measures it; if the replay fails, the result says why."""
+        """Replays an item and measures it. If the replay fails, the result contains the reason."""
         from time import process_time
 
         began = process_time()
@@ -112,7 +112,7 @@ class Maker:
             return Made(item, None, "there is not enough memory", process_time() - began)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # a defect in one item must not stop the others
+        except BaseException as error:  # A defect in one item must not stop the others.
             return Made(
                 item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
             )

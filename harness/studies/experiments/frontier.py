@@ -1,4 +1,4 @@
-"""The Pareto set of some objectives, and the changes of queues' waits."""
+"""The Pareto set of some objectives, and how the waits of queues change."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Outcome(NamedTuple):
     Attributes:
         setting: the setting.
         values: the value of each objective.
-        best: True if, under the same circumstances, no other setting is as good in all objectives and better
-            in one.
+        best: True if no other setting under the same circumstances is at least as good in all objectives and
+            better in one of them.
     """
 
     setting: Setting
@@ -44,7 +44,7 @@ class Shift(NamedTuple):
 def outcomes(judged: Judged) -> list[Outcome]:
     """Returns the outcome of every setting.
 
-    Settings without a value are left out, for example if some seeds have not reached a percentile.
+    A setting without a value is left out, for example if a percentile was not reached with some seeds.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
@@ -75,18 +75,17 @@ def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
 
 
 def circumstances(judged: Judged) -> list[str]:
-    """Returns the factors that nobody chooses in a real cluster.
+    """Returns the factors that nobody can choose in a real cluster.
 
-    These are the trace, the changes of the trace, and the costs of preemption.
-
-    A setting can't beat another setting that has a different load.
+    These are the trace, the changes of the trace, and the costs of preemption. Settings with different loads,
+    for example, cannot beat each other.
     """
     varied = judged.experiment.factors.items()
     return [name for name, values in varied if name in GIVEN and len(values) > 1]
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
-    """Returns the changes of queues' waits by the first item of a setting, the largest gain first."""
+    """Returns how queues' waits change, by the first item of a setting and with the largest gain first."""
     first = judged.settings[0].item
     found: dict[int, list[Shift]] = {setting.item: [] for setting in judged.settings}
     for scope in judged.scopes("queue"):

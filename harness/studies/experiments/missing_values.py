@@ -1,4 +1,4 @@
-"""Sentences about missing values of an experiment, and about the means and rankings that lack them."""
+"""Sentences about missing values of an experiment, and about means and rankings that leave them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objectives of an experiment, which are metrics with a direction, and their values per setting."""
+"""The objectives of an experiment, which are metrics with a better direction, and their values by setting."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
 
 
 def value_text(value: Any) -> str:
-    """Returns a value for people: numbers get a few digits, even if the table stores them as text."""
+    """Formats a value for people. Numbers get a few digits, even if the table stores them as text."""
     if value is None:
         return "-"
     text = stored_text(value)
@@ -76,12 +76,14 @@ def value_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    of_float = isinstance(value, float) or text == str(number)  # 007 is text that looks like a number
+    of_float = isinstance(value, float) or text == str(
+        number
+    )  # For example, 007 is text that looks like a number.
     return plain_number(number, 6) if of_float and isfinite(number) else text
 
 
 _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
-"""The functions that write a value, with all digits or as people see it."""
+"""The functions that format a value, with all digits or as people see it."""
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
@@ -108,7 +110,7 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _in_table(value: Any) -> Iterator[str]:
-    """Yields the texts that a value may have in the table, where an integer may be stored as a float."""
+    """Yields the texts that a value may have in the table, because an integer may be stored as a float."""
     yield stored_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         yield stored_text(float(value))
@@ -188,17 +190,17 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """The number of seeds of a setting, whether made or not; 1 if there are no seeds."""
+        """The number of seeds of a setting, whether or not they have run; 1 if there are no seeds."""
         return max(map(len, self._items_of.values()))
 
     @property
     def whole(self) -> bool:
-        """Returns True if all items were made."""
+        """True if all items have run."""
         return self.items.height == self._asked.height
 
     @cached_property
     def settings(self) -> list[Setting]:
-        """Every setting for which an item was made, in order."""
+        """Every setting for which an item has run, in order."""
         names = [name for name in self.experiment.factors if name != SEED]
         first = self.items.group_by(names, maintain_order=True).agg(pl.col("item").first())
         return [
@@ -208,7 +210,10 @@ class Judged:
 
     @cached_property
     def _items_of(self) -> Mapping[int, Mapping[int, int]]:
-        """Setting, by its first item -> seed (0 without any) -> item, whether made or not."""
+        """Maps the first item of each setting to its items by seed, whether or not they have run.
+
+        The seed is 0 if there are no seeds.
+        """
         names = [name for name in self.experiment.factors if name != SEED]
         first = {tuple(each.point.values()): each.item for each in self.settings}
         found: dict[int, dict[int, int]] = {item: {} for item in first.values()}
@@ -251,10 +256,7 @@ class Judged:
         return found
 
     def estimates(self, measured: Measurement) -> Mapping[int, Estimate | None]:
-        """Setting, by its first item -> the mean over its seeds.
-
-        None if there is no value.
-        """
+        """Maps the first item of each setting to the mean over the seeds, or to None if there is no value."""
         return {item: each.mean for item, each in self.values(measured).items()}
 
     def scopes(self, kind: str) -> list[str]:
@@ -269,7 +271,7 @@ class Judged:
 
 
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
-    """Finds the measured metric that a text names; the result carries no value.
+    """Finds the metric that a text names. The result carries no value.
 
     Args:
         frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
@@ -317,6 +319,6 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
 
 
 def _main(resources: Sequence[str]) -> str:
-    """Returns the main resource of a cluster: devices, if there are any, else cpu."""
+    """Returns the main resource of a cluster: the devices if there are any, or else cpu."""
     devices = sorted(each for each in resources if "/" in each)
     return devices[0] if devices else "cpu" if "cpu" in resources else resources[0]

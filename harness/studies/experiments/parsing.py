@@ -124,7 +124,7 @@ class _Reader:
     # --- inputs -------------------------------------------------------------------------------------------
 
     def _several(self, one: str, many: str, *, file: str) -> Mapping[str, Path]:
-        """Returns files by label, from a text, a list of texts, or a mapping of labels to texts."""
+        """Returns files by label, given as a text, a list of texts, or a mapping of labels to texts."""
         fields = self._fields
         if one in fields and many in fields:
             fields.fault(many, f"cannot be combined with {one}; give one of the two")
@@ -175,7 +175,7 @@ class _Reader:
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
-        """Returns the plugins, from a name, a list of `NAME[@LABEL]`, or mappings of one name to options."""
+        """Returns the plugins, given as a name, a list of `NAME[@LABEL]`, or maps of a name to options."""
         fields = self._fields
         raw = fields.raw("plugins")
         given = [raw] if isinstance(raw, str) else raw
@@ -308,7 +308,7 @@ class _Reader:
         return Drawn(int(count), int(seed or 0))
 
     def _seeds(self) -> Seeds | None:
-        """Returns the seeds, from a number, or from a mapping with `count`, `first` and one kind of draw."""
+        """Returns the seeds, given as a number or as a mapping with `count`, `first` and a kind of draw."""
         raw = self._fields.raw("seeds")
         if raw is None:
             return None
@@ -323,7 +323,9 @@ class _Reader:
         if not ways:
             return Seeds(count, first)
         how = fields.raw(ways[0])
-        if isinstance(how, (int, float)) and not isinstance(how, bool):  # for example, sample: 0.5
+        if isinstance(how, (int, float)) and not isinstance(
+            how, bool
+        ):  # For example, the value is a number in `sample: 0.5`.
             return Seeds(count, first, str(ways[0]), str(how))
         return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
 

@@ -26,9 +26,8 @@ def size(spec: Spec) -> int:
 def points(spec: Spec, applies: Applies) -> list[Point]:
     """Returns every point once, in the order of the specification.
 
-    Seeds vary fastest, and of the other factors the last one does.
-    The value of a factor that does not apply to a point is None. Points that differ only in such factors are
-    the same point.
+    Seeds vary fastest, followed by the last of the other factors. If a factor does not apply to a point, its
+    value is None. Points that differ only in such factors are the same point.
     """
 
     def meant(point: Point) -> Point:

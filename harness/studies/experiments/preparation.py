@@ -127,8 +127,8 @@ def items_of(bench: Bench) -> list[Item]:
 def _faults_of_points(bench: Bench) -> list[Fault]:
     """Returns the faults of an experiment's values.
 
-    First, values are tried in points that are items. If a point fails, each value is also tried alone, so
-    that the fault names its field and faults of other fields are found too.
+    Values are first tried in points that are items. If a point fails, each value is also tried separately.
+    This way, a fault names its field, and faults of other fields are found as well.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
@@ -250,7 +250,7 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
 
 
 def _place(spec: Spec, factor: Factor) -> str:
-    """Returns the field of a specification that sets a factor; "" for inputs, plugins and seeds."""
+    """Returns the field that sets a factor in a specification, or "" for inputs, plugins and seeds."""
     together = [group for group in spec.groups if len(group) > 1]
     for number, group in enumerate(together):
         if factor in group:
@@ -294,12 +294,12 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """Yields points that together have every plugin and value, with the field that each point tries.
+    """Yields points that together contain every plugin and value, with the field that each point tries.
 
     Args:
         bench: the bench that makes the points.
-        alone: True to vary only the value that the point tries. Otherwise, all other factors have their first
-            value, as in a point of `_starts`.
+        alone: True to change only the value that the point tries. Otherwise, all other factors have their
+            first value, as in a point of `_starts`.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -308,7 +308,7 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     if alone and spec.seeds is not None:
         yield "seeds", {**start, SEED: spec.seeds.first}
     for factor, labels in _varied(bench):
-        tried = not alone and len(labels) == len(spec.arms)  # the starting point has the first value
+        tried = not alone and len(labels) == len(spec.arms)  # The starting point already has the first value.
         for value in factor.values[1 if tried else 0 :]:
             point = {**start, PLUGIN: labels[0], factor.name: value}
             yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)

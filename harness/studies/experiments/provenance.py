@@ -1,4 +1,4 @@
-"""The origin of an experiment, which lists inputs with checksums, versions and assumptions."""
+"""The origin of an experiment: its inputs with checksums, versions, and assumptions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _inputs(point: Point) -> tuple[Any, ...]:
 
 
 def _plain(point: Point) -> Point:
-    """Returns a point without varying knobs and settings, and without the drawn weeks."""
+    """Returns a point without its knobs, its varying settings, and the drawn weeks."""
     return {name: value for name, value in point.items() if name in OWN and name != SEED}
 
 

@@ -103,7 +103,9 @@ class Bench:
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
         few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
         self._traces: Memo[Hashable, Trace] = Memo(few)
-        self._plans: Memo[Hashable, Plan] = Memo(few)  # only a few, because each plan holds a trace
+        self._plans: Memo[Hashable, Plan] = Memo(
+            few
+        )  # Keep only a few plans, because each of them holds a trace.
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}
@@ -114,7 +116,7 @@ class Bench:
         return self._arms[str(point[PLUGIN])]
 
     def applies(self, name: str, point: Point) -> bool:
-        """Returns True if a factor applies to a point; an option applies only to the plugins that have it."""
+        """Returns True if a factor applies to a point. An option applies only to plugins that have it."""
         if name in (*OWN, *SETTINGS) or is_knob(name):
             return True
         return self._option(name, self.arm(point)) is not None
@@ -272,8 +274,8 @@ class Bench:
     def _cluster_key(self, point: Point) -> Hashable:
         """Returns the key of a point's cluster, which contains everything that the cluster depends on.
 
-        Without manifests, the cluster is made from the trace before a seed draws from the trace, so all seeds
-        use the same cluster.
+        Without manifests, the cluster is derived from the trace before a seed draws from the trace, so that
+        all seeds use the same cluster.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
         beside = trace if self.inputs.clusters[label] is None else None
@@ -315,7 +317,7 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns the cluster of a point from manifests, given or next to its trace; None without any."""
+        """Returns a point's cluster from manifests, given or next to the trace; None without manifests."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 

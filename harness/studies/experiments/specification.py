@@ -16,11 +16,11 @@ Point: TypeAlias = Mapping[str, Value]
 """The value of each factor; the values distinguish an item from all others."""
 
 ItemKeep: TypeAlias = Literal["metrics", "all"]
-"""The part of an item that is stored: only the metrics, or all tables of the run."""
+"""Which part of an item is stored: only the metrics, or all tables of the run."""
 
 TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
 OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
-"""The factors with their own fields in a specification; other factors are settings, options and knobs."""
+"""The factors with their own fields in a specification. All other factors are settings, options or knobs."""
 
 MOST_ITEMS = 1_000_000
 
@@ -66,13 +66,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Repeats of every point that differ only by chance; a seed gives every setting the same draw.
+    """Repetitions of every point that differ only by chance. Each seed gives every setting the same draw.
 
     Attributes:
         count: the number of seeds.
-        first: the first seed; the other seeds are the next numbers.
-        of: what is drawn, which is `weeks` of the record, its twins (`shake`), or a calibration step that has
-            a seed.
+        first: the first seed, followed by consecutive numbers.
+        of: what is drawn: `weeks` of the record, its twins (`shake`), or a calibration step that has a seed.
         by: the length of a drawn block, the jitter of twins such as `arrivals=30s,ties`, or the step without
             its seed, such as `0.2:1000`.
     """
@@ -90,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A limit on the number of grid points, which a seed draws."""
+    """How many grid points are drawn at random, and the seed of the draw."""
 
     count: int
     seed: int

@@ -1,10 +1,10 @@
 """The stored form of an experiment: its specification, a file for each finished item, and the table.
 
-<root>/experiment.json      what varies, and how
-<root>/items.parquet        a row per item: its number, its key and the values of its factors
-<root>/items/ab/ab12….parquet   its metrics, under its key
-<root>/failed/ab12….json    the message of its failure
-<root>/experiment.parquet   everything, a row per item and measured value
+- `<root>/experiment.json`: what varies, and how.
+- `<root>/items.parquet`: one row for each item, with its number, its key and the values of its factors.
+- `<root>/items/ab/ab12….parquet`: the metrics of an item, under its key.
+- `<root>/failed/ab12….json`: why an item failed.
+- `<root>/experiment.parquet`: all results, with one row for each item and measured value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Folder:
     """The folder of one experiment.
 
     Args:
-        root: its path; created when the first file is written.
+        root: the path of the folder, which is created when the first file is written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,12 +44,12 @@ class Folder:
     # --- the specification ------------------------------------------------------------------------------
 
     def describe(self, spec: Spec, items: Sequence[Item], made_from: Mapping[str, Any] | None = None) -> None:
-        """Writes the specification and the items of the experiment, before the first item is made.
+        """Writes the specification and the items of the experiment, before the first item runs.
 
         Args:
             spec: the specification.
             items: all items.
-            made_from: the origin of the experiment, as `provenance` says it.
+            made_from: the origin of the experiment, in the form that `provenance` returns.
 
         Raises:
             RunError: a file cannot be written.
@@ -92,7 +92,7 @@ class Folder:
         return found
 
     def items(self) -> pl.DataFrame:
-        """Returns one row per item.
+        """Returns a table with one row for each item.
 
         Raises:
             RunError: the table is missing or damaged.
@@ -126,7 +126,7 @@ class Folder:
         failed.unlink(missing_ok=True)
 
     def error(self, key: str) -> str | None:
-        """Returns the message of an item's failure; None if it did not fail, or was not made yet."""
+        """Returns why an item failed; None if the item did not fail or has not run yet."""
         try:
             found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return str(found["error"])
@@ -136,7 +136,7 @@ class Folder:
     # --- the table ----------------------------------------------------------------------------------------
 
     def write_table(self) -> None:
-        """Writes one table of all stored items; equal items give equal bytes.
+        """Writes one table of all stored items. Equal items result in equal bytes.
 
         Raises:
             RunError: an item is damaged, or the table cannot be written.
@@ -153,7 +153,7 @@ class Folder:
                 writer.close()
 
     def parts(self) -> Iterator[pl.DataFrame]:
-        """Yields the table, some items at a time.
+        """Yields the table in parts, with a few items at a time.
 
         Raises:
             RunError: an item is damaged.
@@ -192,7 +192,7 @@ class Folder:
         path = self.file(key)
         try:
             found = pl.read_parquet(path, glob=False)
-            if "at_least" not in found.columns:  # tables from before schema 4
+            if "at_least" not in found.columns:  # This is a table from before schema 4.
                 found = found.with_columns(at_least=pl.lit(None, pl.Boolean))
             return found.select(*schemas.METRICS)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -231,7 +231,7 @@ def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFra
 
 
 def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
-    """Returns the values of a factor: whole numbers, numbers, or texts if any value is not a number."""
+    """Returns the values of a factor as integers or floats, or as texts if any value is not a number."""
     given = [each for each in factor.values if each is not None]
     if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
         texts = [None if each is None else value_text(each) for each in values]
@@ -247,7 +247,7 @@ def value_text(value: Value) -> str:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[Path]:
-    """A file under a temporary name, renamed to `path` when it is complete.
+    """Provides a temporary name for a file, and renames the file to `path` when it is complete.
 
     Raises:
         RunError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""Carries out an experiment: finished items are kept, and a failed item does not stop the others."""
+"""Carries out an experiment. Finished items are kept, and a failed item does not stop the others."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class State:
 
     Attributes:
         items: the number of items.
-        stored: how many existed before.
-        made: how many were made.
-        failed: how many failed.
-        workers: how many are made simultaneously.
+        stored: how many items were already stored before.
+        made: how many items were made.
+        failed: how many items failed.
+        workers: how many items are made simultaneously.
         seconds: the CPU time of the items that were made.
     """
 
@@ -40,7 +40,7 @@ class State:
 
     @property
     def left(self) -> int:
-        """The number of items still to be made."""
+        """The number of items that remain to be made."""
         return self.items - self.stored - self.made - self.failed
 
 
@@ -49,11 +49,11 @@ class Sweep:
     """An experiment that can be carried out.
 
     Args:
-        bench: the bench that makes its requests.
-        output: the folder of experiments, with a folder of this experiment's name.
+        bench: creates the requests of the experiment.
+        output: the folder of experiments, in which this experiment has a folder with its name.
 
     Attributes:
-        items: all of its items.
+        items: all items of the experiment.
     """
 
     bench: Bench
@@ -80,12 +80,12 @@ class Sweep:
         executor: Executor | None = None,
         watch: Callable[[State, Made | None], None] | None = None,
     ) -> Experiment:
-        """Makes the missing items, and the table of all items.
+        """Makes the missing items, and then the table of all items.
 
         Args:
-            workers: how many processes of this machine make them. By default, cores and memory limit this
-                number, to at most one for each item. One is this process.
-            executor: an executor that makes them instead, here or elsewhere.
+            workers: the number of processes on this machine. The default depends on the available cores and
+                memory, and never exceeds the number of items. If it is 1, this process makes the items.
+            executor: an executor that makes the items instead, on this machine or elsewhere.
             watch: is called at the beginning, and for each item that was made.
 
         Raises:
@@ -119,7 +119,7 @@ class Sweep:
         return Replays(self.bench.inputs, self.root / "runs")
 
     def make(self, number: int) -> Made:
-        """Makes one item in this process, unless it exists.
+        """Makes one item in this process, unless it is already stored.
 
         Raises:
             OptionError: there is no such item.

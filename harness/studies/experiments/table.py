@@ -19,7 +19,7 @@ _QUEUES = 2
 
 
 def show(judged: Judged, width: int | None = None) -> str:
-    """Best and worst settings, main effects, the frontier with gains and losses, and what is missing.
+    """Returns the best and worst settings, main effects, the frontier with changes, and what is missing.
 
     Tables are at most `width` characters wide.
     """
@@ -51,13 +51,13 @@ def stopped_text(experiment: Experiment) -> str:
 
 
 def setting_text(setting: Setting) -> str:
-    """Returns a setting in a line."""
+    """Returns a setting as one line of text."""
     told = [f"{name}={value_text(value)}" for name, value in setting.point.items() if value is not None]
     return ", ".join(told)
 
 
 def figure(found: Estimate, measured: Measurement) -> str:
-    """A value with its interval, if it has one, and with its number of seeds, if these are not all."""
+    """Returns a value with its interval, if it has one, and the number of seeds if some have no value."""
     digits = digits_of(found.value, found.low, found.high)
     parts = [shown(found.value, measured.unit, digits, at_least=found.at_least)]
     if found.low is not None and found.high is not None:
@@ -108,9 +108,9 @@ def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
 
 
 def moved(value: float, base: float | None, measured: Measurement) -> str:
-    """The difference of a metric from a first value, written as in comparisons: in per cent of that value.
+    """Returns the difference between a value and a first value, as a percentage as in comparisons.
 
-    If that value is 0 or below, the difference is in the metric's unit.
+    If the first value is 0 or below, the difference is in the metric's unit.
     """
     relative = base is not None and base > 0
     each = value / base if relative and base else value

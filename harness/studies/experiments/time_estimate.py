@@ -1,4 +1,4 @@
-"""An estimate of an experiment's time: the first jobs of each trace are replayed with each plugin."""
+"""Estimates how long an experiment takes, by replaying the first jobs of each trace with each plugin."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PILOT_JOBS = 500
 
 
 def estimated(sweep: Sweep) -> float:
-    """Returns the CPU-seconds of the missing items, if each of their jobs takes as long as the first jobs do.
+    """Returns the CPU-seconds of the missing items, if each job takes as long as the first jobs do.
 
     Raises:
-        HarnessError: a pilot failed.
+        HarnessError: a pilot replay failed.
     """
     missing = sweep.folder.missing(sweep.items)
     count = Counter(map(_kind, missing))
@@ -33,7 +33,7 @@ def estimated(sweep: Sweep) -> float:
 
 
 def _kind(item: Item) -> tuple[object, object]:
-    """Returns the trace and plugin of an item, which influence its time most."""
+    """Returns the trace and the plugin of an item, which affect its time most."""
     return item.point.get(TRACE), item.point[PLUGIN]
 
 

@@ -1,4 +1,4 @@
-"""A specification as the fields of a file: the inverse of `parsing.spec_of`."""
+"""Converts a specification to the fields of a file. This is the inverse of `parsing.spec_of`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.studies.experiments.specification import Arm, Factor, Seeds, Spec
 
 
 def fields_of(spec: Spec) -> dict[str, Any]:
-    """The fields from which `spec_of` makes an equal experiment; paths are relative to the specification."""
+    """Returns the fields from which `spec_of` makes an equal experiment; paths are relative to its file."""
     single = list(takewhile(lambda group: len(group) == 1, spec.groups))
     patches = {label: path for label, path in spec.patches.items() if path is not None}
     found = {

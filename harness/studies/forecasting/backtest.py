@@ -1,7 +1,7 @@
-"""Tests how well forecasts of the past matched the actual starts.
+"""Tests how well forecasts of the past match the starts that actually happened.
 
-Each forecast uses only facts that were known at its moment. At each moment, the record is written as the
-objects that an API server would have shown, and read in the same way as a dump. The history contains the jobs
+Each forecast uses only facts that were known at its moment. At each moment, the backtest writes the record as
+the objects that an API server would have shown, and reads them like a dump. The history contains the jobs
 that had been submitted and had ended by then. The test compares the forecast with the next starts of waiting
 jobs in the record.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""The maximum number of moments that a backtest tries per requested moment, to find waiting jobs."""
+"""How many moments a backtest tries at most for each requested moment, to find waiting jobs."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Backtest:
 
     @cached_property
     def _without_work(self) -> list[Mapping[str, Any]]:
-        """The manifests of the cluster, without its jobs."""
+        """The manifests of the cluster, without the cluster's jobs."""
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
-        """For each workload that waited at a moment, its forecast and its true start."""
+        """Returns the forecast and the true start of each workload that waited at a moment."""
         found = self.world(moment)
         if found is None:
             return []
@@ -106,13 +106,13 @@ class Backtest:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """The simple forecasts from the starts in the history, for any moment."""
+        """The simple forecasts that use the starts in the history, for any moment."""
         return Baselines(self.history.jobs)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The work of a backtest, whose items are moments of a record; see `harness.runs.executors.Work`."""
+    """The work of a backtest. Its tasks are moments of a record; see `harness.runs.executors.Work`."""
 
     backtest: Backtest
 
@@ -139,7 +139,7 @@ def judged_at(
     executor: Executor | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[Judged]:
-    """Makes forecasts at moments of a record; `watch` works as in `futures_of`.
+    """Makes forecasts at moments of a record. For `watch`, see `futures_of`.
 
     Raises:
         ReplayError: a forecast failed.

@@ -3,8 +3,9 @@
 If a share is 1 in one of two runs, the difference is the distance of the other run's share from 1. This
 distance is small in most twins and large in a few. A count that is 0 in one of the runs behaves in the same
 way. Student's t assumes symmetric differences, and ten differences often don't show such a tail at all. Near
-a bound, values vary more the farther they are from it, but their square roots do not. (See Bartlett, "The square root
-transformation in analysis of variance", Supplement to the Journal of the Royal Statistical Society 3, 1936.)
+a bound, values vary more the farther they are from it, but their square roots do not. (See Bartlett, "The
+square root transformation in analysis of variance", Supplement to the Journal of the Royal Statistical
+Society 3, 1936.)
 """
 
 from __future__ import annotations

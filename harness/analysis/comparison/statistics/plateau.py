@@ -1,9 +1,9 @@
 """Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
 
 The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and so
-on. The estimate rises as long as neighboring blocks are similar, and it levels off once they are not.
-(See "Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989.) Each doubling raises the
-estimate by the correlation of neighboring blocks. This module tests that correlation at every length.
+on. The estimate rises as long as neighboring blocks are similar, and it levels off once they are not. (See
+"Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989.) Each doubling raises
+the estimate by the correlation of neighboring blocks. This module tests that correlation at every length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
 plateau, or only seem to show one. If a trace has few long queues by chance, three things are too small: the
