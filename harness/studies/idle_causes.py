@@ -33,7 +33,7 @@ class Judging(FurtherRequest):
     """A request that also records why the jobs of its run waited."""
 
     def measured(self, run: Run, how: How) -> Run:
-        """Replays the run once more to find out why its jobs waited."""
+        """Replays the run once more to determine why its jobs waited."""
         return run if IDLE in run.info else _judged(run, how.plan or self.plan(how.plugins), how.watch)
 
 
@@ -76,7 +76,7 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
     told = None if watch is None else lambda now, count: watch(now, jobs + count)
     again = play_again(replace(plan, observe=observe), told)
     if any(again[name] != run.info[name] for name in ("window", "outcome")):
-        return _refused(run, f"{run.label}, replayed once more, decides otherwise")
+        return _refused(run, f"a second replay of {run.label} made other decisions")
     with blamed_on(f"policy {plan.label} failed on a question about why jobs wait", kind=PolicyError):
         judged = seen[0].judged(run.window.end)
     columns = {name: pl.Series(name, column) for name, column in zip(Judged._fields, judged, strict=True)}

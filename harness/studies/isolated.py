@@ -1,7 +1,7 @@
 """Replays each quota of a run alone, and adds the results to the metrics of the run.
 
-A run with a single quota is a request like any other (`Request.alone`): it is stored, and it is not replayed
-again. If a metric can't be measured, a sentence in the run's metrics says why.
+A run that contains a single quota is a request like any other (`Request.alone`). It is stored, so it isn't
+replayed again. If a metric can't be measured, a sentence in the run's metrics explains why.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """Returns the provenance of a run, plus the costs of the runs that are not kept."""
+    """Returns the provenance of a run, including the costs of the runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -123,7 +123,7 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """Yields a sentence if the policy ignores quotas, because a single quota then uses the whole cluster.
+    """Yields a sentence if the policy ignores quotas, in which case a single quota can use the whole cluster.
 
     Terminating pods do not count, because other jobs may use their quota before the pods are gone.
     """
@@ -164,7 +164,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """Yields a sentence that counts the jobs of each quota without a counterpart."""
+    """Yields a sentence with the number of jobs of each quota that have no counterpart."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
@@ -201,7 +201,7 @@ def is_measured(run: Run) -> bool:
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """Returns a twin that was replayed again, with the earlier results for its quotas alone."""
+    """Returns a twin that was replayed again, with the earlier results for its single quotas."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
@@ -209,7 +209,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Returns a watch that reports consecutive replays as one, after replays in which `jobs` arrived."""
+    """Returns a watch that reports consecutive replays as one, after earlier replays with `jobs` arrivals."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -1,8 +1,8 @@
-"""The stored twins of finished runs, and the requests for those that are missing.
+"""The stored twins of finished runs, and the requests for twins that are missing.
 
 The twins of a run are next to the run (`harness.runs.plan.TWINS`), in a folder with the name of the run. The
-name of a run depends on the code and on all settings, so a subfolder named after a twin holds the result for
-that twin.
+name of a run depends on the code and on all settings, so a subfolder named after a twin contains the result
+for that twin.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The stored twins of some runs, and the requests for those that are missing.
+    """The stored twins of some runs, and the requests for twins that are missing.
 
-    If runs have equal arrivals, their twins with the same number have equal arrivals too. These twins are
-    measured over the windows that they share. The end of such a window is known when all of these twins
+    If runs have equal arrivals, their twins with the same number also have equal arrivals. These twins are
+    measured over the windows that they share. The end of such a window is known only when all of these twins
     exist, so their tables are kept until then.
 
     Args:
@@ -42,8 +42,8 @@ class Twins:
         plugins: a function that returns the plugins. It is called at most once, and only if a twin must be
             replayed.
         shared: whether the runs have equal arrivals.
-        isolated: whether twins are compared with their quotas alone, if that was possible for the run.
-        idle: whether to find out why the jobs of twins waited, if that was possible for the run.
+        isolated: whether twins are compared with their single quotas, if that was possible for the run.
+        idle: whether to determine why the jobs of twins waited, if that was possible for the run.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Twins:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """The next requests, in an order in which the twins of all runs progress equally.
+        """The next requests, ordered so that the twins of all runs progress equally.
 
         Raises:
-            RunError: a run lacks twins and can't be replayed; the message says why, and what to do.
+            RunError: a run has no twins and can't be replayed. The message says why, and what to do.
             OptionError: priorities can't be shaken, because no priority share draws them.
         """
         if self._missing and self._plugins is None:
@@ -88,7 +88,7 @@ class Twins:
                 self._of_runs[place] = request_of(
                     self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
                 )
-                self._twins[0].calibration(self._of_runs[place].calibration)  # may raise
+                self._twins[0].calibration(self._of_runs[place].calibration)  # This call may raise an error.
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
@@ -110,23 +110,23 @@ class Twins:
             keep="all" if self._shared else "metrics",
             output=self._runs[place].path.parent.parent,
         )
-        before = self._there[place].get(twin)  # the twin is replayed again for another window
+        before = self._there[place].get(twin)  # The twin is replayed again for another window.
         judged = self._judged[place] or (before is not None and IDLE in before.info)
         if self._isolated[place]:
             return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
         return Judging.of(request) if judged else request
 
     def replay(self, **how: Unpack[SideBySide]) -> None:
-        """Carries out `requests` in parallel, and stores the results. Further requests may become necessary.
+        """Carries out `requests` in parallel and stores the results. More requests may become necessary.
 
         If only the metrics of a twin are stored, the twin is replayed again when the runs in the comparison
-        end at other times than before.
+        end at different times than before.
 
         Args:
             how: how to carry out the requests.
 
         Raises:
-            ReplayError: some replays failed; the others are kept.
+            ReplayError: some replays failed. The others are kept.
         """
         requests, over = self.requests, how.get("over")
         assert self._plugins is not None
@@ -225,7 +225,7 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 def _called(run: Run) -> Iterator[str]:
     """Yields the names of the stored twins of a run."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
-        with suppress(RunError):  # a damaged twin counts as missing
+        with suppress(RunError):  # A damaged twin counts as missing.
             yield Run.open(folder).info["settings"]["twin"]
 
 
@@ -241,7 +241,7 @@ def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
         try:
             twin = Run.open(folder, stored=True)
             twin.check()
-        except RunError:  # a damaged twin is replayed
+        except RunError:  # A damaged twin is replayed.
             continue
         called = twin.info["settings"].get("twin")
         if called in wanted and twin.info.get("measured_by") == measured:

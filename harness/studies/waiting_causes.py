@@ -1,7 +1,7 @@
-"""Finds out why jobs wait, minute by minute while a policy replays; `idle.*` is split by these causes.
+"""Determines why jobs wait, minute by minute while a policy replays. `idle.*` is split by these causes.
 
-An observer between the engine and the policy passes on every call and decision unchanged. It judges the
-situation at whole minutes after the first arrival, after all events of that time, and only if something has
+An observer between the engine and the policy passes on every call and decision unchanged. At whole minutes
+after the first arrival, it judges the situation after all events of that time, but only if something has
 changed. Jobs in equal situations are judged together.
 """
 
@@ -36,7 +36,7 @@ from harness.policy import (
 )
 
 _FURTHER = ("ready", "doze", "standing", "skip")
-"""Optional methods of policies, which the engine calls if they exist."""
+"""Optional methods of policies. The engine calls them if they exist."""
 
 _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
 
@@ -92,7 +92,7 @@ class _Alike:
 
 
 class Causes:
-    """A policy that leaves all decisions to another policy, and records the causes of jobs' waits.
+    """A policy that leaves all decisions to another policy, and records the causes for which jobs wait.
 
     Args:
         policy: the other policy. If it has no method `within_quota`, quota is never a cause.
@@ -155,7 +155,7 @@ class Causes:
         self._reach(now)
         self._gone(job, pods)
         waiting = self._waiting.get(job.index)
-        if waiting is not None:  # an admission without nodes or without a bound pod is over
+        if waiting is not None:  # An admission without nodes or without a bound pod is over.
             waiting.pods.difference_update(pods)
             if why is Why.EVICTED:
                 self._withdraw(waiting)
@@ -183,7 +183,7 @@ class Causes:
     def _take(self, decision: Decision) -> None:
         """Updates the state for a decision before the engine applies it; the engine refuses invalid ones."""
         match decision:
-            case Refuse() | Wake():  # these are most decisions, and they move no pod
+            case Refuse() | Wake():  # Most decisions are of these kinds, and they move no pod.
                 return
             case Admit(job) if job.index in self._waiting:
                 self._admit(self._waiting[job.index], decision)
@@ -206,7 +206,7 @@ class Causes:
         if self._room is None:
             self._held[waiting.job.index] = set(waiting.pods)
             return
-        if admission.counts:  # pods that exceed the admitted counts no longer wait
+        if admission.counts:  # Pods that exceed the admitted counts no longer wait.
             first = 0
             for pod_set in waiting.job.pod_sets:
                 last = first + pod_set.count
@@ -228,7 +228,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Records evicted pods; the jobs that replace them wait until these pods are gone."""
+        """Records evicted pods. The jobs that replace them wait until these pods are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:

@@ -289,7 +289,7 @@ def test_what_today_has_no_value_of_is_told_before_anything_is_tried(
     assert [str(each) for each in caught.value.faults] == [
         f"{where}: the present configuration has no value for makespan on 0d..5d"
     ]
-    assert "take another metric, or a later until" in str(caught.value.hint)
+    assert "choose another metric, or a later until" in str(caught.value.hint)
     assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1
 
 

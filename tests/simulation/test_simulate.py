@@ -455,7 +455,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
         (["--queue", "q"], "--queue goes with --largest"),
-        (["--at", "1h"], "--at names an instant of a replay, but there is no trace"),
+        (["--at", "1h"], "--at names a time in a replay, but there is no trace"),
     ],
 )
 def test_options_that_make_no_question_are_refused(
@@ -474,7 +474,7 @@ def test_a_dump_with_a_time_is_refused() -> None:
     metadata = {"name": named["metadata"]["name"], "annotations": {"harness/from": "1d"}}
     later = {"kind": "ClusterQueue", "metadata": metadata}
     cluster = cluster_from(dump(), "the dump").patched([later])
-    with pytest.raises(OptionError, match="a dump is one instant, but a patch or manifest has a time"):
+    with pytest.raises(OptionError, match="a dump shows a single time, but a patch or manifest has a time"):
         harness.simulate(cluster)
 
 

@@ -92,7 +92,7 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
     except HarnessError as error:
         return Judgement([error.message], [])
     except Exception as error:  # A forged table may raise any error. Report it and judge the other runs.
-        return Judgement([f"its tables cannot be followed: {told(error)}"], [])
+        return Judgement([f"the checker cannot read its tables: {told(error)}"], [])
     return Judgement(list(failed.values()), rows)
 
 
@@ -118,9 +118,9 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
     for name, expected in plan.recorded.items():
         found = run.info["settings"].get(name)
         if found != expected:
-            yield f"setting {name} is {found!r}, and the task has {expected!r}"
+            yield f"setting {name} is {found!r}, but the task has {expected!r}"
     if run.stopped is not None:
-        yield f"its replay went nowhere: {run.stopped.told()}"
+        yield f"its replay made no progress: {run.stopped.told()}"
 
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
@@ -147,6 +147,6 @@ def _end(run: Run, plan: Plan) -> Iterator[str]:
     going_on = run.micros("jobs").filter(runs, ~pl.col("job_id").is_in(stuck))
     running = going_on.select(pl.len()).collect().item()
     if run.window.start != first:
-        yield f"its time begins at {run.window.start:,} us, and its first job arrives at {first:,} us"
+        yield f"its time begins at {run.window.start:,} us, but its first job arrives at {first:,} us"
     if run.window.end != plan.settings.until and (running or run.window.end != last):
-        yield f"its time ends at {run.window.end:,} us, and its last decision is at {last:,} us"
+        yield f"its time ends at {run.window.end:,} us, but its last decision is at {last:,} us"

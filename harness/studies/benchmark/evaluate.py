@@ -193,7 +193,7 @@ class _Server:
             InputError: the system can't copy processes, or the process has died.
         """
         if not hasattr(os, "fork"):
-            raise InputError("evaluation needs copies of a process, and this system cannot make them")
+            raise InputError("evaluation needs copies of a process, but this system cannot make them")
         with self._lock:
             process = self._running()
             assert process.stdin is not None

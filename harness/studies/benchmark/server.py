@@ -168,7 +168,7 @@ def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
         if done:
             break
         if time.monotonic() > deadline:
-            why = f"it took longer than {seconds:g} s and was ended"
+            why = f"it took longer than {seconds:g} s and was stopped"
             _end(child)
             _, status = os.waitpid(child, 0)
             break
@@ -180,7 +180,7 @@ def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            return f"it took longer than {seconds:g} CPU-s and was ended"
+            return f"it took longer than {seconds:g} CPU-s and was stopped"
         return f"its process was ended by {signal.Signals(number).name}"
     return ""
 

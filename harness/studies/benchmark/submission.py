@@ -123,7 +123,10 @@ class Submission:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["schema"] != SCHEMA:
-                raise RunError(f"{path} has the schema {content['schema']!r}, and {SCHEMA!r} is read")
+                raise RunError(
+                    f"{path} has the schema {content['schema']!r}, but this version of harness "
+                    f"reads {SCHEMA!r}"
+                )
             results = [Result.from_json(each) for each in content["results"]]
             return cls(str(content["suite"]), str(content["policy"]), bool(content["clairvoyant"]), results)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -160,7 +163,7 @@ def faults_of(
     if found:
         return found
     if len(rows) != result.twins:
-        return [f"it has runs of {len(rows)} twins, and says {result.twins}"]
+        return [f"it has runs of {len(rows)} twins, but it claims {result.twins}"]
     mine, said = reference.score(values_of_rows(rows, task)), result.score
     figures: list[tuple[str, float | None, Any]] = [("the score", mine.score.value, said.score.value)]
     figures += [

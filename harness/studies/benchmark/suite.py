@@ -213,7 +213,7 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
     patch = _file(fields, "patch", folder) if "patch" in fields else None
     cluster = find_cluster(trace)
     if cluster is None:
-        fields.fault("trace", "has no cluster beside it")
+        fields.fault("trace", "has no cluster next to it")
     files = {"trace": trace, "cluster": cluster, "patch": patch}
     given = fields.strings("sha256")
     sums = {path: given.get(called, "") for called, path in files.items() if path is not None}

@@ -119,7 +119,8 @@ def items_of(bench: Bench) -> list[Item]:
         raise SpecError(
             bench.spec.source,
             [Fault("exclude", f"leaves out all {whole:,} points of the grid")],
-            hint="name more factors in each exclusion: it leaves out points that have all of its values",
+            hint="name more factors in each exclusion: an exclusion leaves out only points that have all of "
+            "its values",
         )
     return found
 

@@ -88,7 +88,10 @@ class Folder:
                 hint="harness sweep SPEC makes one",
             ) from error
         if schema != SCHEMA:
-            raise RunError(f"{path} has the schema {schema!r}, and {SCHEMA!r} is read", hint="sweep again")
+            raise RunError(
+                f"{path} has the schema {schema!r}, but this version of harness reads {SCHEMA!r}",
+                hint="sweep again",
+            )
         return found
 
     def items(self) -> pl.DataFrame:

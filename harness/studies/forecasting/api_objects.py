@@ -1,7 +1,7 @@
-"""Builds the objects that an API server shows for jobs at a moment: Workloads, Jobs and Pods.
+"""Builds the objects that an API server shows for jobs at a given time: Workloads, Jobs and Pods.
 
 The objects are JSON values. A job that Kueue admits consists of a Workload, a Job and the Pods of the Job.
-Any other job consists only of Pods. All times are whole seconds, as everywhere in the API, and fractions of a
+Any other job consists only of Pods. As everywhere in the API, all times are whole seconds, so fractions of a
 second are rounded down.
 """
 
@@ -66,11 +66,11 @@ class ShownPod(NamedTuple):
     Attributes:
         number: the number of the Pod in the job.
         name: the name of the Pod, without the namespace.
-        node: the node on which it runs; "" if it waits.
-        since: when it started to run.
-        ready: when it became ready; None if it is not ready.
-        told: when its eviction began; None if it is not being evicted.
-        nominated: the node on which a preemption frees capacity for it; "" if there is none.
+        node: the node on which the Pod runs; "" if the Pod waits.
+        since: when the Pod started to run.
+        ready: when the Pod became ready; None if it is not ready.
+        told: when the eviction of the Pod began; None if the Pod is not being evicted.
+        nominated: the node on which a preemption frees capacity for the Pod; "" if there is none.
     """
 
     number: int
@@ -308,9 +308,9 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """Returns the template of pods.
 
-    The template of a Workload has no priority yet. Requests of 0 are written if they count, as in a trace:
-    Kueue counts all requests, and kube-scheduler uses defaults to score a pod without requests for cpu and
-    memory.
+    The template in a Workload has no priority yet. Requests of 0 are included if they matter, as in a trace.
+    Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
+    no cpu or memory.
     """
     spec = template_of(pod_set, [], job.id)
     if not _requests_anything(spec):
@@ -340,7 +340,7 @@ def _requests_anything(spec: Mapping[str, Any]) -> bool:
 
 
 def _labels(template: str | None) -> Mapping[str, str]:
-    """Returns the labels of a template in a trace; a template that is only a `spec` has no labels."""
+    """Returns the labels of a template in a trace. A template that is only a `spec` has no labels."""
     found = json.loads(template) if template else {}
     whole = isinstance(found, Mapping) and "spec" in found
     return mapping_of(mapping_of(found, "metadata"), "labels") if whole else {}

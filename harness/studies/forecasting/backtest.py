@@ -170,8 +170,8 @@ class Span(NamedTuple):
 def second_half(backtest: Backtest) -> Span:
     """Returns the second half of a record, up to the last moment for which the record covers the horizon.
 
-    If some jobs had not started when the record ended, the last horizon of the record is left out, because
-    only early starts are known for moments within it.
+    If some jobs had not started when the record ended, the result does not include the last horizon of the
+    record. For moments within it, only early starts are known.
 
     Raises:
         InputError: no time is left.
@@ -184,19 +184,19 @@ def second_half(backtest: Backtest) -> Span:
             f"a horizon of {format_duration(horizon)} is too long for this record: jobs had not started when "
             f"it ended, {format_duration(until - begin)} after its half, so the "
             "starts within the horizon are unknown",
-            hint="give a smaller --horizon, or a record that goes on for longer",
+            hint="give a smaller --horizon, or a longer record",
         )
     return Span(begin, last)
 
 
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
-    """Returns evenly drawn moments at which jobs waited; fewer moments if they are rare.
+    """Returns evenly drawn moments at which jobs waited, or fewer moments if such moments are rare.
 
     Args:
         backtest: the record, and the seed.
         span: the time from which moments are drawn.
         count: the requested number of moments.
-        purpose: the purpose of the moments; different purposes get different draws.
+        purpose: what the moments are used for. Each purpose has its own draws.
     """
     drawn = (
         span.begin + int(uniform(backtest.settings.seed, number, purpose) * (span.end - span.begin))

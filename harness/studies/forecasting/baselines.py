@@ -1,8 +1,8 @@
 """Two simple forecasts, with which the forecasts from simulated futures are compared.
 
-The first forecast uses the waits of the queue in the last week. The second is quantile regression (Koenker
+The first one uses the waits in the queue during the last week. The second one is quantile regression (Koenker
 and Bassett: Regression Quantiles, Econometrica 46, 1978) on the properties of a job that are known at
-submission. Both forecasts use only starts before the moment.
+submission. Both forecasts use only starts before the moment of the forecast.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Baselines:
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
         """Returns the properties of a job that are known at submission, as numbers.
 
-        These are its size, its limit, its priority, the hour of the day and its queue. Two more properties
-        are the numbers of jobs that wait before it, in its queue and in all queues.
+        These are its size, its limit, its priority, the hour of the day and its queue. The last two
+        properties are the number of jobs that wait before it in its queue, and in all queues.
         """
         hour = 2 * math.pi * (submit % DAY) / DAY
         own = self._lines.get(traits.queue)
@@ -100,10 +100,9 @@ class Baseline:
     def week(self, queue: str, waited: int) -> Times:
         """Returns a forecast from the waits of the queue's jobs that started in the last week.
 
-        The middle is the mean wait of the jobs that had waited longer than `waited`.
-
-        If no job had, all jobs of the queue that started count; if no job of the queue started, the jobs of
-        all queues count. The outer quantiles are those of the same waits.
+        The middle of the forecast is the mean wait of the jobs that had waited longer than `waited`, and the
+        outer quantiles are those of the same waits. If no job had waited that long, all jobs of the queue
+        that started count. If no job of the queue started, the jobs of all queues count.
 
         Args:
             queue: the queue.
@@ -143,7 +142,7 @@ class Baseline:
 
     @cached_property
     def _fitted(self) -> tuple[list[int], list[list[float]]] | None:
-        """The numbers that count, and their weights for each of `SHARES`; None for too few starts."""
+        """The columns that vary, and their weights for each of `SHARES`; None if there are too few starts."""
         jobs = self._of.latest(self._now)
         if len(jobs) < LEAST:
             return None
@@ -155,7 +154,7 @@ class Baseline:
 
 
 def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: float) -> list[float]:
-    """Returns the weights of a linear quantile regression, from the dual of its linear programme.
+    """Computes the weights of a linear quantile regression from the dual of its linear program.
 
     Args:
         known: a row of numbers for each value; the first number is 1.
@@ -166,7 +165,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
     from scipy.optimize import linprog
 
     matrix = np.array(known)
-    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # the solver needs numbers of similar size
+    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # The solver needs numbers of similar size.
     scaled = matrix / scale
     dual: Any = linprog(
         -np.array(values),
@@ -175,7 +174,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
         bounds=(0, 1),
         method="highs",
     )
-    if dual.status:  # without a unique solution, use the unconditional quantile
+    if dual.status:  # If there is no unique solution, use the unconditional quantile.
         return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]
     return [float(each) for each in -dual.eqlin.marginals / scale]
 

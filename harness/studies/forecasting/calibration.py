@@ -1,14 +1,14 @@
-"""Makes intervals from the errors of past forecasts, by adaptive conformal prediction in log time.
+"""Derives intervals from the errors of past forecasts, by adaptive conformal prediction in log time.
 
 Forecasts at past moments of the same history are compared with the actual starts (Vovk, Gammerman, Shafer:
 Algorithmic Learning in a Random World, 2005). The quantiles of these errors, as factors of the forecast, give
-the interval of a new forecast. Starts after the same moment depend on each other, so a moment counts once,
-however many workloads wait at that moment. The target for the share of starts outside the interval is
-adjusted by the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under Distribution
-Shift, 2021).
+the interval of a new forecast. Starts after the same moment depend on each other, so each moment counts once,
+no matter how many workloads wait at that moment. The share of starts that should be outside the interval is
+adjusted according to the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under
+Distribution Shift, 2021).
 
-An interval has one of two centres: the median of the futures, or the geometric mean of this median and the
-mean wait of the week. The centre is chosen whose past intervals have the smaller interval score.
+The center of an interval is either the median of the futures, or the geometric mean of this median and the
+mean wait of the week. The module chooses the center whose past intervals have the smaller interval score.
 """
 
 from __future__ import annotations
@@ -34,25 +34,29 @@ Centre = Callable[["float | None", Times, int], float]
 """Returns the log of a forecast, given the median of the futures, the waits of the week and the horizon."""
 
 LEAST = 9
-"""The minimum number of moments for an interval; fewer can't show an error that exceeds nine in ten."""
+"""The minimum number of moments for an interval. With fewer moments, no error can be shown to exceed nine in
+ten.
+"""
 
 ENOUGH = 20
-"""The minimum number of moments for which forecasts of one queue or of similar waits form a group."""
+"""The minimum number of moments for a group of forecasts, whose queue is the same or whose waits are similar.
+"""
 
 ALIKE = 2.0
 """Forecasts are similar if the logs of their medians differ by at most this number."""
 
 PACE = 0.02
-"""The speed at which the misses of recent intervals change the target for the shares outside."""
+"""How fast the misses of recent intervals change the target for the shares outside."""
 
 _MOST = 0.4
 _LARGEST = 60.0
 _STEPS = 4
-"""The log of a predicted wait is rounded to one part in this number before similar waits are searched."""
+"""Predicted waits are rounded, on a log scale, to one part in this number before similar waits are searched.
+"""
 
 
 class Interval(NamedTuple):
-    """The interval that contains a start in 80 of 100 cases, from the errors of earlier forecasts.
+    """The interval that contains a start in 80 of 100 cases, according to the errors of earlier forecasts.
 
     Attributes:
         low, middle, high: the quantiles of `SHARES`, in microseconds from now; None for times after the
@@ -82,7 +86,7 @@ def of_both(middle: float | None, week: Times, horizon: int) -> float:
 
 
 CENTRES: tuple[Centre, ...] = (of_futures, of_both)
-"""The centres that intervals may have."""
+"""The possible centers of intervals."""
 
 
 class Errors:
@@ -98,18 +102,18 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """Returns the calibration from the errors known by `now`; None stands for all errors."""
+        """Returns the calibration from the errors that are known by `now`. None means all errors."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 
 
 class _Around:
-    """The errors of past forecasts that use one centre.
+    """The errors of past forecasts for one kind of center.
 
     Args:
         judged: these forecasts, in order of their moments.
         horizon: the horizon of their futures, in microseconds.
-        centre: the function that makes the centre.
+        centre: the function that computes the center.
     """
 
     def __init__(self, judged: Sequence[Judged], horizon: int, centre: Centre) -> None:
@@ -160,7 +164,7 @@ class _Around:
         return (step for step in self._steps if now is None or step.known_at <= now)
 
     def _step(self, moment: int, judged: Sequence[Judged]) -> None:
-        """Records the misses of a moment's intervals, which are made from earlier moments."""
+        """Records the misses of a moment's intervals, which are derived from earlier moments."""
         calibration = self.by(moment)
         if calibration.moments < LEAST:
             return
@@ -207,13 +211,13 @@ class _Aim(NamedTuple):
 
 
 class Calibration:
-    """Makes the interval of a new forecast from the errors of past forecasts.
+    """Derives the interval of a new forecast from the errors of past forecasts.
 
     Args:
         aim: the target of the intervals.
-        moments, queues, middles: the moment and the queue of each forecast, and the log of its centre.
-        errors: the log of the actual start as a factor of the centre; the smallest possible value if the job
-            has not started.
+        moments, queues, middles: the moment and the queue of each forecast, and the log of its center.
+        errors: the log of the actual start as a factor of the center. It is the smallest possible value if
+            the job has not started.
         known: whether the job has started.
     """
 
@@ -269,9 +273,9 @@ class Calibration:
         return min(low, float(self._errors[these].max())), half, high, count
 
     def _quantile(self, these: Flags, share: float) -> float:
-        """Returns the error that a share of the errors does not exceed; each moment has the same weight.
+        """Returns the error that a share of the errors does not exceed. All moments have the same weight.
 
-        Jobs that have not started count as later than the time so far (Kaplan and Meier, 1958).
+        A job that has not started counts as later than the time so far (Kaplan and Meier, 1958).
         """
         import numpy as np
 

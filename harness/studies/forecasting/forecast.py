@@ -21,25 +21,24 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quant
 from harness.studies.forecasting.reasons import Reason
 
 SCHEMA = 2
-"""The version of the JSON document, which increases with each change; existing fields stay unchanged.
-"""
+"""The version of the JSON document, which increases with each change. Existing fields never change."""
 
 
 class Start(NamedTuple):
     """The forecast of a waiting workload's start.
 
     Attributes:
-        place: its place among the present workloads.
-        name: its namespace and name.
-        queue: the queue in which it waits.
-        priority: its priority.
-        waited: how long it has waited, in microseconds; None if unknown.
+        place: the index of the workload among the present workloads.
+        name: the namespace and name of the workload.
+        queue: the queue in which the workload waits.
+        priority: the priority of the workload.
+        waited: how long the workload has waited, in microseconds; None if unknown.
         times: the quantiles of `SHARES` in the futures, in microseconds from now; None for times after the
             horizon.
         unstarted: the share of futures in which the workload has not started by the horizon.
         drawn_from: the source from which its run time is drawn.
-        never: why it can never start; "" if it can.
-        reason: why it waits now; None if the reason was not determined.
+        never: why the workload can never start; "" if it can.
+        reason: why the workload waits now; None if the reason was not determined.
         interval: the interval that contains its start in 80 of 100 cases, from the errors of past forecasts
             on this history; None if too few errors are known.
     """
@@ -58,7 +57,7 @@ class Start(NamedTuple):
 
     @property
     def middle(self) -> float | None:
-        """The median of the start, from the interval if there is one, else from the futures."""
+        """The median of the start: from the interval if there is one, or else from the futures."""
         return self.times[1] if self.interval is None else self.interval.middle
 
 
@@ -66,11 +65,11 @@ class Risk(NamedTuple):
     """The probability that a workload is preempted before all requested workloads have started.
 
     Attributes:
-        place: its place among the present workloads.
-        name: its namespace and name.
-        queue: the queue in which it holds quota, or waits.
+        place: the index of the workload among the present workloads.
+        name: the namespace and name of the workload.
+        queue: the queue in which the workload holds quota or waits.
         running: whether the workload runs now.
-        share: the share of futures in which it is preempted.
+        share: the share of futures in which the workload is preempted.
         median: the median time of its first preemption in those futures, in microseconds from now.
         by: the preemptors, the most likely first.
     """
@@ -156,7 +155,7 @@ class Forecast:
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """The changes that each other cluster brings for the workloads, compared future by future."""
+        """For each other cluster, how the workloads fare in comparison with this one, future by future."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property
@@ -273,7 +272,7 @@ class Forecast:
         }
 
     def _plain_past(self) -> dict[str, Any]:
-        """Returns how well past forecasts held, and why there is no interval if there is none."""
+        """Returns how accurate past forecasts were, and why there is no interval if there is none."""
         held = self.past.held
         return {
             "moments": len({each.moment for each in self.past.judged}),
@@ -287,7 +286,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """Returns the changes that another cluster brings for a workload; only waiting workloads have starts."""
+    """Returns what another cluster changes for a workload. Only waiting workloads have starts."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

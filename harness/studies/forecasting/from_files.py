@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 CALIBRATE = 40
-"""The number of past moments at which forecasts are made, to measure the errors of forecasts."""
+"""The number of past moments at which forecasts are made to measure their errors."""
 
 
 class _Side(NamedTuple):
@@ -200,7 +200,8 @@ class Asked:
         if unknown := sorted(asked - waiting):
             raise InputError(
                 f"no Workload or Pod {unknown[0]} waits for a start",
-                hint=did_you_mean(unknown[0], waiting) or "name it with its namespace, as NAMESPACE/NAME",
+                hint=did_you_mean(unknown[0], waiting)
+                or "name the workload with its namespace, as NAMESPACE/NAME",
             )
         return frozenset(asked)
 
@@ -222,12 +223,12 @@ class Asked:
         executor: Executor | None = None,
         watch: Callable[[int, int], None] | None = None,
     ) -> Coverage:
-        """Returns the quality of forecasts at moments of the history, which must be a record.
+        """Returns how accurate forecasts are at moments of the history, which must be a record.
 
         Args:
             moments: the number of moments to draw from the second half of the history.
             plugins: the loaded plugins.
-            workers: the number of processes that judge; a moment needs one process.
+            workers: the number of processes. Each moment is judged in a single process.
             executor: an executor that judges moments instead.
             watch: a function that is called with the numbers of judged moments and of all moments; the first
                 number starts at 0.
@@ -242,7 +243,7 @@ class Asked:
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:
-        """Returns the history as a record; forecasts at its moments can be compared with the actual starts.
+        """Returns the history as a record. Forecasts at its moments can be compared with the actual starts.
 
         Raises:
             InputError: an input can't be read, or the history is not a record.
@@ -324,7 +325,8 @@ class Asked:
         if not own:
             raise InputError(
                 f"{source}: {settings.plugin} does not schedule it",
-                hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",
+                hint="Kueue schedules a job that names a queue, and kube-scheduler schedules a Pod without "
+                "one",
             )
         asked = before.names and before.names | {now.present[own[0]].job.id}
         world, never = world_of(more, now, history, settings, why, asked)
@@ -335,7 +337,7 @@ class Asked:
     def _history(
         self, cluster: Cluster, settings: Settings, plugins: Plugins
     ) -> tuple[History | None, list[str], str]:
-        """Returns the given history, else the ended jobs of the dump, or why there is no history."""
+        """Returns the given history, or else the ended jobs of the dump, or why there is no history."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:

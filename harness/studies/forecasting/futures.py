@@ -1,7 +1,7 @@
-"""One future, in which present jobs run for drawn times, and jobs arrive as on days of the history.
+"""One future, in which present jobs run for drawn times and further jobs arrive as on days of the history.
 
 A future depends only on the seed and on its number. Every draw is a function of the seed, the number and the
-name of the drawn object, so the same futures can be simulated with one more job.
+name of the drawn object, so the same futures can also be simulated with one more job.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Preemption(NamedTuple):
 
 
 class Future(NamedTuple):
-    """The events of one future for the present workloads.
+    """What happens to the present workloads in one future.
 
     Attributes:
         number: the number of the future.
         starts: the first start of each requested workload, in the order of `World.asked` and in microseconds
             from now; -1 if the workload has not started by the end.
         preemptions: the preemptions, in chronological order.
-        end: when the future ended, in microseconds from now. It ends when all requested workloads have
+        end: when the future ended, in microseconds from now. A future ends when all requested workloads have
             started, or at the horizon.
-        stopped: the livelock for which the future was stopped early; "" if it was not.
+        stopped: the livelock that stopped the future early; "" if it was not.
     """
 
     number: int
@@ -218,7 +218,7 @@ class _Seen(NullRecorder):
         self._open.discard(place)
 
     def _taken_from(self, place: int, fact: Fact) -> None:
-        if place in self._bound:  # a fully evicted job may have had only some pods on nodes
+        if place in self._bound:  # Only some pods of a fully evicted job may have been on nodes.
             self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)

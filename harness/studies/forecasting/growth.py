@@ -1,6 +1,7 @@
-"""Detects growing load, which means that the last week requests more work than any earlier week.
+"""Detects growing load: the last week requests more work than any earlier week.
 
-The width of intervals comes from past errors. While load grows, waits grow too, so past errors are too small.
+The width of intervals is derived from past errors. If load grows, waits grow as well, so past errors are too
+small.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from harness.runs.estimates.coming_jobs import Past
 from harness.studies.forecasting.baselines import WEEK
 
 LEAST_GROWTH = 0.2
-"""The share by which the last week must exceed the largest earlier week; most weeks differ by less."""
+"""The last week must exceed the largest earlier week by at least this share. Most weeks differ by less."""
 
 
 class Growth(NamedTuple):
@@ -29,11 +30,12 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """Returns the growth of load in the last week; None for less than `LEAST_GROWTH` or under two weeks.
+    """Returns how much load grew in the last week; None if by less than `LEAST_GROWTH` or in under two weeks.
 
-    The work of a job is its requests times its run time. Each week counts only the jobs submitted in that
-    week, up to the end of the week. So weeks are comparable, and only facts known at the last time are used.
-    A resource is left out if fewer than half of the jobs request it, because one job may double its work.
+    The work of a job is its requests multiplied by its run time. For each week, only the jobs submitted in
+    that week count, up to the end of the week. This makes weeks comparable, and only facts known at the last
+    time are used. A resource is left out if fewer than half of the jobs request it, because a single job
+    could then double its work.
 
     Args:
         jobs: the jobs, in order of submission.

@@ -1,4 +1,4 @@
-"""Builds the input of futures, which consists of present jobs, run times and future jobs."""
+"""Builds the input of futures from present jobs, run times and future jobs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     if unknown:
         named = first_of(unknown, _NAMED)
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # otherwise a waiting job would draw from all of them
+        if run_times.count:  # Otherwise, a waiting job would draw from all of them.
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "

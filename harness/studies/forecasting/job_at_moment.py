@@ -1,4 +1,4 @@
-"""Finds the state of a job of a run at a moment, from the earlier decisions about the job."""
+"""Determines the state of a run's job at a given moment, from the earlier decisions about the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.studies.forecasting.api_objects import Eviction, Quota, Shown, Show
 
 _EVICTIONS = ("preempt", "evict")
 _ALL = -1
-"""The number that stands for all pods of a job that holds its resources as a whole."""
+"""The pod number that stands for all pods of a job that holds its resources as a whole."""
 
 
 class Told(NamedTuple):
@@ -60,10 +60,10 @@ class Standing:
 
     Args:
         job: the job.
-        queued: whether Kueue admits the job; otherwise each of its pods is a separate job.
+        queued: whether Kueue admits the job. Otherwise, each of its pods is a separate job.
         on_nodes: whether pods are bound to nodes.
-        progress: when the job began to progress after each start, in ascending order; None if it progresses
-            as soon as all of its pods have what they request.
+        progress: when the job began to make progress after each start, in ascending order. None if the job
+            makes progress as soon as all of its pods have what they request.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Standing:
         return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
 
     def shown(self, moment: int, queue: str) -> Shown:
-        """Returns the job's state at a moment; `queue` is the ClusterQueue of its quota, if it holds any."""
+        """Returns the job's state at a moment; `queue` is the ClusterQueue whose quota it holds, if any."""
         if not self._queued:
             pods = tuple(self._pod(pod, moment) for pod in self._alive)
             return Shown(job=self._job, created=self._created, queued=False, pods=pods)

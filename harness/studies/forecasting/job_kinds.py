@@ -1,4 +1,4 @@
-"""Finds the pods of each kind of job that Kueue admits, as pod sets of the Workloads that Kueue makes.
+"""Determines the pods of each kind of job that Kueue admits, as the pod sets of Kueue's Workloads.
 
 Source: the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 """
@@ -17,13 +17,13 @@ PodSet = dict[str, Any]
 """An item of a Workload's `spec.podSets`."""
 
 SPARK = "SparkApplication"
-"""The kind of job whose pods are made by Spark, and differ from those of the Workload."""
+"""The kind of job whose pods are created by Spark. These pods differ from those of the Workload."""
 
 TRAIN_JOB = "TrainJob"
 """The kind of job that names a runtime and becomes a JobSet; see `train_jobs`."""
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
-"""The annotation of a Job with the minimum number of pods, if not all pods fit."""
+"""The annotation with the minimum number of pods of a Job, for the case that not all pods fit."""
 
 NO_POD = "so there is no pod that could start"
 """The fault of a job that has no pods."""
@@ -71,8 +71,8 @@ def copies_of(job: Fields) -> int:
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
     """Returns the PriorityClass of a job without a WorkloadPriorityClass; "" if there is none.
 
-    Kubeflow's jobs can name a class for all of their pods; otherwise the first pod set that names a class
-    decides.
+    Kubeflow's jobs can name a class for all of their pods. Otherwise, the class is that of the first pod set
+    that names one.
     """
     policy = job.child("spec").child("runPolicy").child("schedulingPolicy").string("priorityClass")
     named = (each["template"].get("spec", {}).get("priorityClassName") for each in pod_sets)
@@ -136,7 +136,7 @@ def _of_deployment(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
-    """Yields the pod sets of a group; the leader has its own template, or uses that of the workers."""
+    """Yields the pod sets of a group. The leader has its own template, or else uses that of the workers."""
     group = job.child("spec").child("leaderWorkerTemplate")
     size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
     check_containers(workers)

@@ -1,4 +1,4 @@
-"""The job to submit, in the form that a cluster would show: a Workload in a queue, or Pods."""
+"""The job to submit, in the form in which a cluster would show it: a Workload in a queue, or Pods."""
 
 from __future__ import annotations
 
@@ -116,14 +116,15 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """Returns a cluster in which one more job waits, which is the youngest of all jobs.
+    """Returns a cluster in which one more job waits. This job is the youngest of all jobs.
 
-    If the job names a queue and Kueue admits jobs, the job becomes the Workload that Kueue makes for it, or
-    several Workloads if Kueue makes one per replica. Otherwise, each pod of the job waits.
+    If the job names a queue and Kueue admits jobs, the job becomes the Workload that Kueue creates for it. It
+    becomes several Workloads if Kueue creates one for each replica. Otherwise, each pod of the job waits
+    separately.
 
     Args:
         cluster: the original cluster, which is not changed.
-        job: the job; its kind must be one of `KINDS`.
+        job: the job, whose kind must be one of `KINDS`.
         source: the origin of the job, for messages.
         queued: whether Kueue admits jobs.
 
@@ -193,7 +194,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
 
 _UID = "~submitted"
-"""The prefix of submitted objects' UIDs; of jobs from the same second, those with smaller UIDs are first."""
+"""The prefix for the UIDs of submitted objects. Of jobs from the same second, those with smaller UIDs come
+first.
+"""
 
 
 def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
@@ -252,7 +255,7 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """Yields the limits of the job's run time in seconds, which come from its label and its deadline."""
+    """Yields the limits on the job's run time in seconds, which come from its label and its deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)

@@ -1,7 +1,8 @@
-"""Compares two forecasts future by future, with and without one more job or on two clusters.
+"""Compares two forecasts future by future: with and without one more job, or on two clusters.
 
-Futures with the same number have the same run times and the same arrivals, so they differ only because the
-forecasts differ. Workloads are matched by name. Preemptions count until the first of two such futures ends.
+Futures with the same number have the same run times and the same arrivals. They differ only because the
+forecasts differ. Workloads are matched by name. Preemptions count up to the end of the shorter of two such
+futures.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ class Displaced(NamedTuple):
     """The effect of one more job on a present workload.
 
     Attributes:
-        name: its namespace and name.
-        queue: the queue in which it holds quota, or waits.
-        running: whether it runs now.
-        preempted: the share of futures in which the additional job, perhaps with other jobs, preempts the
-            workload, and without that job no job does.
-        preempted_more: the share of futures in which any job preempts it, but no job does without the
-            additional job.
-        later: the share of futures in which it starts later, or no longer starts.
-        delay: the median delay over the futures in which it starts later, in microseconds; None if there are
-            none.
+        name: the namespace and name of the workload.
+        queue: the queue in which the workload holds quota or waits.
+        running: whether the workload runs now.
+        preempted: the share of futures in which the additional job, perhaps together with others, preempts
+            the workload, and no job preempts it without the additional job.
+        preempted_more: the share of futures in which any job preempts the workload, but no job does without
+            the additional job.
+        later: the share of futures in which the workload starts later, or no longer starts.
+        delay: the median delay over the futures in which the workload starts later, in microseconds; None if
+            there are no such futures.
         by: its preemptors in the futures of `preempted_more`, the most likely first.
     """
 
@@ -100,9 +101,8 @@ class Shift(NamedTuple):
 def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[By, ...]:
     """Returns the preemptors of a workload in some futures, the most likely first.
 
-    Shares are relative to all futures.
-
-    If the workload is evicted without a preemptor, the reason stands for the preemptor.
+    Shares are relative to all futures. If the workload is evicted without a preemptor, the reason takes the
+    place of the preemptor.
     """
     present = forecast.world.now.present
     found: Counter[str] = Counter()
@@ -229,7 +229,7 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
-    """Yields the delay of each start in the first forecast; None if the second one has no such start."""
-    for one, other in zip(mine, theirs, strict=False):  # running workloads have no starts
+    """Yields how much the second forecast delays each start in the first; None if it has none."""
+    for one, other in zip(mine, theirs, strict=False):  # Running workloads have no starts.
         if one is not None:
             yield None if other is None else other - one

@@ -1,4 +1,4 @@
-"""Makes forecasts at past moments of a history; their errors show how far off a new forecast may be."""
+"""Makes forecasts at past moments of a history. Their errors show how wrong a new forecast may be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
 
 FUTURES = 5
-"""The number of futures at each past moment; few are enough, because only their median is needed."""
+"""The number of futures at each past moment. A few are enough, because only their median is needed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Past:
 
     @cached_property
     def held(self) -> Coverage | None:
-        """How well the forecasts with intervals from earlier moments held; None if there are none."""
+        """How accurate the forecasts with intervals from earlier moments were; None if there are none."""
         if not self.judged:
             return None
         found = coverage(self.judged, self.horizon)
@@ -61,7 +61,7 @@ class Past:
 
     @property
     def lacks(self) -> str:
-        """A sentence that says why there is no interval and what it would need; "" if there is one."""
+        """A sentence that explains why there is no interval and what is missing; "" if there is one."""
         if self.why:
             return f"no interval is given, because no forecast of the past was judged: {self.why}"
         if self.calibration.moments < LEAST:

@@ -1,4 +1,4 @@
-"""Quantiles of the time of an event over futures; in some futures the event may never happen."""
+"""Quantiles of the time of an event over futures. In some futures, the event may never happen."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Times = tuple[float | None, float | None, float | None]
 def quantile(times: Sequence[int | None], share: float) -> float | None:
     """Returns the time by which an event has happened in a share of the futures; None if in fewer.
 
-    With n futures, the i-th time stands for the share i / (n + 1). So an outcome of the same kind as the
-    futures lies between two times with a probability equal to the difference of their shares, however few
-    futures there are.
+    With n futures, the i-th time stands for the share i / (n + 1). The probability that an outcome of the
+    same kind lies between two times is therefore the difference of their shares, no matter how few futures
+    there are.
 
     Args:
         times: when the event happens in each future; None if it never happens.

@@ -25,7 +25,7 @@ class Reason(NamedTuple):
 
 
 def reasons_in(world: World) -> Mapping[str, Reason]:
-    """Returns why each waiting workload waits at the scheduler's first instant, by namespace and name.
+    """Returns why each waiting workload waits when the scheduler first runs, by namespace and name.
 
     Raises:
         PolicyError: the policy failed.

@@ -1,7 +1,8 @@
 """The record of a trace's jobs, in the form that an API server would have shown at any moment.
 
-A trace records when jobs ran, but not their nodes and flavors. So this module supports only clusters without
-nodes whose ClusterQueues have one flavor each. A run records nodes and flavors; see `record_of_run.py`.
+A trace records when jobs ran, but not their nodes and flavors. The module therefore supports only clusters
+without nodes, and each of their ClusterQueues must have a single flavor. A run records nodes and flavors; see
+`record_of_run.py`.
 """
 
 from __future__ import annotations

@@ -159,7 +159,6 @@ def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataF
 
 
 def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """Returns the decisions as rows of `Told`."""
     evicted = pl.when(pl.col("action") == "evict").then(pl.col("detail"))
     late = {
         name: evicted.str.json_path_match(f"$.{key}").cast(pl.Int64, strict=False)

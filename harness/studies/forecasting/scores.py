@@ -1,4 +1,4 @@
-"""Measures how well past forecasts held, by coverage, width of intervals and size of errors."""
+"""Measures how accurate past forecasts were, by coverage, width of intervals, and size of errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALIBRATED, WEEK, REGRESSION = "calibrated", "mean wait of the week", "quantile 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The measures of how well forecasts held.
+    """How accurate forecasts were.
 
     Attributes:
         starts: the number of starts whose forecast has an interval.
@@ -31,15 +31,15 @@ class Coverage:
             once.
         before, after: the shares of starts before the p10 and after the p90.
         width: the median of p90 minus p10, in microseconds; None if most p90 are after the horizon.
-        error: the median size of the p50's error over starts for which both are known, in microseconds.
+        error: the median absolute error of the p50 over starts for which both are known, in microseconds.
         printed: the share of all starts that have an interval.
-        interval_score: the mean interval score in microseconds. It is the width plus ten times the distance
+        interval_score: the mean interval score in microseconds. This is the width plus ten times the distance
             of a start outside the interval (Winkler: A Decision-Theoretic Approach to Interval Estimation,
             JASA 67, 1972).
         pinball: the mean pinball loss of the three quantiles, in microseconds.
-        log_error: the mean size of the p50's error in natural logs of times, on a scale on which a minute
+        log_error: the mean absolute error of the p50 in natural logs of times, on a scale on which a minute
             hardly matters.
-        others: the measures of other forecasts for the same starts.
+        others: the same measures for other forecasts of the same starts.
     """
 
     starts: int
@@ -58,7 +58,7 @@ class Coverage:
 
     @property
     def factor(self) -> float:
-        """The geometric mean of the factor by which the p50 is off."""
+        """The factor by which the p50 is wrong, as a geometric mean."""
         return math.exp(self.log_error)
 
     def to_json(self) -> dict[str, Any]:
@@ -75,15 +75,15 @@ class Coverage:
 
 
 def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -> Coverage:
-    """Returns how well forecasts held; a start after the horizon counts as no start.
+    """Returns how accurate forecasts were. A start after the horizon counts as no start.
 
     The calibrated forecasts of a moment use all forecasts of earlier moments, and the starts known by then.
 
     Args:
         judged: the forecasts.
         horizon: the horizon of the futures, in microseconds.
-        since: the first moment to judge; earlier forecasts only calibrate later ones. None judges all
-            forecasts.
+        since: the first moment to judge. Earlier forecasts are only used to calibrate later ones. None judges
+            all forecasts.
 
     Raises:
         InputError: there are no forecasts.
@@ -104,7 +104,7 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
     """Returns a function that makes forecasts with intervals from the errors of earlier moments.
 
-    The function returns None if there are too few errors.
+    The function returns None if too few errors are known.
     """
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}

@@ -1,9 +1,9 @@
-"""Finds the pod sets of a SparkApplication, in the same way as Kueue counts them.
+"""Determines the pod sets of a SparkApplication in the same way as Kueue.
 
 Kueue reads a few fields of the driver and the executors. Spark's own configuration, `cores` and
-`memoryOverhead` affect the pods that Spark makes later, but not the Workload.
+`memoryOverhead` affect the pods that Spark creates later, but not the Workload.
 
-Source: `pkg/controller/jobs/sparkapplication` of Kueue; the defaults are those of the Spark operator's
+Source: `pkg/controller/jobs/sparkapplication` of Kueue. The defaults are those of the Spark operator's
 webhook (`api/v1beta2/defaults.go`).
 """
 
@@ -114,7 +114,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
 
 
 def _amount(fields: Fields, name: str) -> str | None:
-    """Returns a quantity; memory may have Java's or Kubernetes' form. None if absent or faulty."""
+    """Returns a quantity. Memory may have Java's or Kubernetes' form. None if absent or faulty."""
     if name not in fields:
         return None
     text = fields.string(name)

@@ -45,7 +45,7 @@ _INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
 def _workloads(
     forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
 ) -> str:
-    """Returns a table of the waiting workloads, and then the running ones preempted in any future."""
+    """Returns a table of the waiting workloads, followed by running ones that are preempted in any future."""
     risks = {risk.place: risk for risk in forecast.risks}
     table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
     asked = forecast.world.names
@@ -102,7 +102,7 @@ def _scores(name: str, held: Coverage) -> list[str]:
 
 
 def _trust(past: Past) -> str:
-    """Returns how good past forecasts on this history were, or why that is unknown."""
+    """Returns how accurate past forecasts on this history were, or why that is unknown."""
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
@@ -142,7 +142,7 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the changes that another cluster brings for each workload."""
+    """Yields what another cluster changes for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:

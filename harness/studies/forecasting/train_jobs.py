@@ -1,7 +1,7 @@
-"""Builds the JobSet that Kubeflow's Trainer makes from a TrainJob; Kueue admits the pods of that JobSet.
+"""Builds the JobSet that Kubeflow's Trainer makes from a TrainJob. Kueue admits the pods of that JobSet.
 
-Source: `pkg/controller/jobs/trainjob` of Kueue; `pkg/runtime/core`, and the policies of machine learning in
-`pkg/runtime/framework/plugins`, of Kubeflow Trainer 2.3.
+Sources: `pkg/controller/jobs/trainjob` of Kueue; and of Kubeflow Trainer 2.3, `pkg/runtime/core` and the
+machine learning policies in `pkg/runtime/framework/plugins`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.cluster.yaml.fields import Fields
 
 GROUP = "trainer.kubeflow.org"
 RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
-"""The kinds of runtimes. The usual kind is first, and the second kind has a namespace."""
+"""The kinds of runtimes. The first kind is the usual one, and the second kind has a namespace."""
 
 _ANCESTOR = f"{GROUP}/trainjob-ancestor-step"
 _TRAINER, _NODE = "trainer", "node"

@@ -40,7 +40,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def first_come_first_served(count: int) -> pl.DataFrame:
-    """`job_id` and `wait` (microseconds) of the first jobs of the bundled log, in a strict queue."""
+    """Returns the `job_id` and `wait` (in microseconds) of the log's first jobs in a strict queue."""
     plugins = load(block=["metrics"])
     with TemporaryDirectory(prefix="harness-") as folder:
         first = Path(folder, "first.parquet")

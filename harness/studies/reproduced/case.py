@@ -84,7 +84,7 @@ class Case:
         name: the name of the result for `harness reproduce`.
         about: a one-line description of the result.
         published: where the figures were published.
-        replay: a function that makes the rows from the files of `sources`, which it gets by name.
+        replay: a function that computes the rows. Its argument maps the names in `sources` to files.
         sources: the files that the result needs.
     """
 

@@ -1,9 +1,9 @@
 """Reproduces the examples of fair sharing in Kueue's documentation.
 
 The stories come from KEP-1714 (keps/1714-fair-sharing), the weights from the page about cohorts, and the two
-strategies from the page about preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. For
-admission fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight comes from its
-page. The documents give proportions and orders, and we chose the numbers of jobs.
+strategies from the page about preemption (site/content/en/docs/concepts), all of them at Kueue ff69552e79.
+For admission fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight comes from
+its page. The documents give only proportions and orders, so the numbers of jobs are ours.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def story_1() -> Counter[str]:
-    """Two teams share a pool of 8 cores and own 1 and 3 cores; only the first team has jobs at first."""
+    """Two teams own 1 and 3 cores and share a pool of 8 cores. At first, only the first team has jobs."""
     made = [_cohort("all", cpu=8), _queue("E", "all", 1), _queue("W", "all", 3)]
     return _held(_backlogs({"E": (12, 0), "W": (12, 10)}), made)
 
@@ -87,7 +87,7 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Queues share 30 units of ten GPUs; 1C has weight 3 among the queues of its cohort."""
+    """Queues share 30 units of ten GPUs. Queue 1C has weight 3 among the queues of its cohort."""
     made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
     made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
     made += [_queue("2A", "C2")]
@@ -95,7 +95,7 @@ def story_3() -> Counter[str]:
 
 
 def weighted() -> Counter[str]:
-    """Two cohorts share 12 cores of their parent; the cohort of lower weight comes first."""
+    """Two cohorts share 12 cores of their parent. The cohort with the lower weight comes first."""
     made = [
         _cohort("root", cpu=12),
         _cohort("important-org", "root", weight="0.75"),
@@ -118,7 +118,7 @@ def strategy_targets(strategy: str) -> str:
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
     said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
-    targets = [row.job for row in preempted if row.by == "new"]  # later decisions about "small" are ignored
+    targets = [row.job for row in preempted if row.by == "new"]  # Later decisions about "small" are ignored.
     return ", ".join(said[name] for name in targets)
 
 

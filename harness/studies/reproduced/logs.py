@@ -1,8 +1,8 @@
-"""Reproduces EASY backfilling on logs of the Parallel Workloads Archive, by requests and by predictions.
+"""Reproduces EASY backfilling on logs of the Parallel Workloads Archive, with requests and with predictions.
 
-The replays contain the jobs that ran and requested a time. Jobs are cut at the requested time, and all jobs
-are in one queue. The published figures are those of predictsim, a variant of pyss (jad-darrous/predictsim
-174c453, `experiments/data/*/sim_analysis/metrics`).
+The replays contain the jobs that ran and requested a time. Jobs that run longer are cut off at the requested
+time, and all jobs are in one queue. The published figures are those of predictsim, a variant of pyss
+(jad-darrous/predictsim 174c453, `experiments/data/*/sim_analysis/metrics`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Reproduces examples 1 to 4 of Kubernetes' design of preemption.
 
 The design is in kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit
-43ce57ac. Resources are in cores here. Pods A and B have priority 100 and hold 5 cores each; the grace period
-of A is 60 seconds, and that of B is 30 seconds. After ten seconds, pods C (priority 1000, 10 cores) and D
-(priority 50, 2 cores) arrive.
+43ce57ac. In this module, resources are in cores. Pods A and B have priority 100 and hold 5 cores each. Their
+grace periods are 60 and 30 seconds. After ten seconds, pods C (priority 1000, 10 cores) and D (priority 50, 2
+cores) arrive.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _PUBLISHED = {
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Returns the rows of every example, with decisions about pods that arrive with or after C.
+    """Returns the rows of every example, with the decisions about pods that arrive together with or after C.
 
-    Decisions about recreated pods are included, except for those of A.
+    Decisions about recreated pods are included, except for those about A.
     """
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():
@@ -57,7 +57,7 @@ def example(number: int) -> Decisions:
     """Returns the decisions of kube-scheduler in one of the examples."""
     jobs = Script()
     names = ["node-1"]
-    if number in (2, 3):  # a second node with pod E; in example 2 E ends while the victims terminate
+    if number in (2, 3):  # A second node has pod E. In example 2, E ends while the victims terminate.
         names.append("node-2")
         jobs.job(
             "E", priority=2000, cpu=10_000 if number == 2 else 8_000, seconds=15 if number == 2 else LONG
@@ -66,7 +66,7 @@ def example(number: int) -> Decisions:
         jobs.job(name, at=1, priority=100, cpu=5_000, seconds=LONG, grace=grace)
     jobs.job("C", at=10, priority=1000, cpu=10_000, seconds=LONG)
     jobs.job("D", at=10, priority=50, cpu=2_000, seconds=LONG)
-    if number == 4:  # a pod more important than C arrives while A and B terminate
+    if number == 4:  # A pod with a higher priority than C arrives while A and B terminate.
         jobs.job("F", at=20, priority=3000, cpu=10_000, seconds=LONG)
     (policy,) = (spec for spec in load().policies if spec.name == "default-preemption")
     options = resolve(policy.options, {"evictionLatency": "0s"}, owner=policy.name)

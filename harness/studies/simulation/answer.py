@@ -26,7 +26,7 @@ _REACH: Mapping[str, str] = {
     "policy": "other policies of its queue",
     "priority": "a higher priority, up to the highest known",
 }
-"""Maps a kind of change to the extent to which harness tries it."""
+"""Maps a kind of change to how far harness goes when it tries such changes."""
 
 
 class Victim(NamedTuple):
@@ -58,7 +58,7 @@ class Victim(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An event that concerns another job in the same cycles.
+    """An event that affects another job in the same cycles.
 
     Attributes:
         name, queue: the name and queue of the other job.
@@ -107,20 +107,20 @@ class Answer:
 
     Attributes:
         name: the namespace and name of the job.
-        ids: the ids of its jobs in the scheduler; there are several if it consists of several Pods.
-        queue: the queue in which it waits; "" if there is none.
-        priority: its priority.
+        ids: the ids of the job in the scheduler. There are several if the job consists of several Pods.
+        queue: the queue in which the job waits; "" if there is none.
+        priority: the priority of the job.
         pods: the number of its pods.
         verdict: `starts`, `waits` or `never`.
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if it does not wait.
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait.
         why: the reason for the decision, in the words of `harness explain`.
         flavors: for each pod set and resource, the flavor that the job has or gets.
         counts: the number of pods of each pod set, if the job gets fewer than all pods.
         nodes: the number of its pods on each node.
         topology: the domains that each pod set gets, in Kueue's format.
-        victims: the jobs that are preempted for it.
-        moves: the events that concern other jobs in the same cycles.
-        changes: the smallest changes that let it start, one per kind; None if no changes were searched.
+        victims: the jobs that are preempted for this job.
+        moves: the events that affect other jobs in the same cycles.
+        changes: the smallest change of each kind with which the job starts; None if no changes were searched.
         tried: how many changes of each kind were tried.
     """
 
@@ -143,7 +143,7 @@ class Answer:
 
     @property
     def no_change(self) -> str:
-        """Why no change is reported, and which were tried; "" if a change helps or none was tried."""
+        """Explains that no change helps, and which changes were tried; "" if one helps or none was tried."""
         if self.changes is None or self.changes:
             return ""
         kinds = "; ".join(f"{_REACH[kind]} ({count:,})" for kind, count in self.tried.items())
@@ -203,7 +203,7 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """The largest exit code of the jobs that the question named; 0 if it named none."""
+        """The largest exit code of the jobs that the question names; 0 if it names no jobs."""
         return max((each.exit_code for each in self.answers), default=0) if self.named else 0
 
     def to_json(self) -> dict[str, Any]:

@@ -91,8 +91,7 @@ class Question:
         moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
         again = looks or len(moments) > 1
         for ready in moments:
-            # Values that all answers share are computed here, so that copies of the process need not compute
-            # them.
+            # Compute here what all answers share, so that copies of the process don't have to compute it.
             told = partial(self._told, ready, ready.waiting, named, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
             plays = Plays(ready, [one.ids for one in found])
@@ -139,17 +138,18 @@ class Question:
         if self.cluster is None:
             raise OptionError(
                 "the question names neither a cluster nor a trace",
-                hint="give a dump with --cluster, or a trace with --trace and the instant with --at",
+                hint="give a dump with --cluster, or a trace with --trace and the time with --at",
             )
         if self.at is not None:
             raise OptionError(
-                "--at names an instant of a replay, but there is no trace",
-                hint="name the trace with --trace, or leave --at out: a dump is one instant",
+                "--at names a time in a replay, but there is no trace",
+                hint="name the trace with --trace, or leave out --at, because a dump shows a single time",
             )
         cluster = self._loaded
         if cluster.timed:
             raise OptionError(
-                "a dump is one instant, but a patch or manifest has a time (harness/from, harness/until)",
+                "a dump shows a single time, but a patch or manifest has a time (harness/from, "
+                "harness/until)",
                 hint="leave the time out, or ask about a replay with --trace and --at",
             )
         if self.plugin is None:
@@ -177,7 +177,7 @@ class Question:
     def _replayed(self) -> Replayed:
         if self.at is None:
             raise OptionError(
-                "--trace asks about an instant of its replay", hint="give the instant with --at TIME"
+                "--trace asks about a time in its replay", hint="give the time with --at TIME"
             )
         assert self.trace is not None
         trace = read_trace(self.trace, self.plugins)

@@ -1,4 +1,4 @@
-"""Searches the smallest single changes that let a job start; each change is tried before it is reported."""
+"""Searches for the smallest single changes that let a job start, and tries each before it is reported."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _priorities(trials: Trials) -> Iterator[Change]:
 
 
 def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int, str]]:
-    """Returns higher priorities in ascending order, those of classes or those just above other jobs."""
+    """Returns higher priorities in ascending order: those of classes, and those just above other jobs."""
     classes = {**cluster.priority_classes, **(cluster.workload_priority_classes if of_kueue else {})}
     named = sorted((each.value, each.name) for each in classes.values() if each.value > priority)
     if named:
@@ -154,7 +154,7 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
-    """Yields, per flavor, the additional nominal quota or borrowing limit that the job needs."""
+    """Yields, for each flavor, the additional nominal quota or borrowing limit that the job needs."""
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
@@ -185,9 +185,9 @@ def _more_of(
 def _least_amounts(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> dict[str, int]:
-    """Returns the additional quota of each resource of a flavor; empty if the full requests don't help.
+    """Returns the additional quota of each resource of a flavor; empty if even the full requests don't help.
 
-    The search does not try more than the requests. In the result, no single amount can be smaller.
+    The search does not go beyond the requests. In the result, no single quantity can be made smaller.
     """
     cluster = trials.moment.cluster
     steps = {name: _step(cluster, name) for name in asked}
@@ -208,7 +208,7 @@ def _least_amounts(
             return given({**needed, name: steps_of * steps[name]})
 
         least = trials.least(amount // steps[name], by, sure=True)
-        assert least is not None  # the full request was tried before
+        assert least is not None  # The full request was already tried.
         needed[name] = least * steps[name]
     return needed
 
@@ -229,7 +229,7 @@ def _step(cluster: Cluster, resource: str) -> int:
 
 
 def _more_elastic(trials: Trials) -> Iterator[Change]:
-    """Yields the additional `min` or `max` of one resource that an elastic quota of the job needs."""
+    """Yields how much more `min` or `max` of a single resource an elastic quota of the job needs."""
     cluster = trials.moment.cluster
     pods = [each for each in cluster.pods if each.key in trials.answer.ids]
     quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
@@ -284,7 +284,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 
 
 def _below(trials: Trials) -> Below:
-    """Returns whether jobs could be preempted for the job; no job is newer than a submitted job."""
+    """Returns whether jobs could be preempted for the job. No job is newer than a submitted job."""
     moment, answer = trials.moment, trials.answer
     workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
     if not isinstance(moment, Dump) or workload is None or queue is None:

@@ -108,7 +108,7 @@ def with_quotas(
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Returns a function that raises nominal quotas, or existing limits for `borrowing_limit`."""
+    """Returns a function that raises nominal quotas, or limits that exist if `field` is `borrowing_limit`."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
         now = getattr(quota, field)
@@ -163,13 +163,13 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
 
 
 OF_THE_CLUSTER = (with_queue, with_elastic)
-"""The functions that change no job."""
+"""The functions that leave all jobs unchanged."""
 
 
 def elastic_patch(
     cluster: Cluster, name: str, field: str, resource: str, amount: int
 ) -> tuple[Mapping[str, Any], ...] | None:
-    """Returns a patch with a larger `min` or `max` of an elastic quota; None if the rules forbid it.
+    """Returns a patch with a larger `min` or `max` of an elastic quota; None if the rules forbid this value.
 
     For example, a quota must not guarantee more than its parent quota. The patch has no documents if quotas
     change over time.

@@ -1,4 +1,4 @@
-"""One instant of a replay, after all of its cycles. The replay ends at this instant."""
+"""One instant of a replay, after all of its cycles. The replay ends there."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class Life:
     Attributes:
         job: the job.
         before: how long the job had run when it arrived, in microseconds.
-        admitted: its latest admission, as long as that is valid.
-        bound: the number of its pods on each node.
-        started: when it got everything that it needs to make progress; `NEVER` before.
-        refusals: its refusals since it last got quota or other resources, in order.
-        evicted: its evictions at the given instant.
-        lost: the losses by these evictions.
-        rejected: why it can never start; "" if no component rejected it.
-        ended: when it ended or was rejected, in microseconds since the origin; `NEVER` before.
+        admitted: the latest admission of the job, as long as it is valid.
+        bound: the number of the job's pods on each node.
+        started: when the job got everything that it needs to make progress; `NEVER` before.
+        refusals: the refusals since the job last got quota or other resources, in order.
+        evicted: the evictions of the job at the given instant.
+        lost: what the job loses through these evictions.
+        rejected: why the job can never start; "" if no component rejected it.
+        ended: when the job ended or was rejected, in microseconds since the origin; `NEVER` before.
     """
 
     job: Job
@@ -214,9 +214,9 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant at which all holders have their resources, and no waiting job has been tried.
+    """An instant at which all holders have their resources, and no waiting job has been tried yet.
 
-    The instant is prepared once, and continues in a copy of the process for each question. If the system
+    The instant is prepared once. For each question, it continues in a copy of the process. If the system
     can't copy the process, the instant is prepared again for each question.
 
     Args:
@@ -237,7 +237,7 @@ class Prepared:
 
     @cached_property
     def whole(self) -> bool:
-        """Returns True if waiting jobs can come after the first cycle of the holders with the same result.
+        """Returns True if waiting jobs can arrive after the holders' first cycle without a different result.
 
         The result may differ if an evicted job is gone by then, because waiting jobs could have taken its
         capacity first.
@@ -246,14 +246,14 @@ class Prepared:
 
     @cached_property
     def hears(self) -> bool:
-        """Returns True if the policy handles changes of the cluster."""
+        """Returns True if the policy supports changes of the cluster."""
         return getattr(self._made()[1], "changed", None) is not None
 
     def lacks_room(self, job: Job) -> bool:
-        """Returns True if a submitted job can't start because its pods fit on no nodes.
+        """Returns True if a submitted job can't start because its pods don't fit on any nodes.
 
-        Free capacity does not grow within an instant unless a holder releases its resources immediately;
-        other arrivals only reduce it. A policy that evicts gives each job its own grace period; see
+        Within an instant, free capacity does not grow unless a holder releases its resources immediately.
+        Other arrivals only reduce it. A policy that evicts jobs gives each of them its own grace period; see
         `harness.policy.Preempt`.
         """
         free = self._room
@@ -266,7 +266,7 @@ class Prepared:
 
     @cached_property
     def _room(self) -> list[Mapping[str, int]] | None:
-        """The free capacity of each node; None without nodes, or if evicted holders may leave immediately."""
+        """The free capacity of each node; None without nodes or if evicted holders may go immediately."""
         if not self._cluster.nodes or not all(arrival[0].grace_period for arrival in self._holders):
             return None
         view = self._made()[0].view
@@ -315,7 +315,7 @@ class Prepared:
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
-    """Returns how many pods with these requests fit into the free capacity, judged only by the requests."""
+    """Returns how many pods fit into the free capacity, considering only their requests."""
     amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
     if "pods" in free:
         amounts.append((free["pods"], 1))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.studies.simulation.moment import Moment
 
 _HELD_BACK = "Inadmissible"
-"""The reason of jobs that another component than the scheduler keeps out of the queue."""
+"""The reason for jobs that a component other than the scheduler keeps out of the queue."""
 
 
 class Judge:
@@ -112,7 +112,7 @@ class Judge:
 
     @staticmethod
     def _held_back(life: Life) -> bool:
-        """Returns True if another component than the scheduler keeps a job out of its queue for now."""
+        """Returns True if a component other than the scheduler currently keeps a job out of its queue."""
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
@@ -150,7 +150,6 @@ class Judge:
         return CHECKS if self._held_back(life) else TURN
 
     def _goes(self, name: str) -> bool:
-        """Returns True if a job is being evicted."""
         life = self._instant.lives.get(name)
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
@@ -193,7 +192,7 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """Returns the events that concern other jobs in the same cycles, in order of arrival."""
+        """Returns the events that affect other jobs in the same cycles, in order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():
@@ -226,5 +225,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Returns a value that excludes no job beforehand."""
+    """Returns a value that excludes no job in advance."""
     return None

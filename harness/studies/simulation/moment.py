@@ -82,7 +82,7 @@ class Moment(Protocol):
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """Returns True if any of the named submitted jobs can't start with a change, as it fits on no nodes.
+        """Returns True if a named submitted job can't start with a change, because it fits on no nodes.
 
         If the result is False, the jobs may or may not start.
         """
@@ -123,7 +123,7 @@ class Dump:
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
         """See `Moment`.
 
-        Pods do not share a moment, because pods of one gang would be one job. Jobs with equal names do not
+        Pods never share a moment, because pods of one gang would become one job. Jobs with equal names do not
         share a moment either.
         """
         alone = [self._with([job]) for job in jobs]
@@ -160,7 +160,8 @@ class Dump:
             if not taken.issuperset(names):
                 raise InputError(
                     f"{job.source}: {self.scheduler.policy.name} does not schedule it",
-                    hint="a job that names a queue is one of Kueue's, one without is kube-scheduler's",
+                    hint="Kueue schedules a job that names a queue, and kube-scheduler schedules a job "
+                    "without one",
                 )
 
     def played(self, difference: Difference | None = None) -> Instant:
@@ -201,9 +202,9 @@ class Dump:
 
     @cached_property
     def is_ready(self) -> bool:
-        """Returns True if waiting jobs can come after the holders with the same result.
+        """Returns True if waiting jobs can arrive after the holders without a different result.
 
-        If pods of both groups need nodes, the scheduler places them together, and the order matters.
+        If pods of both groups need nodes, the scheduler places them together, so the order matters.
         """
         cluster = self.cluster
         holders, waiting = self._sides
@@ -243,9 +244,10 @@ class Dump:
         return {each.key: each for each in several}
 
     def _change(self, difference: Difference | None) -> Change | None:
-        """Returns the effect of a change on the submitted jobs and the queues.
+        """Returns how a change affects the submitted jobs and the queues.
 
-        The result is None if the change has other effects, or if a policy must know it from the beginning.
+        The result is None if the change has other effects, or if a policy must know about it from the
+        beginning.
         """
         if difference is None:
             return Change(self._own)
@@ -270,7 +272,7 @@ class Dump:
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
         """Returns the submitted jobs, made from changed manifests.
 
-        A job with another priority is not one of the jobs that the policy reads from the manifests. The
+        A job whose priority was changed is not among the jobs that the policy reads from the manifests. The
         result is None if a manifest has changes that a job can't express.
         """
         own = {arrival[0].id: arrival[0] for arrival in self._own}

@@ -1,4 +1,4 @@
-"""The changes of single policy fields of a ClusterQueue that admit more jobs; the mildest come first."""
+"""The changes of single policy fields of a ClusterQueue that admit more jobs, with the mildest ones first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Tells whether there are quota holders with a lower priority than a job.
+    """Whether quota holders exist that have a lower priority than a job.
 
     Attributes:
         own: whether the job's ClusterQueue has such holders, including newer jobs of equal priority.
@@ -84,7 +84,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
             elif field == "reclaimWithinCohort":
                 policies = replace(now, reclaim_within_cohort=value)
             elif now.reclaim_within_cohort == _NEVER:
-                continue  # Kueue rejects borrowWithinCohort without it
+                continue  # Kueue rejects borrowWithinCohort without this field.
             else:
                 policies = replace(now, borrow_within_cohort=value)
             written: Any = {"policy": value} if field == "borrowWithinCohort" else value

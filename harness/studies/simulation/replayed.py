@@ -82,7 +82,7 @@ class Replayed:
         return played(jobs.chunks(), there, self.scheduler, self.at)
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """See `Moment`; the answer is not known before the replay."""
+        """See `Moment`. The answer is not known before the replay."""
         return False
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -103,7 +103,7 @@ class Replayed:
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """Returns when the trace's last job ended, in microseconds since the origin; None if any goes on."""
+        """Returns when the trace's last job ended, in microseconds since the origin; None if any runs on."""
         own = {name for names in self.submitted for name in names}
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):

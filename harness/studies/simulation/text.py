@@ -110,7 +110,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the reasons of waits, each with the jobs that wait for this reason."""
+    """Yields the reasons why jobs wait, each with the jobs to which the reason applies."""
     reasons: dict[str, list[str]] = {}
     for answer in answers:
         if answer.verdict != STARTS:

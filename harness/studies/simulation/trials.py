@@ -1,4 +1,4 @@
-"""Tries changes, by simulating the moment again unless the job fits on no nodes anyway."""
+"""Tries changes. For each change, the moment is simulated again unless the job doesn't fit on any nodes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Trials:
     def outcome(self, difference: Difference) -> Outcome:
         """Returns the outcome of a change.
 
-        If only a start would be an improvement and the job does not fit, the old outcome stays.
+        If only a start would be an improvement and the job does not fit, the outcome stays the same.
         """
         self.count += 1
         if self.rank == _PREEMPTS and self._lacks_room(difference):
@@ -102,12 +102,12 @@ class Trials:
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
         """Returns the smallest number up to `most` with which the job starts; None if `most` is not enough.
 
-        A larger number can be worse, because it may let other jobs start first. So the search tries the few
-        smallest numbers one by one. After these, it doubles the number, and then halves the interval.
+        A larger number can be worse, because it may let other jobs start first. The search therefore tries
+        the smallest numbers one by one. After these, it doubles the number and then bisects the interval.
 
         Args:
             most: the largest number to try.
-            difference: a function that makes the change for a number.
+            difference: a function that returns the change for a number.
             sure: whether it is known that the job starts with `most`.
         """
         if most < 1 or not (sure or self.starts(difference(most))):

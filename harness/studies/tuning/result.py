@@ -1,4 +1,4 @@
-"""The result of a tuning, with values, figures on search weeks and held-out weeks, and a patch."""
+"""The result of a tuning: values, figures on search weeks and held-out weeks, and a patch."""
 
 from __future__ import annotations
 

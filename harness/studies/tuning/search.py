@@ -1,7 +1,8 @@
-"""Searches a space for the best points, which Optuna proposes and the caller tries.
+"""Searches a space for the best points. Optuna proposes the points, and the caller tries them.
 
-Points are proposed in batches of a fixed size, and their results are returned in order. So the number of
-processes does not change the search. If a search is stopped and started again, it proposes the same points.
+Points are proposed in batches of a fixed size, and their results are returned in order. For this reason, the
+number of processes does not affect the search. If a search is stopped and started again, it proposes the same
+points.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Range:
         name: the name of the parameter.
         low: the smallest number.
         high: the upper bound of the numbers.
-        step: the distance between two numbers.
+        step: the distance between two consecutive numbers.
     """
 
     name: str
@@ -113,8 +114,8 @@ class Trial(NamedTuple):
 
     Attributes:
         point: the point.
-        found: the result of the point on the whole window; None if it failed or was pruned.
-        pruned: whether the trial was stopped early because it did worse than other points on a part.
+        found: the result of the point on the whole window; None if the point failed or was pruned.
+        pruned: whether the trial was stopped early because the point did worse than others on a part.
     """
 
     point: Point
@@ -123,7 +124,7 @@ class Trial(NamedTuple):
 
 
 Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
-"""Tries points on a part with this number, or on the whole window, whose number is the number of parts.
+"""Tries points on the part with this number, or on the whole window, whose number is the number of parts.
 
 The function returns the result of each point; None for points that failed.
 """
@@ -143,9 +144,10 @@ def search(
 ) -> list[Trial]:
     """Tries the present point, and then the points that the search proposes.
 
-    If there are parts, a point is tried on one part after another before the whole window. Optuna's
-    `MedianPruner` prunes the point by its gains over the present point on the same part. A point is pruned if
-    its largest gain so far is below the median of other points' gains on this part.
+    If there are parts, each point is tried on one part after another before the whole window. Optuna's
+    `MedianPruner` decides whether to prune the point. It looks at the gains of points over the present point
+    on the same part. A point is pruned if its largest gain so far is below the median gain of the other
+    points.
 
     Args:
         space: the search space.
@@ -153,9 +155,9 @@ def search(
         better: for each objective, `lower` or `higher`.
         first: the present point, which need not be in the space.
         trials: the number of points to try.
-        seed: the seed of the search; equal seeds give equal points.
+        seed: the seed of the search. Equal seeds give equal points.
         at_once: the number of points that are proposed before the first result.
-        parts: the number of parts, which require a single objective; parts on which the present point fails
+        parts: the number of parts, which require a single objective. Parts on which the present point fails
             are ignored.
         sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
 
@@ -243,19 +245,19 @@ def gain(before: float, after: float, better: str) -> float:
 
 
 def ready(sampler: str = "") -> Any:
-    """Optuna, with the packages that a sampler needs.
+    """Returns Optuna, after checking that the packages that a sampler needs are installed.
 
     Raises:
         InputError: a package is not installed.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # notebooks warn about progress bars that are not shown
+            warnings.simplefilter("ignore")  # Notebooks warn about progress bars that are not shown.
             found = import_module("optuna")
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)
-    if sampler == GP:  # Optuna would report this only after ten trials
+    if sampler == GP:  # Optuna would report this only after ten trials.
         try:
             import_module("torch")
         except ImportError as error:
@@ -297,7 +299,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """Returns the places that a range of a sum may have so that later ranges can still give the total."""
+    """Returns the places that a range of a sum may have so that later ranges can still complete the total."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]

@@ -1,4 +1,4 @@
-"""The specification of a tuning, with the space of parameters, the objectives and the weeks."""
+"""The specification of a tuning: the space of parameters, the objectives and the weeks."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
     try:
         search, held_out = Window.parse(tuning.search), Window.parse(tuning.held_out)
     except OptionError:
-        return  # reported when the value is tried
+        return  # This is reported when the value is tried.
     if search.dates != held_out.dates:
         fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
     elif held_out.overlaps(search):
@@ -217,7 +217,7 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     try:
         whole = Window.parse(tuning.search)
     except OptionError:
-        return  # reported when the value is tried
+        return  # This is reported when the value is tried.
     for number, text in enumerate(tuning.parts):
         try:
             if not Window.parse(text).within(whole):

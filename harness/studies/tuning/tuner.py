@@ -39,7 +39,7 @@ from harness.studies.tuning.specification import Tuning
 
 WINDOW = "window"
 _HALVES = 2
-_NO_VALUE = "nothing can be compared with it: take another metric, or a later until"
+_NO_VALUE = "nothing can be compared with it: choose another metric, or a later until"
 _NOT_MEASURED = "only the present configuration was replayed, and the metrics must be among its metrics"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",
@@ -266,7 +266,7 @@ class Tuner:
         declared = {each.name: each.default for each in options}
         value = arm.options.get(option, declared[option])
         if option not in arm.options and option in durations(options) and isinstance(value, int):
-            return exact_duration(value)  # in the users' form, not in microseconds
+            return exact_duration(value)  # Use the users' form instead of microseconds.
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
     # --- items -------------------------------------------------------------------------------------------
