@@ -227,7 +227,7 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     assert document["calibration"]["startup"] == MINUTE
     assert document["use"]["rows"][0][0] <= HOUR
     assert called([*line, "-p", "recorded"]) == 2
-    assert "no simulation" in capsys.readouterr().err
+    assert "not a simulation" in capsys.readouterr().err
     write(tmp_path / "bare.parquet", jobs_of(5, 1, 1, 0.5))
     line[1] = str(tmp_path / "bare.parquet")
     assert called(line) == 2

@@ -1,4 +1,4 @@
-"""The command line. Each sub-command has its own module, which is imported when it is used."""
+"""The command line. Each subcommand has its own module, which is imported when the subcommand is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMANDS = {
     "bench": ("harness.cli.bench", "Score policies in named tasks, and check submissions."),
     "reproduce": (
         "harness.cli.reproduce",
-        "Replay published results, and show our figures beside the published ones.",
+        "Replay published results, and show our figures next to the published ones.",
     ),
     "experiment": ("harness.cli.experiment", "Show the results of an experiment, or compare its settings."),
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
@@ -44,10 +44,10 @@ COMMANDS = {
         "harness.cli.simulate",
         "Show whether a job would start now, or which changes would let it start.",
     ),
-    "explain": ("harness.cli.explain", "Explain what happened to a job, in a queue, or at an instant."),
+    "explain": ("harness.cli.explain", "Explain what happened to a job, in a queue, or at a given time."),
     "diff": (
         "harness.cli.diff",
-        "Show where two runs of the same jobs first differ, and which jobs gained or lost by it.",
+        "Show where two runs of the same jobs first differ, and which jobs gained or lost as a result.",
     ),
     "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check, patch, convert or create cluster manifests."),
@@ -59,7 +59,7 @@ COMMANDS = {
     "mcp": ("harness.cli.mcp", "Serve harness to AI assistants as tools over stdio."),
     "completion": ("harness.cli.completion", "Print a completion script for a shell."),
 }
-"""Maps a sub-command to its module and its one-line help, so that `--help` imports no sub-command."""
+"""Maps a subcommand to its module and its one-line help, so that `--help` imports no subcommand."""
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
@@ -74,7 +74,7 @@ class LazyGroup(Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns harness's commands in their usual order, and then the commands of plugins."""
+        """Returns harness's commands in their usual order, followed by the commands of plugins."""
         return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -86,7 +86,7 @@ class LazyGroup(Group):
         return _theirs(ctx).get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command as click does; if a plugin's command fails, the error names the plugin.
+        """Run a command as click does. If a plugin's command fails, the error names the plugin.
 
         Raises:
             PluginError: the command of a plugin failed with an error whose message would not help the user.
@@ -170,10 +170,10 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line, and turn every error into a message and an exit code.
 
     The exit code is 0 for success, and 1 if a requested check fails. It is 2 for wrong usage, for bad input,
-    or if the machine lacks resources. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for
-    a defect in `harness` itself.
+    or if the machine doesn't have enough resources. It is 130 after ctrl-C, 143 after SIGTERM, 129 after
+    SIGHUP, and 70 for a defect in `harness` itself.
     """
-    own, mute = args is None, False  # is the process ours, and is stdout closed?
+    own, mute = args is None, False  # whether this process is ours, and whether stdout is closed
     if args is None:
         args = sys.argv[1:]
         mute = open_what_is_closed()
@@ -182,11 +182,11 @@ def main(args: list[str] | None = None) -> None:
         in_one_thread()
         keep_for_seconds()
     options = args[: args.index("--")] if "--" in args else args
-    debug = _DEBUG in options  # the option may have any position
+    debug = _DEBUG in options  # The option may be at any position.
     try:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # writes `?` if a terminal can't show a character
+                stream.reconfigure(errors="replace")  # This writes `?` if a terminal can't show a character.
         if own:
             guard_terminals()
         _check_stdout(mute=mute)
@@ -198,5 +198,5 @@ def main(args: list[str] | None = None) -> None:
             cli.invoke(ctx)
     except SystemExit:
         raise
-    except BaseException as error:  # a panic of polars is not an Exception
+    except BaseException as error:  # A panic of polars is not an Exception.
         sys.exit(ended(error, debug=debug))

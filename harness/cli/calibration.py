@@ -1,4 +1,4 @@
-"""The options that change a trace and its cluster, which all commands that read a trace have."""
+"""The options that change a trace and its cluster. All commands that read a trace have them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OF_FAILURES = {
 
 
 def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
-    """Returns a decorator that adds the options to a command, which gets one argument `calibration`.
+    """Returns a decorator that adds the options to a command, which receives one argument `calibration`.
 
     Args:
         cluster: whether the command has a cluster that can be scaled.

@@ -1,4 +1,4 @@
-"""`harness cluster events` makes a table of the changes of a cluster, from a recording or Prometheus."""
+"""`harness cluster events` makes a table of the changes of a cluster, from a recording or from Prometheus."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def events(
     if source.startswith(_SERVERS):
         watched = _asked(source, begin, end, step, window, selector, header_file)
     elif begin or end or header_file or selector:
-        raise OptionError(f"{source} is not an address: --from, --to, --selector and --header-file need one")
+        raise OptionError(
+            f"{source} is not an address, but --from, --to, --selector and --header-file need one"
+        )
     else:
         watched = _read(Path(source), output, timezone)
     rows = watched.rows()
@@ -124,7 +126,7 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
         raise OptionError(
-            f"--timezone {name!r} is not a known time zone", hint="write Europe/Berlin, or UTC"
+            f"--timezone {name!r} is not a known time zone", hint="write a name such as Europe/Berlin, or UTC"
         ) from error
 
 
@@ -153,8 +155,8 @@ def _asked(
         raise OptionError(f"--step {step} must be at least 1 s, and --window {window} at least --step")
     if span // each >= _MOST_POINTS:
         raise OptionError(
-            f"--window {window} has more than {_MOST_POINTS:,} steps of {step}, which is all that Prometheus "
-            "answers at once",
+            f"--window {window} has more than {_MOST_POINTS:,} steps of {step}, which is the limit of "
+            "Prometheus",
             hint="give a shorter --window or a longer --step",
         )
     with closing(connect(url, header_file)) as http:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
 
 _LABEL = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,50}[A-Za-z0-9])?")
-"""The pattern for the name of a node label. Names are so short that numbered values still fit."""
+"""The pattern for the name of a node label. Names must be short enough for numbered values."""
 
 
 @click.command(
@@ -122,7 +122,7 @@ def _node(text: str) -> dict[str, int]:
 
 
 def _levels(text: str) -> dict[str, int]:
-    """Returns the number of next finer domains in a domain of each level, from the finest to the coarsest."""
+    """Returns for each level how many domains of the next finer level one domain has, finest level first."""
     from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _weights(path: Path) -> dict[str, Fraction]:
     """Returns the weight of each queue from the first two columns of a CSV file with a header.
 
     Raises:
-        OptionError: the file can't be read, or a row is not a queue with a weight.
+        OptionError: the file can't be read, or a row does not consist of a queue and its weight.
     """
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))

@@ -16,8 +16,8 @@ def slices_of(cluster: Cluster) -> dict[str, Any]:
     """Returns the MIG slices of a cluster's nodes, and why some GPUs are unknown, as JSON values.
 
     `profiles` has a row for each model and resource. `models` has the number of compute slices of each
-    model's GPUs, and the number that its MIG slices use (`cut`). `unknown` has reasons with the names of
-    nodes. `single` has the profiles that nodes offer as `nvidia.com/gpu`.
+    model's GPUs, and how many of them its MIG slices use (`cut`). `unknown` has reasons with the names of the
+    affected nodes. `single` has the profiles that nodes offer as `nvidia.com/gpu`.
     """
     from harness.cluster.mig import partition_of, profile_of, single_profile
 

@@ -10,9 +10,9 @@ from harness.cli.screen import terminal_width
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields lines about quotas that exceed their nodes, or one line if none does.
+    """Yields lines about quotas that exceed the capacity of their nodes, or one line if no quota does.
 
-    It yields nothing if there are no quotas.
+    Yields nothing if there are no quotas.
     """
     if not rooms:
         return

@@ -1,4 +1,4 @@
-"""`harness cluster from-slurm` makes manifests of a Slurm cluster."""
+"""`harness cluster from-slurm` makes manifests from the output of a Slurm cluster."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
 
 
 def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """Returns text tables: Workloads by ClusterQueue, Pods by namespace, and one row per budget."""
+    """Returns text tables: Workloads by ClusterQueue, Pods by namespace, and one row for each budget."""
     workloads = [(each["cluster_queue"], each["state"]) for each in content["workloads"]]
     pods = [(each["namespace"], each["state"]) for each in content["pods"]]
     budgets: list[tuple[str, ...]] = [
@@ -93,7 +93,7 @@ def _state(workload: Workload) -> str:
 
 
 def _cluster_queue(cluster: Cluster, workload: Workload) -> str:
-    """Returns the ClusterQueue whose quota a Workload holds, else that of its LocalQueue, else ""."""
+    """Returns the ClusterQueue whose quota a Workload holds, or that of its LocalQueue, or "" if unknown."""
     if workload.admission is not None:
         return workload.admission.cluster_queue
     found = cluster.cluster_queue_of(workload.namespace, workload.queue)

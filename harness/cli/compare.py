@@ -86,7 +86,7 @@ def compare(
     interval, the condition is undecided and passes.
     """
     from harness.analysis.comparison import (
-        Comparison,  # `harness.api` would import all that a replay needs
+        Comparison,  # `harness.api` would import everything that a replay needs.
     )
     from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
     from harness.analysis.comparison.gate import checks_markdown, checks_text
@@ -98,7 +98,7 @@ def compare(
     if parsed and shake_text is None and not fail_on_values:
         raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     comparison = Comparison.of(runs, baseline=baseline)
-    for condition in parsed:  # reports errors before twins are replayed
+    for condition in parsed:  # Report errors before any twins are replayed.
         condition.rows(comparison)
     if shake_text is not None:
         from harness.cli.replays import shaken
@@ -135,7 +135,7 @@ def compare(
             table = comparison.table(*metrics, scope=scope, width=width, brief=brief, every_note=every_note)
             told = checks_text(comparison, checks, values=fail_on_values, width=width) if checks else ""
         parts = [table, *([told] if told else [])]
-        first = layout == "markdown" and brief  # sites cut off the end of a long comment
+        first = layout == "markdown" and brief  # Sites cut off the end of a long comment.
         show_table("\n\n".join(reversed(parts) if first else parts))
     if refused is not None:
         raise refused

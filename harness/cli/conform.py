@@ -175,7 +175,7 @@ def _whole_case(case: Case, verdict: Verdict, explanation: str, *, as_json: bool
 
 
 def _diff(case: Case, verdict: Verdict) -> list[str]:
-    """Returns the differences of a case, and the objects that they concern."""
+    """Returns the differences of a case, and the objects that the differences are about."""
     lines = [f"{verdict.id}  [{', '.join(verdict.features)}]"]
     lines += _differing_fields(verdict, _SHOWN_DIFFERENCES)
     names = set(_names([verdict.differences[:_SHOWN_DIFFERENCES]]))

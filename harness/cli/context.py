@@ -1,4 +1,4 @@
-"""Code that sub-commands share. Plugins are loaded once, and only when they are needed."""
+"""Code that subcommands share. Plugins are loaded only once, and only if they are needed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PluginChoice:
         return self._loaded
 
     def commands(self, *, taken: Container[str] = ()) -> dict[str, click.Command]:
-        """Returns the sub-commands that plugins add.
+        """Returns the subcommands that plugins add.
 
         Args:
             taken: the names of harness's own commands.
@@ -54,7 +54,7 @@ class PluginChoice:
         return {name: command for name, (_, command) in self._added(taken).items()}
 
     def owner(self, command: str, *, taken: Container[str] = ()) -> str:
-        """Returns the name of the plugin that adds a command; it raises the errors of `commands`."""
+        """Returns the name of the plugin that adds a command. Raises the same errors as `commands`."""
         return self._added(taken)[command][0]
 
     def _added(self, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
@@ -65,7 +65,7 @@ class PluginChoice:
     def _third_parties(self) -> Plugins:
         """Returns the plugins of other distributions.
 
-        Built-in plugins add no commands, so they need not be loaded for help.
+        Built-in plugins add no commands, so help does not need to load them.
         """
         from harness.plugins import load
         from harness.plugins.loading import third_parties
@@ -74,7 +74,7 @@ class PluginChoice:
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
-    """Returns the plugin that adds a command, and the command, by the command's name."""
+    """Maps each command's name to the plugin that adds the command, and to the command."""
     added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
@@ -109,6 +109,6 @@ def complete_policies(ctx: click.Context, _: click.Parameter, incomplete: str) -
 
 
 def loaded_plugins(ctx: click.Context) -> Plugins:
-    """Returns the plugins for a sub-command."""
+    """Returns the plugins for a subcommand."""
     choice = ctx.find_object(PluginChoice)
     return (choice or PluginChoice()).load()

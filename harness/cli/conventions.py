@@ -1,4 +1,4 @@
-"""Sentences about how a trace was read, or one line if `trace convert` stored them in the file."""
+"""Sentences about how a trace was read, or a single line if `trace convert` stored them in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEEPS = "parquet"
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """Yields counts of skipped rows, and the applied conventions or the command that shows them."""
+    """Yields how many rows were skipped, and the conventions that were applied or how to show them."""
     for reason, count in trace.left_out.items():
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:

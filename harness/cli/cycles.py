@@ -26,9 +26,9 @@ _PROMPT = "-- Enter: next, q: quit --"
 
 
 class _Stop(KeyboardInterrupt):
-    """Stops a replay from within a cycle, as ctrl-C does.
+    """Stops a replay from within a cycle, in the same way as ctrl-C.
 
-    The engine would blame any other error on the policy.
+    The engine would attribute any other error to the policy.
 
     Args:
         error: the error to raise instead, after the engine has returned.
@@ -54,7 +54,7 @@ def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -
     if as_json:
         raise OptionError(
             "--step and --trace-policy print lines to stdout, and so does --json",
-            hint="leave --json out, and get the document from the kept run: harness compare RUN --json",
+            hint="leave out --json, and get the document from the kept run: harness compare RUN --json",
         )
 
 
@@ -75,13 +75,14 @@ def watched(
         plan: the plan of the request.
         plugins: the plugins that the replay uses.
         jobs: the jobs whose cycles are shown; if empty, all cycles are shown.
-        step: whether to wait for Enter after each shown cycle, provided that stdin and stdout are terminals.
+        step: whether to wait for Enter after each shown cycle. This requires that stdin and stdout are
+            terminals.
         command: the command line, for the provenance of the run.
         quiet: whether to print only results and errors.
 
     Raises:
-        OptionError: a job in `jobs` does not exist.
-        click.exceptions.Exit: the user quits; then the replay is not kept.
+        OptionError: a job in `jobs` does not exist. click.exceptions.Exit: the user quits. In this case, the
+            replay is not kept.
     """
     _check_jobs(jobs, plan)
     origin = plan.trace.origin if plan.trace.kind == "duration" else 0
@@ -95,19 +96,19 @@ def watched(
         telling.tell_unfinished()
     if not quiet:
         if not telling.told:
-            none = f"no cycle concerns {', '.join(jobs)}" if jobs else "there is no cycle"
+            none = f"no cycle involves {', '.join(jobs)}" if jobs else "there is no cycle"
             tell(f"note: {none}")
         tell(ending(run))
     return run
 
 
 def _at_terminal() -> bool:
-    """Returns True if a user can press Enter; a stream is None if its descriptor was closed."""
+    """Returns True if a user can press Enter. A stream is None if its descriptor was closed."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 class _Telling:
-    """Prints the requested cycles, and waits after each if requested; `origin` is that of `Observer`."""
+    """Prints the requested cycles, and waits after each if requested. For `origin`, see `Observer`."""
 
     def __init__(self, jobs: Collection[str], *, pauses: bool, origin: int) -> None:
         self.told = 0

@@ -1,4 +1,4 @@
-"""`harness demo` replays a bundled trace, to give a first impression of harness."""
+"""`harness demo` replays a bundled trace as a first impression of harness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
   harness demo mix --until 2d"""
 )
 @click.argument("name", default=_FIRST)
-@click.option("--list", "listed", is_flag=True, help="List the bundled traces, and replay none.")
+@click.option("--list", "listed", is_flag=True, help="List the bundled traces, and do not replay any.")
 @click.option(
     "--until", metavar="TIME",
     help="Stop at this time after the trace's origin, such as 7d. [default: 1d for mix, else none]",

@@ -19,7 +19,7 @@ def check_name(output: Path) -> None:
         OptionError: the suffix is neither `.csv` nor `.parquet`.
     """
     if not output.name.endswith((".csv", ".parquet")):
-        raise OptionError(f"{output} is not the name of a table", hint="call it .csv or .parquet")
+        raise OptionError(f"{output} is not the name of a table", hint="use the suffix .csv or .parquet")
 
 
 def text_of(rows: Sequence[Mapping[str, str]]) -> str:

@@ -65,7 +65,7 @@ def _pairs(where: tuple[str, ...]) -> dict[str, str]:
     """Parses `NAME=VALUE` texts into a mapping.
 
     Raises:
-        OptionError: a text has another form.
+        OptionError: a text does not have this form.
     """
     found = {}
     for text in where:

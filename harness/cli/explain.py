@@ -1,4 +1,4 @@
-"""`harness explain` explains what happened to a job, in a queue, or at an instant."""
+"""`harness explain` explains what happened to a job, in a queue, or at a given time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Explain one instant, given as a time in the form of the run or a duration such as 30d12h.",
+    help="Explain a single time, given in the form of the run or as a duration such as 30d12h.",
 )  # fmt: skip
 @click.option(
     "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."
@@ -53,7 +53,7 @@ def explain(
 
 
 def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
-    """Returns the run and the job of the arguments; a shell may expand a pattern to several arguments.
+    """Returns the run and the job of the arguments. A shell may expand a pattern to several arguments.
 
     Raises:
         RunError: the pattern matches several runs.

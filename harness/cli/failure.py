@@ -20,13 +20,13 @@ from harness.base.text import printable
 from harness.cli.screen import tell
 
 USAGE = 2
-"""The exit code for wrong usage, for bad input, and for missing resources of the machine."""
+"""The exit code for wrong usage, for bad input, and if the machine doesn't have enough resources."""
 
 DEFECT = 70
 """The exit code for a defect in `harness` itself, which is EX_SOFTWARE of BSD."""
 
 _SIGNALLED = 128
-"""The exit code after a signal is the sum of this and the signal's number, such as 130 after ctrl-C."""
+"""After a signal, the exit code is this number plus the signal's number, for example 130 after ctrl-C."""
 
 
 class Ended(KeyboardInterrupt):
@@ -57,7 +57,7 @@ def open_what_is_closed() -> bool:
 
 
 def end_like_ctrl_c() -> None:
-    """Make SIGTERM and SIGHUP stop a command as ctrl-C does, so that no file is left half-written.
+    """Make SIGTERM and SIGHUP stop a command as ctrl-C does, so that no file is left incomplete.
 
     An ignored signal (`nohup`) stays ignored.
     """
@@ -88,16 +88,16 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
     Args:
         error: the exception that stopped the command.
-        debug: whether to print the traceback too.
+        debug: whether to print the traceback as well.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     broken = isinstance(error, OSError) and _detach_broken_streams()
     if isinstance(error, BrokenPipeError):
-        return 0  # the reader closed our output (`| head`), which is not an error
+        return 0  # The reader closed our output (`| head`), which is not an error.
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
-            click.echo(err=True)  # ends the line in which the terminal shows ^C
+            click.echo(err=True)  # End the line in which the terminal shows ^C.
         complain("interrupted; no file is incomplete")
         return _SIGNALLED + (error.number if isinstance(error, Ended) else signal.SIGINT)
     if debug:
@@ -108,7 +108,9 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, click.ClickException):
         shown = StringIO()
         error.show(file=shown)
-        _say(shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error))  # click lists choices by tabs
+        _say(
+            shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error)
+        )  # Click uses tabs when it lists choices.
         return USAGE
     if isinstance(error, OSError):
         # Errors of streams have no file name. Errors of files have one, unless we raised them ourselves.
@@ -126,9 +128,9 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """Returns the text of a defect with its one-line notes; longer notes are tracebacks."""
+    """Returns the text of a defect with its one-line notes. Longer notes are tracebacks."""
     told = traceback.TracebackException(type(error), error, None)
-    notes, told.__notes__ = told.__notes__ or [], None  # otherwise the last line would be a note
+    notes, told.__notes__ = told.__notes__ or [], None  # Otherwise, the last line would be a note.
     about = "; ".join(note for note in notes if "\n" not in note)
     text = list(told.format_exception_only())[-1].strip()
     return f"{text} ({about})" if about else text
@@ -137,8 +139,9 @@ def _in_a_line(error: BaseException) -> str:
 def is_shortage(error: BaseException) -> bool:
     """Returns True if memory ran out although Python raised no `MemoryError`.
 
-    polars panics if it gets no memory from the system, or no thread, which also needs memory. Compiled
-    modules return without an exception if their memory can't be mapped, and Python then raises `SystemError`.
+    If polars gets no memory or no thread from the system, it panics; a new thread also needs memory. If the
+    memory of a compiled module can't be mapped, the module returns without an exception, and Python then
+    raises `SystemError`.
     """
     if isinstance(error, SystemError):
         return "error return without exception set" in str(error)
@@ -160,7 +163,7 @@ def _say(text: str) -> None:
 
 
 def _misplaced(error: click.ClickException) -> str:
-    """Returns a hint about an option that belongs before the sub-command."""
+    """Returns a hint about an option that must be given before the subcommand."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.ctx.parent is None:
         return ""
     known = [name for option in error.ctx.find_root().command.params for name in option.opts]

@@ -166,7 +166,7 @@ def forecast(
 def _read(path: Path | None) -> Cluster:
     from harness.cluster.load import load_cluster
 
-    assert path is not None  # the option is required
+    assert path is not None  # The option is required.
     return load_cluster(path)
 
 

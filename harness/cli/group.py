@@ -24,7 +24,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command as click does; the error for a mistyped name suggests a similar command."""
+        """Find a command as click does. If a name is mistyped, the error suggests a similar command."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)

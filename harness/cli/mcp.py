@@ -1,4 +1,4 @@
-"""`harness mcp` answers questions as tools of the Model Context Protocol."""
+"""`harness mcp` answers questions through tools of the Model Context Protocol."""
 
 from __future__ import annotations
 

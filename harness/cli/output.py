@@ -1,4 +1,4 @@
-"""Writes files that are not part of runs, such as manifests and pages; an input is never overwritten."""
+"""Writes files that are not part of runs, such as manifests and pages, without overwriting any input."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
     """Returns the path of the trace to write, which is given as an argument or with -o.
 
     Raises:
-        OptionError: the path is given twice or not at all, or lacks the suffix `.parquet`, from which readers
-            recognize the format.
+        OptionError: the path is given twice or not at all, or it does not have the suffix `.parquet`, by
+            which readers recognize the format.
     """
     if positional is not None and option is not None:
         raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")
@@ -78,7 +78,7 @@ def write_output(output: Path, text: str) -> None:
     """Write a text file, completely or not at all, with the same line endings on every system.
 
     Raises:
-        InputError: it cannot be written; an existing file stays as it was.
+        InputError: the file cannot be written. An existing file stays unchanged.
     """
     try:
         with whole_file(output) as file:
@@ -102,7 +102,7 @@ def remove_output(output: Path) -> None:
 
 
 def is_page(form: str | None, output: Path | None) -> bool:
-    """Returns True if the option, else the file's name, selects a page instead of Markdown."""
+    """Returns True if the option, or else the file's name, selects a page instead of Markdown."""
     if form is None:
         return output is None or output.suffix.lower() not in _MARKDOWN
     return form == "html"
@@ -112,7 +112,7 @@ def deliver(text: str, place: Path) -> None:
     """Write a text file and print its path, or print the text itself to stdout.
 
     Raises:
-        InputError: it cannot be written; an existing file stays as it was.
+        InputError: the file cannot be written. An existing file stays unchanged.
     """
     if place == STDOUT:
         put(text)

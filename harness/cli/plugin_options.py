@@ -1,4 +1,4 @@
-"""`--set`: finds the option that a text sets, and the plugin that has this option."""
+"""`--set`: determines the option that a text sets, and the plugin that has this option."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def assign(
 ) -> Mapping[str, dict[str, Any]]:
     """Returns the options of each label, parsed from `[PREFIX.]KEY=VALUE` texts.
 
-    A prefix is a label, or the name of a plugin, which stands for all of its labels. A setting for a label
-    overrides a setting for a plugin, which overrides a key without a prefix. If there are several settings of
-    the same kind, the last one counts.
+    A prefix is a label, or the name of a plugin. The name of a plugin stands for all of its labels. A setting
+    for a label overrides a setting for a plugin, which overrides a key without a prefix. If there are several
+    settings of the same kind, the last one counts.
 
     Args:
         settings: the texts.
         policies: the policies to replay, with their labels.
-        readers: the readers; if a key is one of their options, the error says so.
+        readers: the readers. If a key is one of their options, the error says so.
 
     Raises:
         OptionError: no plugin declares the key, or a text has a different form.

@@ -56,7 +56,7 @@ plugins.add_command(new)
 
 
 def _report(loaded: Plugins) -> Iterator[str]:
-    """Yields a table of the plugins, and then their registrations by kind."""
+    """Yields a table of the plugins, followed by what they register, by kind."""
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
         brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
@@ -107,7 +107,7 @@ def _folded(text: str) -> Iterator[str]:
 
 
 def _brings(loaded: Plugins, owner: str) -> str:
-    """Returns the registrations of a plugin, such as `reader parquet, swf; metric waiting`."""
+    """Returns what a plugin registers, such as `reader parquet, swf; metric waiting`."""
     kinds = (
         (registry.kind, [spec.name for spec in registry if spec.owner == owner])
         for registry in loaded.registries
@@ -175,7 +175,7 @@ def _document(loaded: Plugins) -> dict[str, Any]:
 
 
 def _of_release(text: str, *, as_json: bool) -> Iterator[str]:
-    """Yields the differences as sentences with links, and the gates that only one release has.
+    """Yields the differences as sentences with links, and the gates that only one of the releases has.
 
     Raises:
         OptionError: the release is unknown.

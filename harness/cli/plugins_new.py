@@ -40,7 +40,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
 
 def _trace() -> str:
-    """Returns a trace for trying the plugin, which is the fastest to replay, if it is installed."""
+    """Returns a trace for trying the plugin: the one that is fastest to replay, if it is installed."""
     try:
         return str(bundled_path(next(iter(BUNDLED))).resolve())
     except InputError:

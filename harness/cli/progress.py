@@ -1,4 +1,4 @@
-"""Shows the progress of long commands, in changing lines on a terminal and in few lines elsewhere."""
+"""Shows the progress of long commands, in changing lines on a terminal and in a few lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from harness.studies.experiments.evaluation import Made
     from harness.studies.experiments.sweep import State
 
-_PAUSE = 0.1  # ten updates per second look smooth
+_PAUSE = 0.1  # Ten updates per second look smooth.
 _BAR = 20
 _LOG_PAUSE = 30.0
-"""The minimum seconds between lines if a line can't change, such as in a log."""
+"""The minimum number of seconds between lines where a line can't change, such as in a log."""
 _ERASE = "\r\033[K"
 _ERASE_ABOVE = "\033[A\033[K"
 
@@ -27,7 +27,7 @@ class ProgressBars:
     """Progress bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
     The bars appear on stderr if it is a terminal that can return to the beginning of a line. They do not
-    appear in CI, where terminals are logs. They have no colours, so NO_COLOR does not affect them.
+    appear in CI, where terminals are logs. They have no colors, so NO_COLOR does not affect them.
 
     Args:
         labels: the labels of the replays.
@@ -113,8 +113,8 @@ class ProgressBars:
 class Count:
     """The number of finished items, such as futures of a forecast.
 
-    A terminal shows one line that changes. A pipe or a log gets a line at the beginning, and after that at
-    most one line every 30 seconds.
+    On a terminal, a single line changes. A pipe or a log gets one line at the beginning, and then at most one
+    line every 30 seconds.
 
     Args:
         doing: what happens to the items, such as `simulating`.
@@ -127,7 +127,7 @@ class Count:
         self._last = 0.0
 
     def update(self, done: int, total: int) -> None:
-        """Show the number of finished items; the first call must be with 0."""
+        """Show the number of finished items. The first call must be with 0."""
         if not self._shown:
             return
         every = counted(total, self._item)
@@ -150,7 +150,7 @@ def _cut(line: str, most: int) -> str:
 class SweepBar:
     """The numbers of finished, running and failed items, and the estimated end.
 
-    The number of stored items, the result and the failures appear even without a terminal.
+    Even without a terminal, the number of stored items, the result and the failures appear.
 
     Args:
         shown: whether to show the bar at all.

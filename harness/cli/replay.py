@@ -163,14 +163,14 @@ def replay(
 
     plugins = loaded_plugins(ctx)
     shake = _shake(shake_text)
-    chosen = _chosen(names, settings, plugins) if names else None  # reports mistakes before files are read
+    chosen = _chosen(names, settings, plugins) if names else None  # Report mistakes before files are read.
     raw = api.read_trace(trace, plugins, reader=reader)
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
     anew = (
         shake is not None and shake.shaking.priorities
-    )  # twins draw the stated priorities of the trace again
+    )  # Twins draw the stated priorities of the trace again.
     if anew and drop_impossible:
         raise OptionError(
             "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "
@@ -264,7 +264,7 @@ def replay(
 
 
 def _failing(failures: Failures | None) -> Calibration | None:
-    """Returns the part of the calibration that a replay applies itself, which is failures of nodes."""
+    """Returns the part of the calibration that the replay itself applies, which is failures of nodes."""
     from harness.trace.calibration import Calibration
 
     return None if failures is None else Calibration(failures=failures)
@@ -288,14 +288,14 @@ def _chosen(
 
     policies = [(plugins.policy(name), label) for name, label in api.labels(names)]
     for spec, _ in policies:
-        look_at(spec)  # before the trace is read, because the file may be edited later
+        look_at(spec)  # Do this before the trace is read, because the file may be edited later.
     return policies, assign(settings, policies, plugins.readers)
 
 
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """Returns the lines that are shown before the replay; `selected` means that the user named no plugin."""
+    """Returns the lines to show before the replay; `selected` says whether the user named no plugin."""
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     assumed = dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += [*assumed, *([_NO_CLUSTER] if assumed else [])]
@@ -329,9 +329,10 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
 def _told(
     what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
 ) -> Iterator[str]:
-    """Yields each distinct sentence about replays once, and names the replays unless it concerns all.
+    """Yields each distinct sentence about replays once, and names the replays unless it applies to all.
 
-    Replays are named by their cluster if the sentence applies to all plugins of the cluster, else by label.
+    A replay is named by its cluster if the sentence applies to all plugins of the cluster, and by its label
+    otherwise.
     """
     every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
     of: dict[str, list[tuple[World, Plan]]] = {}

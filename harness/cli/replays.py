@@ -1,4 +1,4 @@
-"""Carries out the replays of a command. It uses stored runs, makes missing runs, and reports each run."""
+"""Carries out the replays of a command: it uses stored runs, makes missing runs, and reports each run."""
 
 from __future__ import annotations
 
@@ -90,21 +90,21 @@ def shaken(
     Args:
         comparison: the comparison of the runs.
         shake: the twins.
-        plugins: returns the plugins that they use.
+        plugins: returns the plugins that the twins use.
         isolated: whether to replay each quota of the twins alone, as for the runs.
-        idle: whether to find out why the jobs of the twins wait, as for the runs.
+        idle: whether to determine why the jobs of the twins wait, as for the runs.
         workers: how many replays to run in parallel.
         command: the command line, for the provenance of the twins.
         quiet: whether to print only errors.
 
     Raises:
-        HarnessError: the runs have different jobs, or some replays failed; twins of successful replays are
-            kept.
+        HarnessError: the runs have different jobs, or some replays failed. The twins of successful replays
+            are kept.
     """
     from harness.analysis.comparison import Comparison
     from harness.studies.twins import Twins
 
-    comparison.pairs.require_whole()  # raises an error before anything is replayed
+    comparison.pairs.require_whole()  # Raise an error before anything is replayed.
     runs = comparison.runs
     shared = comparison.pairs.same_arrivals
     twins = Twins(runs, shake, plugins, shared=shared, isolated=isolated, idle=idle)
@@ -129,7 +129,7 @@ def isolated(
     """Returns the runs with measurements of each quota alone, after carrying out missing replays.
 
     Raises:
-        HarnessError: some replays failed; successful replays are stored.
+        HarnessError: some replays failed. Successful replays are stored.
     """
     from harness.studies.isolated import Isolated
 
@@ -146,10 +146,10 @@ def isolated(
 def judged(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """Returns the runs with the causes of waits; runs that have causes are not replayed again.
+    """Returns the runs with the causes for which jobs wait. Runs that have causes are not replayed again.
 
     Raises:
-        HarnessError: some replays failed; successful replays are stored.
+        HarnessError: some replays failed. Successful replays are stored.
     """
     from harness.runs.run import IDLE
     from harness.studies.idle_causes import judged_runs, judging

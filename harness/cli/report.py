@@ -84,7 +84,7 @@ def report(
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
-    """Returns the comparison over the requested twins, else over the twins that all runs have stored."""
+    """Returns the comparison over the requested twins, or over the twins that all runs have stored."""
     from harness.cli.replays import shaken
     from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake
@@ -96,7 +96,7 @@ def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, worker
         return comparison
     if text is None:
         kept = Twins(runs, shake, lambda: loaded_plugins(ctx), shared=pairs.same_arrivals)
-        if not kept.complete:  # the stored twins were made for another comparison
+        if not kept.complete:  # The stored twins were made for another comparison.
             return comparison
     return shaken(
         comparison,

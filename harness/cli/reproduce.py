@@ -28,7 +28,7 @@ Examples:
 )  # fmt: skip
 @table_format
 def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
-    """Replay published results, and show our figures beside the published ones.
+    """Replay published results, and show our figures next to the published ones.
 
     A table shows the difference of each figure and the reason for it. Pass files that don't come with harness
     with --data; harness verifies their checksums.

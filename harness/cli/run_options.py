@@ -1,4 +1,4 @@
-"""Options of commands that replay, for the scheduler, the cost of preemptions, and the folder of runs."""
+"""Options of commands that replay: the scheduler, the cost of preemptions, and the folder of runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def workers_option(
     """Returns a decorator that adds the option for the number of processes.
 
     Args:
-        what: what the processes do, as a sentence of the help.
-        default: the number without the option, in words.
+        what: what the processes do, as a sentence for the help.
+        default: the default number, in words.
     """
     return click.option(
         "--workers", type=click.IntRange(min=1), metavar="N", help=f"{what} [default: {default}]"

@@ -1,7 +1,8 @@
-"""Writes to terminals, with safe text, colours, lines that are redrawn, and the size of the terminal.
+"""Writes to terminals: safe text, colors, lines that are redrawn, and the size of the terminal.
 
 All text for a terminal passes through `Screen`, which removes control characters. Only `steer` and
-`show_table` send control characters, and only those of harness itself. Pipes and files get bytes unchanged.
+`show_table` send control characters, and they send only those of harness itself. Pipes and files get bytes
+unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
-"""Matches a verdict, which is after a change at the end of a column."""
+"""Matches a verdict, which follows a change at the end of a column."""
 
 _KEPT = re.compile(r"([\n\t]+)")
 """Matches line ends and tabs, the only control characters that text may contain."""
@@ -49,7 +50,7 @@ class Screen:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # otherwise code could bypass this class by writing bytes
+        if name == "buffer":  # Otherwise, code could bypass this class by writing bytes.
             raise AttributeError(name)
         return getattr(self.stream, name)
 
@@ -90,7 +91,7 @@ class _Decoded:
 
 
 def binary_stdout() -> BinarySink:
-    """Returns a sink for bytes of text, which changes them only if stdout is a terminal."""
+    """Returns a sink for bytes of text. It changes the bytes only if stdout is a terminal."""
     return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
 
 
@@ -100,12 +101,12 @@ def put(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of stdout, or None if it is not a terminal and lines may have any length."""
+    """Returns the columns of stdout; None if stdout is not a terminal, so that lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def terminal_size() -> tuple[int, int]:
-    """Returns the columns and lines of the terminal on stderr; 80 and 24 if they are unknown."""
+    """Returns the columns and lines of the terminal on stderr, or 80 and 24 if they are unknown."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -119,7 +120,7 @@ def error_width() -> int | None:
 
 
 def fold(text: str) -> str:
-    """Returns text for stdout; if stdout is a terminal, long lines are folded between words."""
+    """Returns text for stdout. If stdout is a terminal, long lines are folded between words."""
     return "\n".join(folded(text.split("\n"), terminal_width()))
 
 
@@ -134,7 +135,7 @@ def can_redraw() -> bool:
 
 
 def show_table(table: str) -> None:
-    """Print a table, with coloured verdicts if stdout is a terminal and NO_COLOR is not set."""
+    """Print a table, with colored verdicts if stdout is a terminal and NO_COLOR is not set."""
     table = fold(table)
     if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.echo(table)

@@ -41,12 +41,12 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--trace", type=click.Path(path_type=Path), metavar="TRACE",
-    help="Simulate an instant of a replay of TRACE, instead of a dump.",
+    help="Simulate a given time in a replay of TRACE, instead of a dump.",
 )  # fmt: skip
 @click.option(
     "--at",
     metavar="TIME",
-    help="The instant of the replay, in the form of the trace or as a duration.",
+    help="The time in the replay, in the form of the trace or as a duration.",
 )
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
@@ -99,7 +99,7 @@ def simulate(
 ) -> None:
     """Show whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
-    The scheduler's plugin simulates the instant at which the jobs are submitted. Without a job, the command
+    The scheduler's plugin simulates the time at which the jobs are submitted. Without a job, the command
     answers for every waiting workload, or for those named with --for. The exit code is 0 if all submitted or
     named jobs start now, 3 if a job does not start now, and 4 if a job can never start.
     """
@@ -147,9 +147,9 @@ def _check(
     if (largest is None) != (shape is None):
         raise OptionError("--largest and --shape must be given together")
     if queue is not None and largest is None:
-        raise OptionError("--queue goes with --largest", hint="jobs name their queues themselves")
+        raise OptionError("--queue requires --largest", hint="jobs name their queues themselves")
     if largest is not None and (jobs or workloads):
-        raise OptionError("--largest takes no job", hint="leave out the files and --for")
+        raise OptionError("--largest cannot be combined with jobs", hint="leave out the files and --for")
 
 
 def _read(

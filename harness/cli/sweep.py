@@ -91,7 +91,9 @@ def sweep(
 
     verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
     if (item is not None) != (verb == "run"):
-        raise OptionError("run makes one item, which --item names", hint="harness sweep run SPEC --item 0")
+        raise OptionError(
+            "run makes a single item, which --item selects", hint="harness sweep run SPEC --item 0"
+        )
     spec = _spec(paths, names, cluster, vary, seeds)
     made = Sweep(prepared(spec, loaded_plugins(ctx)), output)
     if verb == "run":

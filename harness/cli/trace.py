@@ -184,7 +184,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--target-load", required=True, metavar="LOAD", help="The wanted load; 1.2 is 120 % of the capacity."
+    "--target-load", required=True, metavar="LOAD", help="The desired load; 1.2 is 120 % of the capacity."
 )
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="FILE",
@@ -204,7 +204,7 @@ def calibrate(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Compute the scale of arrivals, or of the cluster, that gives a wanted load.
+    """Compute the scale of arrivals, or of the cluster, that results in a desired load.
 
     The load is the resource-time of all jobs, divided by the time from the first to the last submission and
     by the capacity of the scarcest resource. The command changes nothing. Pass one of the printed options to
@@ -265,7 +265,9 @@ def convert(
     target = parquet_target(last, output)
     if mapping is not None:
         if reader is not None:
-            raise OptionError(f"--map reads a table, and --reader {reader} another format", hint="give one")
+            raise OptionError(
+                f"--map reads a table, but --reader {reader} reads another format", hint="give one"
+            )
         reader, settings = _TABLE, (*settings, f"mapping={mapping}", *_further(more))
     elif more:
         told = counted(len(more) + 1, "file")

@@ -1,4 +1,4 @@
-"""The findings of `harness trace check`, which are faults and jobs that could never start on a cluster."""
+"""The findings of `harness trace check`: faults, and jobs that could never start on a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Checked:
 
     Attributes:
         faults: the faults to repair, with their locations.
-        hint: what to do about the faults, if that is known.
+        hint: what to do about the faults, if known.
         remarks: other remarks.
         jobs, queues: the numbers of jobs and queues; 0 if the trace can't be read.
         left_out: the number of rows that were left out for each reason.
@@ -103,9 +103,9 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
-    """Returns the jobs that fit the whole cluster and whose queues exist; None if there are none.
+    """Returns the jobs that fit the whole cluster and whose queues exist, or None if there are none.
 
-    The result omits jobs with a priority class that the cluster lacks.
+    The result does not include jobs whose priority class the cluster doesn't have.
     """
     import polars as pl
 

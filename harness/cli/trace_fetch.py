@@ -74,7 +74,8 @@ def fetch(
     as_trace = output.suffix == ".parquet"
     if not as_trace and not output.name.endswith((".json", ".json.gz")):
         raise OptionError(
-            f"{output} is not the name of an answer file or a trace", hint="call it .json.gz or .parquet"
+            f"{output} is not the name of an answer file or a trace",
+            hint="use the suffix .json.gz or .parquet",
         )
     if settings and not as_trace:
         raise OptionError("--set is for the reader", hint="write OUT.parquet, or give --set to trace convert")
@@ -142,5 +143,5 @@ def seconds_of(option: str, text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         hint = "as 2026-10-01, or 2026-10-01T12:00:00Z"
-        raise OptionError(f"{option} {text}: is no date or time", hint=hint) from None
+        raise OptionError(f"{option} {text}: is not a date or time", hint=hint) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

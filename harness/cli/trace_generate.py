@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.trace.calibration import Calibration
 
-_LEVEL = 3  # a higher level of compression would take as long as the generation
+_LEVEL = 3  # A higher level of compression would take as long as the generation.
 
 
 @click.command(

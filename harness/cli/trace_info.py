@@ -1,4 +1,4 @@
-"""The output of `harness trace info`, as tables for people and as one document for programs."""
+"""The output of `harness trace info`: tables for people, and one document for programs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _about(opened: Trace, summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    """Returns the columns whose default applies, which are absent or have nulls, with their number."""
+    """Returns the columns whose default applies because values are missing, with the number of values."""
     absent = [name for name, count in summary.missing.items() if count == summary.rows]
     partly = [
         f"{name} in {counted(count, 'row')}"
@@ -93,7 +93,7 @@ def _missing(summary: Summary) -> list[str]:
 
 
 def _conventions(opened: Trace) -> list[str]:
-    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # the rows that the conversion left out
+    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # The rows that the conversion left out.
     lines = [f"  left out: {count:,} {reason}" for reason, count in {**before, **opened.left_out}.items()]
     lines += [f"  {note}" for note in opened.notes]
     return ["how it was read", *lines] if lines else []
@@ -140,7 +140,7 @@ def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> st
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:
-    """Returns the sizes of gangs in ascending order; if there are many, the largest share a row."""
+    """Returns the sizes of gangs in ascending order. If there are many, the largest ones share a row."""
     sizes = list(summary.gang_sizes.items())
     rows = [(f"{pods:,}", f"{jobs:,}") for pods, jobs in sizes[:_SHOWN]]
     more = sizes[_SHOWN:]

@@ -63,7 +63,7 @@ def record(
     if server is not None and (kubeconfig or context):
         raise OptionError("--server needs no kubeconfig", hint="leave --kubeconfig and --context out")
     if token_file is not None and server is None:
-        raise OptionError("--token-file goes with --server", hint="a kubeconfig has its own token")
+        raise OptionError("--token-file requires --server", hint="a kubeconfig has its own token")
     pause = _seconds("--every", every)
     end = inf if lasts is None else monotonic() + _seconds("--for", lasts)
     found = connect(kubeconfig, context, server, token_file)

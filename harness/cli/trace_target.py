@@ -1,4 +1,4 @@
-"""The output of `harness trace calibrate`, which is the scales that give a requested load."""
+"""The output of `harness trace calibrate`: the scales that result in a requested load."""
 
 from __future__ import annotations
 

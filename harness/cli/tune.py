@@ -55,7 +55,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
         found = tuner.run(workers=workers, executor=executor)
     click.echo(fold(text(found, terminal_width())))
     path = tuner.root / "winner.patch.yaml"
-    remove_output(path)  # the patch of an earlier search
+    remove_output(path)  # This is the patch of an earlier search.
     if found.winner is not None and found.patch:
         write_output(path, dump_yaml(found.patch))
         click.echo()

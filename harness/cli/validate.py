@@ -86,7 +86,7 @@ def validate(
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
         raise OptionError(
-            f"{spec.name} repeats what happened, so it is no simulation",
+            f"{spec.name} repeats what happened, so it is not a simulation",
             hint="name a scheduler plugin with -p",
         )
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]

@@ -1,4 +1,4 @@
-"""The clusters of a replay command, whose names distinguish the runs."""
+"""The clusters of a replay command. Their names distinguish the runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
-"""Parts of file names that are not in cluster names, such as `.cluster` before the suffix."""
+"""Parts of file names that names of clusters don't include, such as `.cluster` before the suffix."""
 
 
 class World(NamedTuple):
-    """A cluster of a replay; the name of a single cluster is "", which leaves labels unchanged."""
+    """A cluster of a replay. If there is only one cluster, its name is "", which leaves labels unchanged."""
 
     name: str
     cluster: Cluster
@@ -79,7 +79,7 @@ def _table(path: Path) -> Path:
     if not is_table(path):
         raise OptionError(
             f"--events {path} does not have the name of a table",
-            hint="call it .csv, .csv.gz or .parquet; manifests with times are for --patch",
+            hint="use the suffix .csv, .csv.gz or .parquet; manifests with times are for --patch",
         )
     return path
 
@@ -95,16 +95,16 @@ def _require_names(worlds: Sequence[World]) -> None:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:
             what = "two clusters would have this name" if names.count(name) > 1 else "it is too long"
             raise OptionError(
-                f"a cluster cannot be called {name!r}: {what}",
+                f"a cluster cannot have the name {name!r}: {what}",
                 hint="choose names: --cluster NAME=PATH, --patch NAME=PATH",
             )
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
-    """Returns files or folders with their names, given as `[NAME=]PATH` or taken from the file names.
+    """Returns files or folders with their names, given as `[NAME=]PATH` or derived from the file names.
 
-    Names taken from files have no suffixes. If file names are equal, the parent folders distinguish them; for
-    example, `base/queues.yaml` gets the name `base-queues`.
+    Derived names have no suffixes. If file names are equal, the parent folders distinguish them. For example,
+    `base/queues.yaml` gets the name `base-queues`.
 
     Raises:
         OptionError: a name is given twice, or no folder distinguishes two files.
@@ -148,7 +148,7 @@ def _split(text: str, option: str) -> tuple[str, Path]:
 
 
 def _name(path: Path, level: int) -> str:
-    """Returns the last parts of a path as a name; the names of several paths are joined by +."""
+    """Returns the last parts of a path as a name. The names of several paths are joined by +."""
     name = "+".join("-".join(_parts(each)[-level:]) for each in sources(path))
     return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
 

@@ -249,7 +249,7 @@ def test_events_change_every_cluster_and_its_patches(
     [
         (
             ["--patch", "base=more.yaml"],
-            "a cluster cannot be called 'base': two clusters",
+            "a cluster cannot have the name 'base': two clusters",
             "--patch NAME=PATH",
         ),
         (
@@ -261,7 +261,7 @@ def test_events_change_every_cluster_and_its_patches(
         (["--patch", "q.yaml"], "the object has the apiVersion", None),
         (
             ["--cluster", f"{'x' * 30}=q.yaml", "--patch", f"{'y' * 10}=more.yaml"],
-            f"a cluster cannot be called '{'x' * 30}+{'y' * 10}': it is too long",
+            f"a cluster cannot have the name '{'x' * 30}+{'y' * 10}': it is too long",
             "NAME=PATH",
         ),
     ],

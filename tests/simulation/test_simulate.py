@@ -454,7 +454,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
         (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
-        (["--queue", "q"], "--queue goes with --largest"),
+        (["--queue", "q"], "--queue requires --largest"),
         (["--at", "1h"], "--at names a time in a replay, but there is no trace"),
     ],
 )

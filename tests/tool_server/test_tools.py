@@ -232,7 +232,7 @@ def test_a_question_that_takes_too_long_is_ended(folder: Path) -> None:
     async def asks(client: Any) -> None:
         found = await client.call_tool("simulate", {"cluster": "dump.json"})
         assert found.is_error
-        assert "took longer than 0.05 s and was ended" in said(found)
+        assert "took longer than 0.05 s and was stopped" in said(found)
 
     asking(folder, asks, "--seconds", "0.05")
 

@@ -1,1 +1,1 @@
-"""A server of tools for the Model Context Protocol (extra `mcp`); each question gets its own process."""
+"""A server of tools for the Model Context Protocol (extra `mcp`). Each question gets its own process."""

@@ -1,4 +1,4 @@
-"""The files that tools may read, which are below the folders named at the start after following links."""
+"""The files that tools may read: those below the folders named at the start, after following links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Folders:
         return ",".join(str(self.path(part)) for part in text.split(","))
 
     def trace(self, text: str) -> Path:
-        """Returns the path of a trace, after checking the trace and the cluster file next to it, if any.
+        """Returns the path of a trace, after checking the trace and any cluster file next to it.
 
         Raises:
             InputError: the trace is not below the folders, or a link points elsewhere.
@@ -71,7 +71,7 @@ class Folders:
         return any(real.is_relative_to(root) for root in self._roots)
 
     def _require(self, path: Path, text: str) -> Path:
-        """Returns the real path if it may be read; the error does not reveal whether other files exist."""
+        """Returns the real path if it may be read. The error does not reveal whether other files exist."""
         if not self.holds(path):
             raise InputError(f"{shown(text)} is not a file or folder below the allowed folders")
         return path.resolve()

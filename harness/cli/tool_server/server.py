@@ -1,4 +1,4 @@
-"""A server of typed tools over stdio. A process answers each call, and is killed at the time limit."""
+"""A server of typed tools over stdio. A process answers each call and is killed at the time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.base.errors import InputError
 _INSTALL = "pip install 'harness-replay[mcp]'"
 _LARGEST_QUESTION = 2_000_000
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
-"""The environment variables that answering processes get; none of them can hold a secret."""
+"""The environment variables that answering processes receive. None of them contains a secret."""
 
 Manifest = dict[str, Any]
 
@@ -55,7 +55,7 @@ class Asker:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Start without questions."""
+        """Start without any questions."""
         self._free = asyncio.Semaphore(self.bounds.at_once)
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Asker:
         try:
             out, _ = await asyncio.wait_for(process.communicate(question), self.bounds.seconds)
         except TimeoutError:
-            return {"error": f"the question took longer than {self.bounds.seconds:g} s and was ended"}
+            return {"error": f"the question took longer than {self.bounds.seconds:g} s and was stopped"}
         finally:
             if process.returncode is None:
                 process.kill()
@@ -100,7 +100,7 @@ class Asker:
         try:
             found: dict[str, Any] = json.loads(out)
         except ValueError:
-            return {"error": "the question was ended: it took too much memory, or the system ended it"}
+            return {"error": "the question was stopped: it took too much memory, or the system stopped it"}
         return found
 
 
@@ -143,7 +143,7 @@ def server_of(bounds: Bounds) -> Any:
     ) -> Any:
         """Say whether jobs would start now in a cluster's dump, what they would preempt, and what would help.
 
-        Without jobs, it answers for the waiting workloads of these names, or for all that wait. Jobs and
+        Without jobs, the tool answers for the named waiting workloads, or for all waiting workloads. Jobs and
         patch documents are manifests.
         """
         return await answered(
@@ -180,7 +180,7 @@ def server_of(bounds: Bounds) -> Any:
     async def explain(
         run: str, job: str | None = None, queue: str | None = None, at: str | None = None
     ) -> Any:
-        """Explain what happened to a job of a finished run, in a queue, or at an instant."""
+        """Explain what happened to a job of a finished run, in a queue, or at a given time."""
         return await answered("explain", run=run, job=job, queue=queue, at=at)
 
     async def compare(runs: list[str], baseline: str | None = None) -> Any:
@@ -192,7 +192,7 @@ def server_of(bounds: Bounds) -> Any:
         return await answered("list_runs", folder=folder)
 
     for tool in (simulate, forecast, what_if, explain, compare, list_runs):
-        tool.__annotations__["return"] = result  # makes the SDK return the answer unchanged
+        tool.__annotations__["return"] = result  # This makes the SDK return the answer unchanged.
         server.tool()(tool)
     return server
 

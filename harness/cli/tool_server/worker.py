@@ -37,7 +37,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{error.message}{hint}"}
     except (MemoryError, RecursionError):
         return {"error": "there is not enough memory for this question"}
-    except Exception as error:  # tell the client about the defect, but no text that might be secret
+    except Exception as error:  # Tell the client about the defect, but reveal no text that might be secret.
         return {"error": f"a bug in harness ended the question: {type(error).__name__}"}
     if len(json.dumps(document)) > _LARGEST_DOCUMENT:
         return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
