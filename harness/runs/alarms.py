@@ -1,4 +1,4 @@
-"""Warns about runs whose numbers mislead, because no job started or admitted jobs were never bound."""
+"""Warns about runs with misleading numbers, because no job started or admitted jobs were never bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def alarms(run: Run) -> Iterator[str]:
     """Yields sentences about misleading numbers in a run.
 
-    If the run did not keep its tables, only the notes of the run itself are yielded.
+    If the run did not keep its tables, the function yields only the notes of the run itself.
     """
     yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":

@@ -139,38 +139,40 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
 def _is_shaken(name: str, value: object) -> bool:
     if name not in ("twin", "shake"):
         return False
-    from harness.trace.shake import Shake, Twin  # most replays have no twin and don't need this import
+    from harness.trace.shake import Shake, Twin  # Most replays have no twin, so they don't need this import.
 
     return isinstance(value, Twin if name == "twin" else Shake)
 
 
 def _check_executor(executor: object, wanted: str) -> None:
-    """Reject an executor that can't run functions, or that forks its processes from this one.
+    """Reject an executor that can't run functions, or that forks its processes from this process.
 
     Raises:
         OptionError: the executor is not suitable.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
-    context = getattr(executor, "_mp_context", None)  # set by concurrent.futures.ProcessPoolExecutor
+    context = getattr(
+        executor, "_mp_context", None
+    )  # concurrent.futures.ProcessPoolExecutor sets this attribute.
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this one, and they would hang, because they lack its threads, "
-            "such as those of polars",
+            "executor forks its processes from this process, and they would hang, because they lack its "
+            "threads, such as those of polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )
 
 
 def opened(runs: object) -> list[Run]:
-    """Returns the runs in a list of runs or of their folders.
+    """Returns the given runs, after opening those that are given as folders.
 
     Raises:
         RunError: the value is a single run instead of a list, or a folder is not a run.
         OptionError: a value is neither a run nor a folder.
     """
     wanted = "a list of runs or their folders"
-    if isinstance(runs, (Run, str, PathLike)):  # otherwise, each letter of a text would count as a folder
+    if isinstance(runs, (Run, str, PathLike)):  # Otherwise, each letter of a text would count as a folder.
         raise RunError(f"{runs} is a single run", hint="give a list of runs, such as [first, second]")
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise wrong("runs", wanted, runs)

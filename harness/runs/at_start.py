@@ -1,9 +1,10 @@
-"""Determines which work in the manifests takes part in a replay, and when it arrives.
+"""Determines which work in the manifests takes part in a replay, and when this work arrives.
 
-Work means Workloads and Pods that have not ended. The user can choose how a replay begins; otherwise,
+Work means Workloads and Pods that have not ended. The user can choose how a replay begins. Otherwise,
 timestamps decide. If both the trace and the manifests have dates, objects that were created during the trace
-arrive when they were created. Then they wait like any other job, and `harness.runs.estimates.unfinished_work`
-estimates their run times. Older objects exist from the beginning of the replay, unless it begins empty.
+arrive when they were created. They then wait like any other job, and `harness.runs.estimates.unfinished_work`
+estimates their run times. Older objects exist from the beginning of the replay, unless it begins with an
+empty cluster.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class AtStart(Value):
         world: `empty` or `dump`, or "" if the manifests contain no work.
         cluster: the cluster with the work that exists when the replay begins.
         later: the cluster with the work that arrives during the replay and then waits, or None.
-        times: maps the `namespace/name` of an object in `later` to its arrival in microseconds since 1970.
+        times: maps the `namespace/name` of each object in `later` to its arrival, in microseconds since 1970.
         begins: a sentence that says how the replay begins and why, and which work arrives later, or "" if
             there is no work.
         left_out: sentences about work that does not take part.
@@ -107,7 +108,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
     places = {id(each): place(each) for each in objects.several}
     apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
-    if apart:  # the dump comes from another time than the trace, so all of it is the initial state
+    if apart:  # The dump was not made during the trace, so all of its work exists at the beginning.
         places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
     as_of = None if apart or not dated else first
     moment = objects.latest if as_of is None else as_of
@@ -139,7 +140,7 @@ def as_it_stands(cluster: Cluster) -> Cluster:
 
 
 def _is_going(pod: Pod, moment: int | None) -> bool:
-    """Returns True if a Pod is terminating and is not known to keep its node beyond a given time.
+    """Returns True if a Pod is terminating and may be gone from its node by a given time.
 
     Such a Pod counts as ended.
     """
@@ -161,8 +162,9 @@ class _Objects:
     """The unfinished work in a cluster.
 
     Attributes:
-        several: first the Workloads that are neither finished nor deactivated, then the Pods.
-        latest: the latest time in this work, in microseconds since 1970, or None if it contains no times.
+        several: the Workloads that are neither finished nor deactivated, followed by the Pods.
+        latest: the latest time in this work, in microseconds since 1970, or None if the work contains no
+            times.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -182,7 +184,7 @@ class _Objects:
     def came(self, each: Workload | Pod) -> int | None:
         """Returns when an object was created, in microseconds since 1970.
 
-        For a Pod without a creation time, the start of the Pod is used.
+        If a Pod has no creation time, the function returns the start of the Pod.
         """
         if isinstance(each, Workload):
             return each.created
@@ -209,7 +211,7 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """Returns an object in its state at a given time, or unchanged if the time is None."""
+    """Returns an object in its state at the given time, or unchanged if the time is None."""
     if time is None:
         return each
     if isinstance(each, Pod):

@@ -1,4 +1,4 @@
-"""Caches answers about a trace on a cluster for as long as both objects exist.
+"""Caches answers about a trace on a cluster for as long as the trace and the cluster exist.
 
 Traces and clusters never change, so later replays of the same pair can reuse the answers.
 """
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _V = TypeVar("_V")
 
-_MOST = 16  # answers about the same trace on the same cluster
+_MOST = 16  # The maximum number of answers about the same trace on the same cluster.
 
 
 class _Known(NamedTuple):
-    """Questions and answers about a trace and a cluster, dropped when either object is collected."""
+    """Questions and answers about a trace and a cluster. They are dropped when either object is collected."""
 
     trace: ref[Trace]
     cluster: ref[Cluster]

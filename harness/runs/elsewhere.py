@@ -1,7 +1,7 @@
 """Carries out tasks on other machines, with Dask workers or any executor that returns Python's futures.
 
-Work is identified by its hash. A process keeps the work that it has received, and reports if it needs work
-that it doesn't have.
+Work is identified by its hash. A process keeps the work that it has received. If it needs other work, it
+reports this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.runs.identity import code_of_harness, code_of_room
 MOST = 64
 """The maximum number of tasks that an executor has at a time.
 
-The executor's number of workers may change. Tasks beyond this number don't use memory there.
+The executor's number of workers may change. Tasks beyond this limit stay here, so they use no memory there.
 """
 
 _KEPT = 2
@@ -66,7 +66,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
                         raise _stopped(len(under_way)) from error
                     except INTERRUPTS:
                         raise
-                    except BaseException as error:  # an executor can raise any error for a failed task
+                    except BaseException as error:  # An executor can raise any error for a failed task.
                         done = self._work.failed(under_way[future], error)
                     task = under_way.pop(future)
                     if done is not None:
@@ -85,7 +85,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
 
 
 def _code() -> tuple[str, str]:
-    """Returns the code on which results of tasks depend: what decides and records, and the studies."""
+    """Returns the code that results of tasks depend on: what decides and records, and the studies."""
     return code_of_harness().sha256, code_of_room("studies").sha256
 
 
@@ -97,7 +97,7 @@ def _stopped(count: int) -> ReplayError:
 
 
 def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
-    """Carries out a task in a process that may already have the work, and returns None to request the work.
+    """Carries out a task in a process that may already have the work, or returns None to request the work.
 
     Args:
         digest: the hash of the work.

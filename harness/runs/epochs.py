@@ -17,7 +17,7 @@ from harness.plugins.measurement import Window
 from harness.runs.tenants import cohorts, quotas
 
 _FACTS = ("capacity", "queues", "cohorts")
-"""The entries about a cluster in `run.json` that can change with quotas. Each entry maps names to values."""
+"""The entries in `run.json` that describe a cluster and can change with quotas. Each maps names to values."""
 
 
 SORTS = {
@@ -33,7 +33,7 @@ SORTS = {
     "taints": ("taints",),
     "resizes": ("allocatable",),
 }
-"""Maps a kind of change to prefixes of the fields that it covers. The first kind that matches is used."""
+"""Maps each kind of change to the prefixes of the fields that it covers. The first matching kind is used."""
 
 
 class Epoch(NamedTuple):
@@ -69,7 +69,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
     for an absent node.
     """
     found = []
-    texts: dict[int, Mapping[str, str]] = {}  # maps the identity of an object to its fields as text
+    texts: dict[int, Mapping[str, str]] = {}  # Maps the identity of an object to its fields as text.
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
     for at, edits in cluster.changes:
         for edit in edits:
@@ -105,7 +105,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
         facts = {}
         for name in _FACTS:
             facts[name] = known = found[-1].cluster.get(name, {})
-            if name in event:  # an unchanged table remains the same object
+            if name in event:  # An unchanged table remains the same object.
                 known = {**known, **event[name]}
                 facts[name] = {key: value for key, value in known.items() if value is not None}
         found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))
@@ -155,9 +155,7 @@ def told_sorts(sorts: Counter[str]) -> str:
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events that several runs have in common.
-
-    These are the same changes of the same objects at the same time.
+    """Returns the events that several runs have in common: equal changes of equal objects at one time.
 
     Args:
         several: the `events` of each run.

@@ -48,7 +48,7 @@ def why_failed(error: BaseException) -> str:
 
 
 class Work(Protocol[_TaskT, _DoneT]):
-    """Defines how to carry out tasks; it can be pickled together with all of its inputs."""
+    """Defines how to carry out tasks. It can be pickled together with all of its inputs."""
 
     def begun(self, report: Report | None) -> Callable[[_TaskT], _DoneT]:
         """Prepares a process, and returns the function that carries out a task.
@@ -60,7 +60,7 @@ class Work(Protocol[_TaskT, _DoneT]):
     def failed(self, task: _TaskT, error: BaseException) -> _DoneT:
         """Returns the result of a task that no process could carry out.
 
-        It first removes the files that a dead process has left.
+        The function first removes the files that a dead process has left behind.
         """
         ...
 

@@ -23,7 +23,7 @@ from harness.runs.settings import SETTINGS
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 ON_REQUEST = "causes"
-"""An additional table, which exists in runs with judged causes of waiting."""
+"""An additional table, which exists only in runs for which the causes of waiting were determined."""
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -47,7 +47,9 @@ _INFO: dict[str, type] = {
     "outcome.half_bound_gangs": list,
     "provenance.cpu_seconds": float,
 }
-"""The keys that harness reads from `run.json`, and their types. A mismatch means that the file was edited."""
+"""The keys that harness reads from `run.json`, and their types. A mismatch means that someone edited the
+file.
+"""
 
 _GANG = {"job", "bound", "pods", "held"}
 
@@ -164,7 +166,7 @@ def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
         there = columns.get(column)
         if there is None:
             return f"it has no column {column!r}"
-        wanted = time if column in TIMES else dtype  # a polars type class matches all time zones
+        wanted = time if column in TIMES else dtype  # A polars type class matches all time zones.
         if there != wanted:
             return f"its column {column!r} is {there}, not {wanted}"
     return None
@@ -179,7 +181,7 @@ def _read_through(path: Path) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """Turn errors that occur when a run's tables are read into an error that names the run.
+    """Convert errors from reading a run's tables to an error that names the run.
 
     Raises:
         RunError: a table can't be read although its bytes are unchanged.

@@ -1,4 +1,4 @@
-"""Requests for runs with further measurements, which the same process makes after the replay."""
+"""Requests for runs with further measurements, which are made in the same process after the replay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class How(NamedTuple):
 
 
 class FurtherRequest(Request):
-    """A request for a run with further measurements, made while the process still has all tables of the run.
+    """A request for a run with further measurements, made while the process still has all of its tables.
 
     Attributes:
         whole: the kind of request that creates the run first.

@@ -13,7 +13,7 @@ from harness.runs.plan import Plan
 
 
 def made(plan: Plan, view: View) -> Policy:
-    """Make the policy of a plan.
+    """Create the policy of a plan.
 
     Raises:
         InputError: the policy can't replay that cluster.
@@ -41,7 +41,7 @@ def check_heard(plan: Plan) -> None:
 
 
 def as_heard(plan: Plan) -> Plan:
-    """Returns the plan, from which changes are removed if its policy does not support them."""
+    """Returns the plan, without the changes of the cluster if the policy does not support them."""
     if not (plan.settings.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

@@ -1,12 +1,12 @@
-"""Identifies the code that a result depends on by checksums of files, so that an edited policy is a new one.
+"""Identifies the code that a result depends on by checksums of files, so an edited policy is a new policy.
 
-What matters is the code that is loaded. A file represents this code only if it has not changed since its
-module was imported. If the file has changed, or if the code has no file (as in a cell of a notebook), the
+What matters is the code that is loaded. A file represents this code only if the file has not changed since
+its module was imported. If the file has changed, or if the code has no file (as in a cell of a notebook), the
 code is unknown. A result of unknown code is never reused for another request.
 
 If a module exists both as source and in compiled form, Python loads the compiled file, so the checksum is
-that of the compiled file. The compiled build of `harness` is an exception: it is identified by its sources,
-as the plain build is. These must be the sources that were compiled.
+that of the compiled file. The compiled build of `harness` is an exception. Like the plain build, it is
+identified by its sources, which must be the sources that were compiled.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _APART = (
 
 _METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
-_EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # longest first
+_EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # The longest suffixes come first.
 _SOURCES = (*SOURCE_SUFFIXES, *_EXTENSIONS)
 
 
@@ -87,10 +87,10 @@ _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def looked_at_once(kept: Looked) -> Iterator[None]:
-    """Examine each piece of code only once during the block, for callers that make many runs.
+    """Examine each piece of code only once during the block. This is for callers that make many runs.
 
     Args:
-        kept: the codes found so far. Pass the same object to the next block to reuse them.
+        kept: the codes that were found so far. Pass the same object to the next block to reuse them.
     """
     token = _kept.set(kept)
     try:
@@ -165,14 +165,16 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
     files = [_files_of(name) for name in sorted(_packages(names))]
     if module:
         return _whole(files)
-    memory = Memory()  # attributes that were set in Python are not in any file
+    memory = Memory()  # Attributes that were set in Python are not in any file.
     code = _whole(files, [memory.of(each) for each in classes])
     return Code(code.sha256, memory.untold) if memory.untold and not code.changed else code
 
 
 # --- files ------------------------------------------------------------------------------------------------
 
-_SETTLED = 10**10  # ns; a file read sooner after a write could be rewritten with the same times
+_SETTLED = (
+    10**10
+)  # In nanoseconds. A file that is read sooner after a write could be rewritten with the same times.
 
 _Stands: TypeAlias = tuple[int, int, int, int]
 """The state of a file as returned by `_stands`."""
@@ -257,7 +259,7 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
-    """Combine several packages into one code; `others` is further input for the checksum."""
+    """Combine several packages into one code; `others` is additional input for the checksum."""
     lines: list[Any] = []
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
@@ -279,8 +281,10 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
 
 
 _sums: dict[str, tuple[_Stands, str]] = {}
-"""Maps a file to its state when it was read, and to its checksum. A replay examines the same files several
-times."""
+"""Maps each file to its state when it was read, and to its checksum.
+
+A replay examines the same files several times.
+"""
 
 
 def _content_of(path: str) -> str:
@@ -321,7 +325,7 @@ def _is_settled(stands: _Stands) -> bool:
 # --- what is loaded ---------------------------------------------------------------------------------------
 
 _first: dict[str, tuple[str, object]] = {}
-"""Maps a file to its checksum when it was first examined, and to the import that had loaded it by then."""
+"""Maps each file to its checksum when it was first examined, and to the import that had loaded it by then."""
 
 
 def _modules(top: str) -> dict[str, object]:
@@ -349,7 +353,7 @@ def _is_loaded(path: str, content: str, loaded: object) -> bool:
     if same:
         _first[path] = (content, loaded)
     elif earlier is None:
-        _first[path] = ("", loaded)  # it may have been loaded either before or after the change
+        _first[path] = ("", loaded)  # The module may have been loaded either before or after the change.
     return same
 
 

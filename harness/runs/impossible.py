@@ -1,6 +1,6 @@
-"""Finds jobs in a trace that can never start, with the reasons why the policy would reject them.
+"""Finds jobs in a trace that can never start, and the reasons why the policy would reject them.
 
-This happens before a replay. Among jobs with equal requests in the same queue, only one is examined.
+This happens before a replay. Of several jobs with equal requests in the same queue, only one is examined.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
     """Yields each job that can never start with the reason, in the order of the trace."""
     frame = trace.frame
-    # Whether a job fits onto changing nodes does not depend on its arrival, see `OverTime`.
+    # Whether a job fits onto changing nodes does not depend on its arrival; see `OverTime`.
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)
     own = _OWN - {"submit_time"} if others_change else _OWN
     names = [name for name in frame.columns if name not in own and column_of(name) is not None]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _fits: Lasting[None] = Lasting()
 """Caches whether a trace fits a cluster.
 
-The key is whether jobs are admitted only by ClusterQueues although ElasticQuotas exist as well.
+The key says whether only ClusterQueues admit jobs although ElasticQuotas exist as well.
 """
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
@@ -51,7 +51,7 @@ def read_trace(
 def read_cluster(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Read the cluster for a trace: the given one, or the file beside the trace, or a derived one.
+    """Read the cluster for a trace: the given one, or else the file next to the trace, or else a derived one.
 
     The calibration then scales the cluster.
 
@@ -90,9 +90,9 @@ def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterat
         return
     queues = first_of([repr(name) for name in trace.frame["queue"].unique().sort()], 3)
     yield (
-        f"{policy.name} admits jobs by ClusterQueues, and the cluster has none, so {policy.name} rejects "
-        f"every job. harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each "
-        f"queue of the trace ({queues}). default-preemption needs nodes and no queues"
+        f"{policy.name} admits jobs by ClusterQueues, but the cluster has none, so {policy.name} rejects "
+        f"every job. harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for "
+        f"each queue of the trace ({queues}). default-preemption needs nodes and no queues"
     )
 
 

@@ -1,4 +1,4 @@
-"""Computes an answer about a run only once, even if several metrics need it."""
+"""Computes an answer about a run only once, even if several metrics need the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures a run with all registered metrics. A failing metric affects neither the run nor other metrics."""
+"""Measures a run with all registered metrics. A metric that fails affects neither the run nor the others."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _lent(run: Run) -> Run:
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
-    """Check that rows are valid for the table, and yield them.
+    """Yields rows after checking that they are valid for the table.
 
     Args:
         rows: the answer of a metric.
@@ -157,7 +157,7 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
 
 def _check(run: Run) -> None:
-    """Check that the run can be read; if so, a failure is the fault of the metric."""
+    """Check that the run can be read. If it can, a failure is the fault of the metric."""
     again = Run(run.path, run.info)
     for name in run.info["tables"]:
         again.file(name)

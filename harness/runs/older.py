@@ -1,8 +1,8 @@
 """Converts the tables of older runs to the current form.
 
-In schema 2, some facts only exist as texts, from which the numbers are parsed. Before quotas had a scope of
-their own, the scopes `queue` and `beneficiary` named the quota in the metrics of fairness, quota and
-disruption. A larger allocation counted as better. Metrics had no `at_least`, and their units were different.
+In schema 2, some facts exist only as texts, from which the numbers are parsed. Before quotas had their own
+scope, the scopes `queue` and `beneficiary` named the quota in the metrics of fairness, quota and disruption.
+A larger allocation counted as better. Metrics had no `at_least`, and their units were different.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
     for queue, quota in cluster["quota_of"].items():
         if quota is not None:
             queues[quota].append(queue)
-    # A name with a slash can consist of a namespace and a queue, which distinguishes queues with the same
-    # name.
+    # A name with a slash can consist of a namespace and a queue, to distinguish queues with the same name.
     alone = {quota: names[0] for quota, names in queues.items() if len(names) == 1 and "/" not in names[0]}
     of_jobs = pl.col("metric").is_in(_OF_JOBS)
     by_queue = metrics.filter(of_jobs & pl.col("scope").is_in([Scope(QUEUE, quota).text for quota in alone]))

@@ -1,4 +1,4 @@
-"""Creates a trace from a run, whose events become recorded times for later comparisons."""
+"""Creates a trace from a run. The events of the run become recorded times for later comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 
 
 class _Span(NamedTuple):
-    """One run of a job, in microseconds since the origin. `end` is None if it was still running."""
+    """One run of a job, in microseconds since the origin; `end` is None if the job was still running."""
 
     start: int
     end: int | None
@@ -109,7 +109,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
     progress = run.micros("stints").filter(pl.col("state") == "progress").select("job", "start")
     jobs = run.micros("jobs").with_row_index("job").filter(pl.col("start_time").is_not_null())
     firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
-    # A job that was evicted at the moment of its start has started, but made no progress.
+    # A job that was evicted at the moment of its start has started, but it made no progress.
     every = pl.concat([firsts, progress]).unique().sort("job", "start").collect()
     starts: dict[int, list[int]] = {}
     for job, start in every.iter_rows():

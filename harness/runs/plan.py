@@ -1,4 +1,4 @@
-"""The plan of a replay, with all inputs that determine its result."""
+"""The plan of a replay: all inputs that determine its result."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 TWINS = ".twins"
-"""The folder beside the runs of a trace that contains their twins as `.twins/RUN/TWIN`."""
+"""The folder next to the runs of a trace that contains the twins of these runs as `.twins/RUN/TWIN`."""
 
 ALONE = ".alone"
-"""The folder beside the runs of a trace that contains the replays of single quotas."""
+"""The folder next to the runs of a trace that contains the replays of single quotas."""
 
 _TWIN = "twin"
 
@@ -48,13 +48,13 @@ _contents: Lasting[dict[str, Any]] = Lasting()
 
 @fixed(slots=False)
 class Plan(Value):
-    """A replay before it runs, with all inputs that determine its result.
+    """A replay that hasn't run yet, with all inputs that determine its result.
 
     Attributes:
         trace: the job trace.
         cluster: the cluster to schedule on, with its initial work.
         policy: the registered policy.
-        label: the name of this replay, which is the name of the policy unless the user chose one.
+        label: the name of this replay, which is the name of the policy unless the user chose another one.
         options: all options of the policy with their values.
         settings: how jobs arrive, start, lose work and end.
         at_start: how work in the manifests takes part.
@@ -108,7 +108,7 @@ class Plan(Value):
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """The choices for this replay as plain values; rarely used choices only appear if they were made."""
+        """The choices for this replay as plain values. Rarely used choices appear only if they were made."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)

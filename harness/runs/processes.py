@@ -1,7 +1,7 @@
-"""Processes on this machine that each carry out one task after another.
+"""Processes on this machine. Each process carries out one task after another.
 
 The processes are started by `spawn`, so they share no state with this process. They leave ctrl-C to this
-process, and end when it requests it or when it dies.
+process, and they end when it requests this or when it dies.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from harness.base.collector import collect_seldom
 from harness.base.errors import INTERRUPTS, OptionError, told
 from harness.runs.executors import DoneT, ProcessDiedError, Report, TaskT, Work
 
-_PAUSE = 0.1  # seconds between two progress reports
-_PATIENCE = 10.0  # seconds that a process has to clean up
+_PAUSE = 0.1  # The number of seconds between two progress reports.
+_PATIENCE = 10.0  # How many seconds a process has to clean up.
 _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
 
 
 class Processes(Generic[TaskT, DoneT]):
-    """Carries out tasks in processes, which keep what they have read and run until `end` is called.
+    """Carries out tasks in processes, which keep running with what they have read until `end` is called.
 
     Args:
         work: defines how to carry out a task.
@@ -46,7 +46,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers: list[_Worker[TaskT]] = []
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """See `Executor`. A task fails if it ends its process even when it is carried out on its own."""
+        """See `Executor`. A task fails if its process dies even when the task is carried out on its own."""
         over = False
         try:
             suspects = yield from self._map(iter(tasks), self._most, again=self._again)
@@ -94,7 +94,7 @@ class Processes(Generic[TaskT, DoneT]):
                         suspects.append(task)
                         continue
                     yield self._work.failed(task, died)
-                    if not died.begun:  # the next process would not begin either
+                    if not died.begun:  # The next process would not begin either.
                         yield from (self._work.failed(each, died) for each in tasks)
                     continue
                 if news == "begun":
@@ -130,14 +130,14 @@ class _Worker(Generic[TaskT]):
         self.process = context.Process(target=_serve, args=(theirs, packed, watched), daemon=True)
         self.task: TaskT | None = None
         self.begun = False
-        with signals_blocked():  # otherwise, a signal could end a new process before it can clean up
+        with signals_blocked():  # Otherwise, a signal could end a new process before it can clean up.
             self.process.start()
         theirs.close()
 
     def begin(self, task: TaskT) -> None:
         """Start a task in the process."""
         self.task = task
-        with suppress(OSError):  # the process has died, which is also reported at its end
+        with suppress(OSError):  # The process has died, which is also reported when its end is noticed.
             self.pipe.send_bytes(pickle.dumps(task))
 
     def over(self) -> ProcessDiedError:
@@ -153,7 +153,7 @@ def signals_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # the first process would start it, which unblocks signals
+    resource_tracker.ensure_running()  # The first process would start it, which unblocks signals.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
     try:
         yield
@@ -174,7 +174,7 @@ def _end(_: int, __: object) -> NoReturn:
 
 def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
     """Carry out tasks that arrive through a pipe, until the pipe is closed."""
-    collect_seldom()  # before other modules are imported
+    collect_seldom()  # This must happen before other modules are imported.
     try:
         _heed_signals()
         pipe.send(("begun",))
@@ -187,13 +187,13 @@ def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
                 answer = "done", _packed(do(_read(content)))
             except INTERRUPTS:
                 raise
-            except BaseException as error:  # a panic of polars is not an Exception
+            except BaseException as error:  # A panic of polars is not an Exception.
                 answer = "raised", _packed(error)
             pipe.send(answer)
     except EOFError:
         return
     except (_Ended, BrokenPipeError):
-        os._exit(1)  # immediately, because data in memory is no longer needed
+        os._exit(1)  # Exit immediately, because data in memory is no longer needed.
 
 
 def _heed_signals() -> None:
@@ -243,7 +243,7 @@ def _reports(pipe: Connection) -> Report:
 
 
 def _packed(found: Any) -> bytes:
-    """Returns a pickled result or error; if it can't be pickled, an error with its text instead."""
+    """Returns a pickled result or error. If it can't be pickled, returns an error with its text instead."""
     if isinstance(found, BaseException):
         found.add_note("".join(traceback.format_exception(found)))
     try:

@@ -1,8 +1,8 @@
 """Converts attributes of classes and functions to plain values that are equal in every process.
 
-These are attributes that were set in Python. Plain values and instances of Python's own classes can be
-converted. Any other value makes the code unknown, so that it never counts as equal. Examples are cells of a
-notebook, which have no file, and objects of other classes.
+The attributes are those that were set in Python. Plain values and instances of Python's own classes can be
+converted. Any other value makes the code unknown, so that the code never counts as equal. Examples are cells
+of a notebook, which have no file, and objects of other classes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OURS = "harness"
 _MAIN = ("__main__", "__mp_main__")
 """The names of a script's module in the main process and in processes of `multiprocessing`."""
 
-_PROTOCOL = 4  # of pickle
+_PROTOCOL = 4  # The protocol of pickle.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _AROUND = (staticmethod, classmethod, type(lru_cache(len)))
 _MACHINERY = frozenset({"_abc_impl", "__annotate__", "__annotate_func__"})
@@ -152,7 +152,7 @@ class Memory:
         reduce: Callable[..., Any] | None = copyreg.dispatch_table.get(kind)
         try:
             reduced = value.__reduce_ex__(_PROTOCOL) if reduce is None else reduce(value)
-        except Exception:  # a class that can't be pickled may raise any error
+        except Exception:  # A class that can't be pickled may raise any error.
             return self._give_up(what)
         if isinstance(reduced, str):
             return [*_name(kind), reduced]
@@ -189,4 +189,4 @@ def _content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        return None  # it has no value yet
+        return None  # The attribute has no value yet.

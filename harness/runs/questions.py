@@ -48,7 +48,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
 
 
 def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> list[Arrival]:
-    """Returns arrivals with the progress of their runs, which comes from the policy or from the manifests."""
+    """Returns arrivals with the progress that jobs have made, according to the policy or the manifests."""
     several: list[Workload | Pod] = [*cluster.pods, *cluster.workloads]
     work = {each.key: each for each in several}
     found: list[Arrival] = []
@@ -64,7 +64,7 @@ def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> l
 
 
 def _lasts(each: Workload | Pod) -> bool:
-    """Returns True if the work never ends, like the pods of a DaemonSet, and so makes no progress."""
+    """Returns True if the work never ends, like the pods of a DaemonSet, and therefore makes no progress."""
     return isinstance(each, Pod) and each.lasting
 
 
@@ -91,7 +91,7 @@ def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) 
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid. The returned function raises this
-            error too.
+            error as well.
         InputError: the policy can't be made for the cluster.
     """
     if policy.never is None:

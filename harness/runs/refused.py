@@ -1,4 +1,4 @@
-"""Finds the jobs that were finally rejected when they arrived, for `run.json`."""
+"""Finds the jobs that were permanently rejected when they arrived, for `run.json`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ _ADDED = (ISOLATED, IDLE, WINDOWS)
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 _LONG = 1 << 17
-"""Columns of longer traces are not cached, because a long replay takes much more time than making them."""
+"""The columns of longer traces are not cached, because a long replay takes much more time than making them.
+"""
 
 _known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()
@@ -81,7 +82,7 @@ def replay_into(
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Carry out the replay, and return `run.json` and the metrics.
 
-    The tables and `run.json` are written unless nothing is kept. Files that are not kept can exist while the
+    The tables and `run.json` are written unless nothing is kept. Files that are not kept may exist while the
     run is measured, and are removed at the end.
     """
     began, cpu = time.time(), time.process_time()
@@ -124,7 +125,7 @@ def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
-    """Replay without keeping a table, and return `run.json`. `folder` is used for temporary tables."""
+    """Replay without keeping a table, and return `run.json`. Temporary tables are written to `folder`."""
     return _play_into(folder, plan, None, "nothing")[0]
 
 
@@ -392,7 +393,7 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _events(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the changes of the cluster; none for a record, which repeats recorded events."""
+    """Returns the changes of the cluster. A record has none, because it repeats recorded events."""
     return [] if plan.policy.record else plan.events
 
 

@@ -1,4 +1,4 @@
-"""Requests for replays, which can be stored, compared, and carried out in any process."""
+"""Requests for replays. A request can be stored, compared, and carried out in any process."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class Request(Settings):
 
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None and isinstance(self.trace, Path):
-            look_at(policy)  # before the trace is read, because the file may be edited meanwhile
+            look_at(policy)  # Do this before the trace is read, because the file may be edited meanwhile.
         trace = read_trace(self.trace, plugins, self.calibration)
         drawn = self.calibration if self.twin is None else self.twin.calibration(self.calibration)
         cluster = cluster_for(self.cluster, trace, drawn)

@@ -1,4 +1,4 @@
-"""Finds the request of a finished run: the original one, or an equal one made from the run's record."""
+"""Finds the request of a finished run: the original one, or an equal one derived from the run's record."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
-    """Returns the request of a run, either the original one or one that is made from the run's record.
+    """Returns the request of a run: the original one, or one that is derived from the run's record.
 
     Args:
         run: the run.
         plugins: the plugins that the run uses.
-        has: what the run lacks, as messages say it, such as `has no twins, and `.
+        has: what the run lacks, as part of a message, such as `has no twins, and `.
         option: the option of `harness replay` that creates the run with the missing part.
 
     Raises:

@@ -39,7 +39,7 @@ REFUSED = "refused_at_arrival"
 Each range of rows is stored as its first and last row.
 """
 
-_BATCH = 1 << 18  # rows
+_BATCH = 1 << 18  # The number of rows.
 _NAMED = 3
 _KEEP_ALL = "replay it with keep='all'"
 
@@ -106,7 +106,7 @@ class Run:
         return {
             **self.__dict__,
             "request": None,
-        }  # a request may contain a whole trace, and values that can't be pickled
+        }  # A request may contain a whole trace, and values that can't be pickled.
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""
@@ -158,7 +158,9 @@ class Run:
         found = self.info["outcome"].get("stopped")
         if found is None:
             return None
-        from harness.engine.livelock import Livelock  # it imports the whole engine, which readers do not need
+        from harness.engine.livelock import (
+            Livelock,
+        )  # This imports the whole engine, which readers of a run do not need.
 
         return Livelock.read(found)
 
@@ -261,7 +263,7 @@ class Run:
     @cached_property
     def metrics(self) -> pl.DataFrame:
         """One row for each measured value; `harness.plugins.scopes` explains the scopes."""
-        if self._metrics is not None:  # measured just now
+        if self._metrics is not None:  # The metrics were measured just now.
             return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])
 
@@ -323,8 +325,8 @@ class Run:
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yields columns of one of `TABLES` in ordered batches, with the same times as `micros`.
 
-        Use this for tables that don't fit into memory. It yields at least one batch, which is empty if the
-        table is empty.
+        Use this method for tables that don't fit into memory. It yields at least one batch, which is empty if
+        the table is empty.
         """
         names = list(columns)
         if table in self._short:

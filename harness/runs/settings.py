@@ -1,7 +1,7 @@
 """The settings of a replay: how jobs arrive, start, lose work and end, apart from trace, cluster and plugin.
 
-`SETTINGS` has everything that harness knows about each setting. The arguments of `harness.replay`, options on
-the command line, the settings of experiments, and the entries in `run.json` are made from it.
+`SETTINGS` contains everything that harness knows about each setting. The arguments of `harness.replay`, the
+options on the command line, the settings of experiments, and the entries in `run.json` are derived from it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Settings(Value):
         return {name: SETTINGS[name].plain(value) for name, value in self.values().items()}
 
     def recorded(self) -> Iterator[tuple[str, Any]]:
-        """Yields the entries for `run.json` that depend on nothing else than the settings."""
+        """Yields the entries for `run.json` that depend only on the settings."""
         for name, value in self.values().items():
             each = SETTINGS[name]
             if each.recorded == ALWAYS or (each.recorded == CHANGED and each.differs(value)):
@@ -103,7 +103,7 @@ class Settings(Value):
 
 
 ALWAYS, CHANGED, IF_USED = "always", "changed", "if used"
-"""When `run.json` has a setting: always, if it is not the default, or if the plan of a replay uses it."""
+"""When `run.json` contains a setting: always, if it isn't the default, or if the plan of a replay uses it."""
 
 
 @fixed()
@@ -173,7 +173,7 @@ def losses_of(given: str | Losses) -> Losses:
 
 
 def _duration(name: str) -> Callable[[Any], int]:
-    """Returns a function that reads a duration in microseconds, or in text."""
+    """Returns a function that reads a duration, given in microseconds or as text."""
 
     def read(value: str | int) -> int:
         try:
@@ -272,7 +272,7 @@ _ALL = (
 # fmt: on
 
 SETTINGS: Mapping[str, Setting] = {each.name: each for each in _ALL}
-"""Maps the name of each setting to what harness knows about it."""
+"""Maps the name of each setting to everything that harness knows about the setting."""
 
 
 def takes_settings(function: _F) -> _F:

@@ -1,6 +1,6 @@
 """Carries out requests in parallel processes, with the same runs and errors as in a single process.
 
-The processes end when this process requests it or dies, and don't leave half-written files.
+The processes end when this process requests it or dies, and they don't leave incomplete files behind.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def carry_out(
     work = _Replaying(plugins, how.get("command"))
     with executor_for(work, len(tasks), workers=wanted, watch=watch, again=False) as (executor, at_once):
         if at_once > 1:
-            # The longest replays should begin first, and the first request, often the baseline, is usually
+            # The longest replays should begin first, but the first request, often the baseline, is usually
             # short.
             tasks = [task._replace(plan=None) for task in reversed(tasks)]
         with closing(executor.map(tasks)) as news:
@@ -143,7 +143,7 @@ class _Task(NamedTuple):
 
 @fixed()
 class _Replaying(Fixed):
-    """The work of carrying out replays, see `Work`. Errors are results."""
+    """The work of carrying out replays; see `Work`. Errors count as results."""
 
     plugins: Plugins
     command: str | None
@@ -156,7 +156,7 @@ class _Replaying(Fixed):
         """Returns the error for a request that no process could carry out."""
         if not isinstance(error, ProcessDiedError):
             return task.number, error
-        with suppress(OSError):  # delete files that the process could not clean up
+        with suppress(OSError):  # Delete files that the process could not clean up.
             for folder in task.request.output.iterdir():
                 clear(folder)
         return task.number, _lost(error)
@@ -172,7 +172,7 @@ class _Replaying(Fixed):
             told = PluginError(f"a plugin called sys.exit({error.code!r})", hint="--debug shows where")
             told.__cause__ = error
             return number, told
-        except BaseException as error:  # a panic of polars is not an Exception
+        except BaseException as error:  # A panic of polars is not an Exception.
             return number, error
 
 
@@ -203,7 +203,7 @@ def _why_not_begun() -> str:
 
 
 class _Trial(pickle.Pickler):
-    """Tests if a value can be pickled, but skips traces and clusters in it, which always can be."""
+    """Tests whether a value can be pickled, but skips traces and clusters in it, which always can be."""
 
     def persistent_id(self, obj: Any) -> str | None:
         """Returns a substitute for a large object."""
@@ -221,6 +221,6 @@ def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
     for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
         try:
             _Trial(BytesIO()).dump(value)
-        except Exception as error:  # pickling a value of any class may raise any error
+        except Exception as error:  # Pickling a value of any class may raise any error.
             return f"{what} cannot be sent to another process: {text_of(error)}"
     return None

@@ -1,4 +1,4 @@
-"""The store of runs, in which every run is either complete or absent.
+"""The store of runs. Every run in it is either complete or absent.
 
 The folder of each run is first written under another name and then renamed.
 """
@@ -40,11 +40,11 @@ class Store:
         return self.root / plan.folder
 
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
-        """Returns the stored run of a plan if it exists and is complete.
+        """Returns the stored run of a plan if the run exists and is complete.
 
-        The run is measured again if it was measured by other metrics or by other code. A run is ignored if it
-        keeps less than required, lacks a requested metric, or comes from unknown code. Files that dead
-        processes have left beside the run are removed.
+        If the run was measured by other metrics or by other code, it is measured again. A run is ignored if
+        it keeps less than required, lacks a requested metric, or comes from unknown code. The function also
+        removes files that dead processes have left next to the run.
 
         Raises:
             RunError: the run must be measured again, but can't be written.
@@ -178,6 +178,6 @@ def _written(path: Path) -> Iterator[Path]:
 
 
 def _nameable(path: Path) -> None:
-    """Reject a name that no folder can have, because it has a null character or bytes that are not UTF-8."""
+    """Reject a name that no folder can have, because it contains a null character or invalid UTF-8."""
     if "\0" in str(path) or any("\ud800" <= char <= "\udfff" for char in str(path)):
         raise OSError(EINVAL, "no folder can have this name")

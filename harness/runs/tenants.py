@@ -1,7 +1,7 @@
-"""Finds the quota that the jobs of a queue count against, and a name for the queue that is unique in a run.
+"""Determines the quota that a queue's jobs count against, and a name for the queue that is unique in a run.
 
 A queue in a trace is a LocalQueue in the namespace of the row, a ClusterQueue, or a quota. The same name can
-stand for different quotas in different namespaces. The labels of pods can name quotas other than that of
+stand for different quotas in different namespaces. The labels of pods can name other quotas than that of
 their queue.
 """
 
@@ -109,8 +109,8 @@ def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     """Returns the distinct rows, slice by slice, because a single step would need ten times their memory.
 
-    If all rows have the same namespace, as in most traces, comparing the queues is sufficient and takes a
-    fifth of the time.
+    If all rows have the same namespace, as in most traces, the function compares only the queues. This takes
+    a fifth of the time.
     """
     namespaces = rows["namespace"].unique()
     if len(namespaces) == 1 and rows.width == 2:
@@ -160,8 +160,8 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
     """Returns every ClusterQueue and ElasticQuota that can have jobs, in the form of `run.json`.
 
     `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
-    `min`. A ClusterQueue has `limits` as a cohort does. If a resource has quotas in several flavors,
-    `flavors` contains the quotas by flavor.
+    `min`. A ClusterQueue has `limits` in the same form as a cohort. If a resource has quotas in several
+    flavors, `flavors` contains the quotas by flavor.
 
     Args:
         cluster: the cluster of the replay.
@@ -183,7 +183,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         }
         for name, queue in cluster.cluster_queues.items()
     }
-    # If both kinds have the same name, its position is always that of the elastic quota.
+    # If both kinds have the same name, the position in the result is always that of the elastic quota.
     return elastic | queues | elastic if by_elastic_quotas else elastic | queues
 
 

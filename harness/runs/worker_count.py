@@ -12,16 +12,20 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""With fewer jobs than this, the replay of a trace takes about as long as starting another process."""
+"""If there are fewer jobs than this, the replay of a trace takes about as long as starting another process.
+"""
 
 FEW_BYTES = 64 << 10
-"""A smaller trace file contains fewer jobs than `FEW_JOBS`; bundled traces have at least 13 bytes per job."""
+"""If a trace file is smaller than this, it contains fewer jobs than `FEW_JOBS`.
+
+Bundled traces have at least 13 bytes per job.
+"""
 
 PROCESS = 400 << 20
 """How many bytes a process needs for the interpreter, its libraries, and the fixed part of a replay."""
 
-_OF_TRACE = 4  # times the size of its columns
-_OF_FILE = 20  # times the size of its compressed file
+_OF_TRACE = 4  # The factor by which memory exceeds the size of the trace's columns.
+_OF_FILE = 20  # The factor by which memory exceeds the size of the trace's compressed file.
 _OF_GROUP = (
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ("memory.max", "memory.current"),
@@ -32,8 +36,8 @@ def workers_for(requests: Sequence[Request]) -> int:
     """Returns the number of processes for some replays, at most the number of cores of this process.
 
     Each process is assumed to need 400 MB plus four times the size of the trace in memory. If the file has
-    not been read yet, twenty times its size is used instead. All processes must fit into free memory. Traces
-    with fewer than 10,000 jobs, or in files smaller than 64 KiB, are replayed in this process.
+    not been read yet, twenty times the size of the file is used instead. All processes must fit into free
+    memory. Traces with fewer than 10,000 jobs, or in files smaller than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
@@ -52,7 +56,7 @@ def workers_within(memory: int, *, most: int) -> int:
 
 
 def memory_for(trace: Trace) -> int:
-    """Returns an estimate of the bytes that a process needs to replay a trace."""
+    """Estimates the bytes that a process needs to replay a trace."""
     return PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
 
 
@@ -67,7 +71,7 @@ def _is_short(request: Request) -> bool:
 
 
 def _memory(request: Request) -> int:
-    """Returns an estimate of the bytes that a process needs for the replay of a request."""
+    """Estimates the bytes that a process needs for the replay of a request."""
     trace = request.trace
     if not isinstance(trace, Path):
         return memory_for(trace)

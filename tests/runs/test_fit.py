@@ -84,7 +84,7 @@ def test_a_plugin_that_needs_queues_warns_where_there_is_none(
     path.write_text(nodes)
     (warning,) = Request(trace, plugin=plugin, cluster=path).plan(load()).warnings[:1]
     assert warning.startswith(
-        f"{plugin} admits jobs by ClusterQueues, and the cluster has none, so {plugin} "
+        f"{plugin} admits jobs by ClusterQueues, but the cluster has none, so {plugin} "
     )
     assert f"rejects every job. harness cluster init {trace} -o FILE writes a cluster" in warning
     assert warning.endswith("('a', 'b'). default-preemption needs nodes and no queues")

@@ -1,8 +1,8 @@
 """Draws future jobs by repeating whole days of the history.
 
 A future day repeats a past day with the same weekday, and each job arrives at the same time of day. If the
-history does not cover a day completely, its jobs are not known. For this reason, only days between the first
-and the last submission of the history are drawn.
+history covers only part of a day, some jobs of that day are unknown. For this reason, only days between the
+first and the last submission of the history are drawn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Coming:
         dated: whether the history's weekdays are those of the cluster.
 
     Attributes:
-        whole: whether the history covers the drawn days from midnight to midnight.
+        whole: whether the history covers all drawn days from midnight to midnight.
     """
 
     def __init__(self, jobs: Sequence[Past], first: int, last: int, *, dated: bool) -> None:
@@ -67,7 +67,7 @@ class Coming:
         self._jobs = jobs[begin:]
 
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
-        """Yields the jobs that arrive in one future, day by day. Their `submit` is relative to now.
+        """Yields the jobs that arrive in one future, day by day, with their `submit` relative to now.
 
         Args:
             seed: the seed of all draws.
@@ -122,5 +122,5 @@ def _submit(job: Past) -> int:
 
 
 def _full_days(first: int, last: int) -> Sequence[int]:
-    """Returns the whole days between two times that lie within the last weeks before the second time."""
+    """Returns the whole days between two times that are within the last weeks before the second time."""
     return range(max(-(-first // DAY), first_day(last)), last // DAY)

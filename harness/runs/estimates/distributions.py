@@ -1,10 +1,10 @@
 """Draws the run times of jobs from the run times of similar jobs.
 
-For a job that has already run for some time, the draw is restricted to those jobs of its group that ran
-longer. If a group contains too few such jobs, a wider group is used. If no job ran longer, the job runs until
-its limit. If it has no limit, the remaining time follows a Pareto tail with exponent 1. In that case, half of
-the jobs that have run for a time t are still running at 2 t. This is the least informative distribution that
-does not depend on a unit of time.
+If a job has already run for some time, its run time is drawn only from jobs of its group that ran longer. If
+a group contains too few such jobs, a wider group is used. If no job ran longer, the job runs until its limit.
+If the job has no limit, the remaining time follows a Pareto tail with exponent 1. In that case, half of the
+jobs that have run for a time t are still running at 2 t. This is the least informative distribution that does
+not depend on a unit of time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""The minimum number of longer jobs that a group must have before run times are drawn from it."""
+"""The minimum number of jobs in a group that ran longer. Otherwise, run times are not drawn from the group.
+"""
 
 RECENT = 1000
-"""The maximum number of these jobs that are used. The latest ones are preferred."""
+"""The maximum number of these jobs that are used. The most recent ones are preferred."""
 
 PARTS = 4
 """A future draws all jobs of a group from one part of the group, which is a quarter of it."""
@@ -45,14 +46,14 @@ class Draws(NamedTuple):
     """The distribution of the run time of one job.
 
     Attributes:
-        source: the jobs to draw from, `jobs of the same queue and size` or `ALL`; otherwise `LIMIT`, `TAIL`
-            or `EVER`.
+        source: what to draw from: `jobs of the same queue and size` or similar, `ALL`, `LIMIT`, `TAIL` or
+            `EVER`.
         group: the name of the group. Jobs of the same group have similar run times.
         elapsed: how long the job has run, in microseconds.
         values: the run times of the group, in the order in which its jobs ended.
         limit: the maximum run time, or None.
         likely: cumulative probabilities that the part for a future begins in each of the group's equal steps;
-            it is empty if all steps are equally likely.
+            empty if all steps are equally likely.
     """
 
     source: str

@@ -29,8 +29,8 @@ _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
 def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     """Returns the Workloads, Jobs and Pods that have ended.
 
-    A reader reads a single file, but a Workload and its Job can come from two files. For this reason, all
-    objects are first written to one file.
+    A reader reads a single file, but a Workload and its Job can come from two files. For this reason, the
+    function first writes all objects to one file.
 
     Args:
         cluster: the cluster with the manifests.
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
-    """Replace a place in the joined file with the name of the object, which users can find in their files."""
+    """Replace a location in the joined file by the object's name, which users can find in their files."""
 
     def name(found: re.Match[str]) -> str:
         item = objects[int(found[1]) - 1]

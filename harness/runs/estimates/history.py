@@ -38,9 +38,9 @@ class History:
 
     Attributes:
         jobs: all jobs that a policy could ever start on the cluster.
-        dated: whether its clock is that of the cluster, so that its weekdays are known.
-        recorded: whether it records when jobs ended.
-        first, last: its first and last submission on its clock, including those of omitted jobs.
+        dated: whether the history's clock is that of the cluster, so that weekdays are known.
+        recorded: whether the history records when jobs ended.
+        first, last: the first and last submission on the history's clock, including those of omitted jobs.
         notes: sentences about omitted jobs and assumptions.
     """
 
@@ -140,12 +140,12 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Returns True if a job in a history has ended; `recorded` tells if the history records ends."""
+    """Returns True if a job in a history has ended; `recorded` says whether the history records ends."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:
-    """Returns when a job ended; without a record, when it would have ended had it started on arrival."""
+    """Returns when a job ended or, without a record, when it would have ended had it started on arrival."""
     return job.submit + job.run_time if job.end is None else job.end
 
 

@@ -24,14 +24,14 @@ class Present(NamedTuple):
     """Work that currently exists.
 
     Attributes:
-        job: the job that the policy makes from it.
+        job: the job that the policy makes from the work.
         traits: the known traits of the job.
-        waits: whether it has not received all that it requests, or must release it.
-        leaving: whether it must release its resources.
-        elapsed: how long it has held everything that it requests, in microseconds, or 0 if it waits.
-        waited: how long it has waited, in microseconds, or None if its creation time is unknown.
+        waits: whether the job has not received all that it requests, or must release it.
+        leaving: whether the job must release its resources.
+        elapsed: how long the job has held everything that it requests, in microseconds, or 0 if it waits.
+        waited: how long the job has waited, in microseconds, or None if its creation time is unknown.
         limit: the maximum run time in microseconds, or None.
-        lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.
+        lasting: whether the job never ends on its own, as is the case for the pods of a DaemonSet.
     """
 
     job: Job
@@ -45,7 +45,7 @@ class Present(NamedTuple):
 
     @property
     def queue(self) -> str:
-        """The name of the queue in which it waits or holds quota."""
+        """The name of the queue in which the job waits or holds quota."""
         return self.traits.queue
 
 
@@ -73,7 +73,7 @@ class Now:
 
     @property
     def waiting(self) -> list[Present]:
-        """The work that waits."""
+        """The work that is waiting."""
         return [each for each in self.present if each.waits]
 
     @property

@@ -90,7 +90,7 @@ def beginning(
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()
-    from harness.runs.estimates.unfinished_work import Work  # most replays have no such work
+    from harness.runs.estimates.unfinished_work import Work  # Most replays have no such work.
 
     work = Work(begun, of)
     found = work.run_times(choice, seed, twin)

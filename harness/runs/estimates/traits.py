@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _PARTS = re.compile(r"([-._/])")
 _GENERATED = re.compile(r"(?=.*[bcdfghjklmnpqrstvwxz])[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{6,}")
-"""Suffixes that Kubernetes and Kueue append to names: five characters without vowels, or a checksum."""
+"""The suffixes that Kubernetes and Kueue append to names: five characters without vowels, or a checksum."""
 
 
 class Traits(NamedTuple):
@@ -47,9 +47,9 @@ GROUPS: tuple[tuple[str, ...], ...] = (
 """The traits that the jobs of a group have in common, from the narrowest group to the group of all jobs."""
 
 LEVELS = tuple(enumerate((*LIMITED, *GROUPS), -len(LIMITED)))
-"""All groups with their numbers, which influence draws.
+"""All groups with their numbers, which affect draws.
 
-The groups by limit have negative numbers, so that they do not affect the draws for jobs without a limit.
+Groups with a limit have negative numbers, so that they do not affect the draws for jobs without a limit.
 """
 
 

@@ -1,4 +1,4 @@
-"""The events of a replay in columns."""
+"""Stores the events of a replay in columns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _V = TypeVar("_V")
 class FactColumns:
     """Facts that have not been written yet, with one column for each attribute.
 
-    Attributes that only a few facts have are stored by row: flavors and detail (as text), `amounts`,
-    `dropped`, `unused`, and the successor of a pod unless it is 0. The preemptor is stored as an index.
+    Attributes that only a few facts have are stored by row. These are the flavors and the detail (as text),
+    `amounts`, `dropped`, `unused`, and the successor of a pod unless it is 0. The preemptor is stored as an
+    index.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
-"""Writes `jobs.parquet` during a replay: each chunk of jobs is written when all of its jobs have ended.
+"""Writes `jobs.parquet` during a replay. Each chunk of jobs is written when all of its jobs have ended.
 
-The rows are in order of arrival. A finished job stays in memory until all jobs of its chunk and of
-earlier chunks have ended.
+The rows are in order of arrival. A finished job stays in memory until all jobs of its chunk and of earlier
+chunks have ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 
-_AT_ONCE = 1 << 12  # jobs that are added to columns together, which is much faster than one by one
+_AT_ONCE = (
+    1 << 12
+)  # How many jobs are added to columns together, which is much faster than adding them one by one.
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
 """The values for a job that was never passed to `JobResults.add`."""
@@ -43,7 +45,7 @@ class _Chunk:
         self._columns: list[Ints] = [np.full(rows, value, np.int64) for value in _STILL_WAITING]
 
     def keep(self, rows: Ints, values: Sequence[Ints]) -> None:
-        """Store the results of some jobs, with columns in the order of `JobResults.add`'s arguments."""
+        """Store the results of some jobs. The columns are in the order of `JobResults.add`'s arguments."""
         for column, each in zip(self._columns, values, strict=True):
             column[rows] = each
         self.left -= len(rows)
@@ -93,9 +95,9 @@ class JobResults:
             extra[schemas.TIMELINE_QUEUE] = schemas.STRING()
         self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind, files=files)
         self._rows = rows
-        self._written = 0  # number of chunks
+        self._written = 0  # The number of chunks.
         self._chunks: dict[int, _Chunk] = {}
-        self._recent: list[tuple[int, ...]] = []  # not in a chunk yet
+        self._recent: list[tuple[int, ...]] = []  # These rows are not in a chunk yet.
 
     def add(
         self,
@@ -117,7 +119,7 @@ class JobResults:
                 self._write(first, self._frame.height)
 
     def close(self, arrived: int) -> ShortTable | None:
-        """Write the remaining rows for the jobs that arrived, `arrived` in number, and finish the table.
+        """Write the remaining rows for the first `arrived` jobs, and finish the table.
 
         Returns the whole table if it is short.
         """
@@ -127,7 +129,7 @@ class JobResults:
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Stop writing, which leaves the table incomplete."""
+        """Stop writing and leave the table incomplete."""
         self._writer.abandon()
 
     def _pack(self) -> None:
@@ -158,7 +160,7 @@ class JobResults:
             chunk.keep(rows[mine], [column[mine] for column in values])
 
     def _write(self, chunk: _Chunk, until: int) -> None:
-        """Write the next chunk, but omit the jobs from number `until` on."""
+        """Write the next chunk without the jobs from number `until` on."""
         offset = self._written * self._rows
         rows = min(self._rows, until - offset)
         part = self._frame.slice(offset, rows)
@@ -171,6 +173,6 @@ class JobResults:
 
 
 def _times(values: Ints) -> pl.Series:
-    """Returns times as a column, in which `NEVER` becomes null."""
+    """Returns times as a column in which `NEVER` becomes null."""
     column = as_series(values)
     return column.set(column == NEVER, None)

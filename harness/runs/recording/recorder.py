@@ -29,8 +29,10 @@ from harness.runs.tenants import Tenants, coded
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
-_CHUNK = 1 << 17  # rows; large enough that a chunk's fixed cost is negligible, small enough to save memory
-_AT_ONCE = 1 << 12  # rows that are packed into columns together; their objects stay alive until then
+_CHUNK = (
+    1 << 17
+)  # The number of rows is large enough that a chunk's fixed cost is negligible, and small enough to save memory.
+_AT_ONCE = 1 << 12  # How many rows are packed into columns together. Their objects stay alive until then.
 
 
 @final
@@ -49,7 +51,7 @@ class _Stints:
         self.earlier: dict[int, int] = {}
         self.pod: dict[int, int] = {}
         self.rows = 0
-        self.recent: list[tuple[int, ...]] = []  # not yet in the columns
+        self.recent: list[tuple[int, ...]] = []  # These rows are not in the columns yet.
 
     def pack(self) -> int:
         """Moves recent stints into the columns, and returns the number of rows in the columns."""
@@ -133,7 +135,7 @@ class ParquetRecorder:
         self._shares: list[tuple[int, int, float, int]] = []
         self._texts = Texts()
         self._seq = 0
-        self._recent: list[Fact] = []  # not yet in columns
+        self._recent: list[Fact] = []  # These facts are not in the columns yet.
         self._facts = FactColumns()
         self._stints = _Stints()
         self._results = JobResults(

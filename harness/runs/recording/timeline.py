@@ -1,6 +1,6 @@
 """The timeline of a replay: how much each queue holds, and how much is pending, after every change.
 
-The timeline is computed from the decisions, one chunk at a time. Each decision moves quantities between
+The timeline is derived from the decisions, one chunk at a time. Each decision moves quantities between
 pending and allocated. All moves at the same time are added up, and running totals are carried over from chunk
 to chunk.
 """
@@ -21,7 +21,7 @@ _LEVELS = ("allocated", "pending", "held")
 
 
 class Change(NamedTuple):
-    """The changes that each row makes: -1, 0 or 1.
+    """How each row changes three levels; each value is -1, 0 or 1.
 
     Attributes:
         quota: 1 if the pods of the row get quota, -1 if they release it.
@@ -54,13 +54,13 @@ class _Moves(NamedTuple):
     weighted: Ints
 
     def some(self, rows: Ints | Bools | slice) -> _Moves:
-        """Returns some of the rows."""
+        """Returns the given rows."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         times, queues, told = self.time[rows], self.queue[rows], self.told[rows]
         return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
 
     def then(self, later: _Moves) -> _Moves:
-        """Returns these moves, with later ones appended."""
+        """Returns these moves followed by later ones."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         return _Moves(
             np.concatenate((self.time, later.time)),
@@ -170,13 +170,13 @@ class Timeline:
             self._write(moves.some(slice(last)))
 
     def close(self) -> ShortTable | None:
-        """Writes the held-back rows, finishes the table, and returns the whole table if it is short."""
+        """Writes the remaining rows, finishes the table, and returns the whole table if it is short."""
         if self._held_back is not None:
             self._write(self._held_back)
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Stop writing, which leaves the table incomplete."""
+        """Stop writing and leave the table incomplete."""
         self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
