@@ -108,9 +108,8 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, click.ClickException):
         shown = StringIO()
         error.show(file=shown)
-        _say(
-            shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error)
-        )  # Click uses tabs when it lists choices.
+        # Click uses tabs when it lists choices.
+        _say(shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error))
         return USAGE
     if isinstance(error, OSError):
         # Errors of streams have no file name. Errors of files have one, unless we raised them ourselves.

@@ -168,9 +168,8 @@ def replay(
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
-    anew = (
-        shake is not None and shake.shaking.priorities
-    )  # Twins draw the stated priorities of the trace again.
+    # Twins draw the stated priorities of the trace again.
+    anew = shake is not None and shake.shaking.priorities
     if anew and drop_impossible:
         raise OptionError(
             "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "

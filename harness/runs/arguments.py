@@ -152,9 +152,8 @@ def _check_executor(executor: object, wanted: str) -> None:
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
-    context = getattr(
-        executor, "_mp_context", None
-    )  # concurrent.futures.ProcessPoolExecutor sets this attribute.
+    # concurrent.futures.ProcessPoolExecutor sets this attribute.
+    context = getattr(executor, "_mp_context", None)
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(

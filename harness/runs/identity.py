@@ -172,9 +172,8 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 
 # --- files ------------------------------------------------------------------------------------------------
 
-_SETTLED = (
-    10**10
-)  # In nanoseconds. A file that is read sooner after a write could be rewritten with the same times.
+# In nanoseconds. A file that is read sooner after a write could be rewritten with the same times.
+_SETTLED = 10**10
 
 _Stands: TypeAlias = tuple[int, int, int, int]
 """The state of a file as returned by `_stands`."""

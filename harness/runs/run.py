@@ -103,10 +103,11 @@ class Run:
         return cls(folder, info, stored=stored)
 
     def __getstate__(self) -> dict[str, Any]:
+        # A request may contain a whole trace, and values that can't be pickled.
         return {
             **self.__dict__,
             "request": None,
-        }  # A request may contain a whole trace, and values that can't be pickled.
+        }
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""
@@ -158,9 +159,8 @@ class Run:
         found = self.info["outcome"].get("stopped")
         if found is None:
             return None
-        from harness.engine.livelock import (
-            Livelock,
-        )  # This imports the whole engine, which readers of a run do not need.
+        # This imports the whole engine, which readers of a run do not need.
+        from harness.engine.livelock import Livelock
 
         return Livelock.read(found)
 

@@ -223,9 +223,8 @@ class Condition:
             part = abs(base) if self.bound.endswith("%") else 1.0
             limit = base + self.sign * limit * part
         beyond = value - limit if self.how.startswith("<") else limit - value
-        return (
-            beyond if beyond or self.how.endswith("=") else _LEAST
-        )  # The operator excludes the bound itself, so a value equal to the bound is not allowed.
+        # The operator excludes the bound itself, so a value equal to the bound is not allowed.
+        return beyond if beyond or self.how.endswith("=") else _LEAST
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
         """Describes a run's value and what it is compared with; `ends` are those of the judged interval."""

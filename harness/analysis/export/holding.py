@@ -144,9 +144,8 @@ class _Ledger:
         self._holds: set[int] = set()
         self._since: dict[int, int] = {}  # The time since which each job has held nothing.
         self._back: dict[int, int] = {}  # The time at which each whole job entered its queue.
-        self._back_of_pods: dict[
-            int, dict[int, int]
-        ] = {}  # The later times at which single pods of each job returned to the queue.
+        # The later times at which single pods of each job returned to the queue.
+        self._back_of_pods: dict[int, dict[int, int]] = {}
         self._open: dict[int, Stay] = {}
         self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
         self._evicted: dict[int, str] = {}

@@ -65,9 +65,8 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
         preemptions: the preemptions, in order.
         within: the longest time between the two preemptions, in microseconds.
     """
-    latest: dict[
-        tuple[str, str] | int, int
-    ] = {}  # The key is the victim and the beneficiary, or the preemptor if both have the same holder.
+    # The key is the victim and the beneficiary, or the preemptor if both have the same holder.
+    latest: dict[tuple[str, str] | int, int] = {}
     thrash = rework = 0
     now, of_instant = -1, set[tuple[str, str] | int]()
     columns = (preemptions[name].to_list() for name in ("time", "job", "by", "victim", "beneficiary"))

@@ -215,12 +215,8 @@ class _Nodes:
             for event in run.info["cluster"].get("events", ())
             for name, (before, after) in event.get("allocatable", {}).items()
         ][::-1]
-        for (
-            _,
-            name,
-            before,
-            _,
-        ) in self._events:  # The list is reversed, so the first change of each node comes last.
+        # The list is reversed, so the first change of each node comes last.
+        for _, name, before, _ in self._events:
             self._amounts[name] = before
 
     def changes_by(self, time: int) -> Iterator[int]:

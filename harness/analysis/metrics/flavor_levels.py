@@ -92,9 +92,8 @@ class _Following:
         self._run, self._sizes = run, pod_sizes(run)
         self._held: dict[int, dict[Cell, int]] = {}
         self._of_job: dict[int, Chosen] = {}
-        self._left: dict[
-            int, list[int]
-        ] = {}  # Maps each job to the number of unfinished pods in each of its pod sets.
+        # Maps each job to the number of unfinished pods in each of its pod sets.
+        self._left: dict[int, list[int]] = {}
         self._chosen: dict[str, Chosen] = {}
 
     def take(

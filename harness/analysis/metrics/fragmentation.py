@@ -254,9 +254,8 @@ class _Free:
             lost = _passed(until[some], of_least) - _passed(time[some], of_least)
             whole = sum(to - since for since, to in of_least)
             for place, level in enumerate(levels):
-                found[place] += resource_time(
-                    level[some].clip(0), lost
-                )  # The pods on a node may hold more than the node has.
+                # The pods on a node may hold more than the node has.
+                found[place] += resource_time(level[some].clip(0), lost)
                 for amounts, count in unused.items():
                     if not any(_fits(pod, amounts) for pod in least):
                         found[place] += amounts[place] * count * whole

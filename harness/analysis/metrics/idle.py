@@ -108,9 +108,8 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
     waits = _waits(moved, at, job)
     at, job, cause = at[waits], job[waits], cause[waits]
     causes = np.full(int(max(moved.job.max(initial=-1), job.max(initial=-1))) + 1, POLICY)
-    causes[job[::-1]] = cause[
-        ::-1
-    ]  # Because of the reversed order, the cause from the first determination remains.
+    # Because of the reversed order, the cause from the first determination remains.
+    causes[job[::-1]] = cause[::-1]
     found = []
     for place, resource in enumerate(run.resources):
         asked, held = moved.asked[place], moved.held[place]

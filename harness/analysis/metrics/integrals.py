@@ -51,9 +51,8 @@ class Integrals:
         some = [each for each in limits if each[0] < window.end]
         self._limits = [_Limit.of(some, place) for place in range(len(limits[0][1]))]
         self._since = np.full(owners, window.start)
-        self._levels = [
-            np.zeros(owners, np.int64) for _ in self._limits
-        ]  # The quantities that are held or requested.
+        # The quantities that are held or requested.
+        self._levels = [np.zeros(owners, np.int64) for _ in self._limits]
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
         # If there is a limit, the demand of all owners together differs from the sum of their separate
         # demands.

@@ -30,9 +30,8 @@ _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
 _QUOTAS = ("queues", "cohorts")
 _CHANGES = 1 << 16  # How many level changes are processed together.
-_CELLS = (
-    1 << 20
-)  # The maximum number of cells that are processed together; each cell is one queue at one time.
+# The maximum number of cells that are processed together; each cell is one queue at one time.
+_CELLS = 1 << 20
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:

@@ -17,9 +17,8 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, 
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
-_CELLS = (
-    1 << 20
-)  # The maximum number of cells that are processed together; each cell is one holder at one time.
+# The maximum number of cells that are processed together; each cell is one holder at one time.
+_CELLS = 1 << 20
 _LEAST = 1 << 9
 _MOST = 1 << 12  # A table with more columns than this does not fit into the processor's cache.
 _PIECES = 32  # The maximum number of pieces that wait for their ideal shares.

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 
-_AT_ONCE = (
-    1 << 12
-)  # How many jobs are added to columns together, which is much faster than adding them one by one.
+# How many jobs are added to columns together, which is much faster than adding them one by one.
+_AT_ONCE = 1 << 12
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
 """The values for a job that was never passed to `JobResults.add`."""

@@ -29,9 +29,7 @@ from harness.runs.tenants import Tenants, coded
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
-_CHUNK = (
-    1 << 17
-)  # The number of rows is large enough that a chunk's fixed cost is negligible, and small enough to save memory.
+_CHUNK = 1 << 17  # rows: enough for a chunk's fixed cost to be negligible, few enough to save memory
 _AT_ONCE = 1 << 12  # How many rows are packed into columns together. Their objects stay alive until then.
 
 

@@ -76,9 +76,8 @@ def value_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    of_float = isinstance(value, float) or text == str(
-        number
-    )  # For example, 007 is text that looks like a number.
+    # For example, 007 is text that looks like a number.
+    of_float = isinstance(value, float) or text == str(number)
     return plain_number(number, 6) if of_float and isfinite(number) else text
 
 

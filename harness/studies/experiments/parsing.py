@@ -323,9 +323,8 @@ class _Reader:
         if not ways:
             return Seeds(count, first)
         how = fields.raw(ways[0])
-        if isinstance(how, (int, float)) and not isinstance(
-            how, bool
-        ):  # For example, the value is a number in `sample: 0.5`.
+        # For example, the value is a number in `sample: 0.5`.
+        if isinstance(how, (int, float)) and not isinstance(how, bool):
             return Seeds(count, first, str(ways[0]), str(how))
         return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
 

@@ -103,9 +103,8 @@ class Bench:
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
         few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
         self._traces: Memo[Hashable, Trace] = Memo(few)
-        self._plans: Memo[Hashable, Plan] = Memo(
-            few
-        )  # Keep only a few plans, because each of them holds a trace.
+        # Keep only a few plans, because each of them holds a trace.
+        self._plans: Memo[Hashable, Plan] = Memo(few)
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}

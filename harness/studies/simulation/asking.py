@@ -176,9 +176,7 @@ class Question:
     @cached_property
     def _replayed(self) -> Replayed:
         if self.at is None:
-            raise OptionError(
-                "--trace asks about a time in its replay", hint="give the time with --at TIME"
-            )
+            raise OptionError("--trace asks about a time in its replay", hint="give the time with --at TIME")
         assert self.trace is not None
         trace = read_trace(self.trace, self.plugins)
         cluster = cluster_for(self.cluster, trace)
