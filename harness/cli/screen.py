@@ -1,4 +1,4 @@
-"""Writes to terminals: safe text, colors, lines that are redrawn, and the size of the terminal.
+"""Writes to terminals: safe text, colours, lines that are redrawn, and the size of the terminal.
 
 All text for a terminal passes through `Screen`, which removes control characters. Only `steer` and
 `show_table` send control characters, and they send only those of harness itself. Pipes and files get bytes
@@ -135,7 +135,7 @@ def can_redraw() -> bool:
 
 
 def show_table(table: str) -> None:
-    """Print a table, with colored verdicts if stdout is a terminal and NO_COLOR is not set."""
+    """Print a table, with coloured verdicts if stdout is a terminal and NO_COLOR is not set."""
     table = fold(table)
     if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.echo(table)

@@ -39,7 +39,7 @@ def exact_sum(values: Floats) -> float:
 
 
 def exact_sums(values: Floats, begins: Ints) -> list[float]:
-    """Adds up groups of neighboring values and rounds each sum separately.
+    """Adds up groups of neighbouring values and rounds each sum separately.
 
     Args:
         values: the values.
@@ -60,7 +60,7 @@ def resource_time(amounts: Ints, spans: Ints) -> int:
 
 
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
-    """Multiplies quantities by spans and adds up the products of each group of neighboring rows.
+    """Multiplies quantities by spans and adds up the products of each group of neighbouring rows.
 
     Args:
         amounts: the quantity in each row.

@@ -172,7 +172,7 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """Records that a pod of this shape begins to wait, or that no pod of this shape waits anymore."""
+        """Records that a pod of this shape begins to wait, or that no pod of this shape waits any more."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):

@@ -144,7 +144,7 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
     """
     most = [rate * wants.limit for rate in wants.rates]
     ends, overfull = _ends(wants, used, most, guess)
-    # A guess is useless if it is so high that no holder is rising anymore.
+    # A guess is useless if it is so high that no holder is rising any more.
     nearest: Floats = np.minimum.reduce(ends)
     level: Floats = np.where(overfull | (nearest < base), base, nearest)
     ends, _ = _ends(wants, used, most, level)

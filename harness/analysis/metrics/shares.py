@@ -115,7 +115,7 @@ class Sharing:
         """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
 
         The ideal shares of a thousand contended times take no longer to compute than those of ten. The ideal
-        shares of neighboring pieces are therefore computed together.
+        shares of neighbouring pieces are therefore computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:

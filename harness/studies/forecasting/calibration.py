@@ -7,8 +7,8 @@ no matter how many workloads wait at that moment. The share of starts that shoul
 adjusted according to the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under
 Distribution Shift, 2021).
 
-The center of an interval is either the median of the futures, or the geometric mean of this median and the
-mean wait of the week. The module chooses the center whose past intervals have the smaller interval score.
+The centre of an interval is either the median of the futures, or the geometric mean of this median and the
+mean wait of the week. The module chooses the centre whose past intervals have the smaller interval score.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def of_both(middle: float | None, week: Times, horizon: int) -> float:
 
 
 CENTRES: tuple[Centre, ...] = (of_futures, of_both)
-"""The possible centers of intervals."""
+"""The possible centres of intervals."""
 
 
 class Errors:
@@ -108,12 +108,12 @@ class Errors:
 
 
 class _Around:
-    """The errors of past forecasts for one kind of center.
+    """The errors of past forecasts for one kind of centre.
 
     Args:
         judged: these forecasts, in order of their moments.
         horizon: the horizon of their futures, in microseconds.
-        centre: the function that computes the center.
+        centre: the function that computes the centre.
     """
 
     def __init__(self, judged: Sequence[Judged], horizon: int, centre: Centre) -> None:
@@ -215,8 +215,8 @@ class Calibration:
 
     Args:
         aim: the target of the intervals.
-        moments, queues, middles: the moment and the queue of each forecast, and the log of its center.
-        errors: the log of the actual start as a factor of the center. It is the smallest possible value if
+        moments, queues, middles: the moment and the queue of each forecast, and the log of its centre.
+        errors: the log of the actual start as a factor of the centre. It is the smallest possible value if
             the job has not started.
         known: whether the job has started.
     """

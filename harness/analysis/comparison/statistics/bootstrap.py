@@ -70,7 +70,7 @@ class Paired:
         return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
 
     def congested(self, statistic: str) -> bool:
-        """Returns True if neighboring blocks of jobs are too similar, in a run or in the difference.
+        """Returns True if neighbouring blocks of jobs are too similar, in a run or in the difference.
 
         For sums of lost work, the test compares the means of blocks, because few jobs lose most of the work.
         For other statistics, it compares ranks.

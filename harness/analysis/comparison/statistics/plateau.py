@@ -1,9 +1,9 @@
 """Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
 
 The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and so
-on. The estimate rises as long as neighboring blocks are similar, and it levels off once they are not. (See
+on. The estimate rises as long as neighbouring blocks are similar, and it levels off once they are not. (See
 "Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989.) Each doubling raises
-the estimate by the correlation of neighboring blocks. This module tests that correlation at every length.
+the estimate by the correlation of neighbouring blocks. This module tests that correlation at every length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
 plateau, or only seem to show one. If a trace has few long queues by chance, three things are too small: the
@@ -13,7 +13,7 @@ blocks, which a few long queues hardly change. (See Bartels, "The rank version o
 randomness", Journal of the American Statistical Association 77, 1982.)
 
 Even short blocks must be nearly independent: among the 1,024 blocks of the finest level, the correlation of
-neighbors must not exceed 1/8. This bound was chosen with queues whose waits are known. Their loads and seeds
+neighbours must not exceed 1/8. This bound was chosen with queues whose waits are known. Their loads and seeds
 differ from those that docs/statistics.md reports.
 """
 
@@ -76,7 +76,7 @@ def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
 
 
 def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
-    """Returns the correlations of neighboring blocks, level by level."""
+    """Returns the correlations of neighbouring blocks, level by level."""
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
