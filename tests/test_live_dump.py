@@ -200,7 +200,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "hold quota while not all of their Pods are in the manifests: 1 (d/job-partly-1a2b3)",
         "run on nodes that are not in the manifests: 1 (d/lost-0)",
         "run on nodes that are not in the manifests: 1 (d/astray); they are left out",
-        "run on nodes that have too little capacity for them beside the others: 1 (d/second-0)",
+        "run on nodes that do not have enough capacity for all of their Pods: 1 (d/second-0)",
         "run while their Workloads hold no quota: 1 (d/stopped); harness treats them as gone",
         (
             "are more than their Workloads request: 1 (d/many-0); running ones use capacity of nodes, but no "

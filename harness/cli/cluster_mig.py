@@ -74,7 +74,7 @@ def slice_lines(found: Mapping[str, Any]) -> Iterator[str]:
         )
     for each in found["models"]:
         yield printable(
-            f"{counted(each['gpus'], 'GPU')} of model {each['model']}: slices have {each['cut']:,} of "
+            f"{counted(each['gpus'], 'GPU')} of model {each['model']}: slices use {each['cut']:,} of "
             f"{each['compute']:,} compute slices"
         )
     for why, nodes in found["unknown"].items():

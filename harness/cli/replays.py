@@ -158,7 +158,7 @@ def judged(
     missing = sum(IDLE not in run.info for run in runs)
     if missing and not quiet:
         again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"
-        tell(f"idle causes: {again} to judge why jobs wait; stored runs are not replayed")
+        tell(f"idle causes: {again} to find out why jobs wait; stored runs are not replayed")
     jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:
         return judged_runs(

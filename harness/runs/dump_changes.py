@@ -148,7 +148,7 @@ def _without_node(
         and pod.key not in cluster.staying
         and (pod.key in own or pod.key in taken)
     ]
-    yield from _said(crowded, "run on nodes that have too little capacity for them beside the others", _FINDS)
+    yield from _said(crowded, "run on nodes that do not have enough capacity for all of their Pods", _FINDS)
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:

@@ -87,14 +87,14 @@ def read_info(folder: Path) -> dict[str, Any]:
     gangs = info["outcome"]["half_bound_gangs"]
     if not all(isinstance(gang, dict) and gang.keys() >= _GANG for gang in gangs):
         raise RunError(
-            f"{path} is damaged: outcome.half_bound_gangs lacks the amounts that each gang held", hint=_AGAIN
+            f"{path} is damaged: outcome.half_bound_gangs does not contain what each gang held", hint=_AGAIN
         )
     if not _tells_of_livelock(info["outcome"].get("stopped")):
         raise RunError(f"{path} is damaged: outcome.stopped does not describe a livelock", hint=_AGAIN)
     if [type(time) for time in info["window"]] != [int, int]:
         raise RunError(f"{path} is damaged: window does not have two times", hint=_AGAIN)
     if is_sealed(info) and not info_is_whole(info):
-        raise RunError(f"{path} is damaged: it lacks the checksums of its content", hint=_AGAIN)
+        raise RunError(f"{path} is damaged: it does not contain the checksums of its content", hint=_AGAIN)
     return info
 
 

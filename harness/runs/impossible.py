@@ -129,7 +129,10 @@ def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
         try:
             found = impossible(trace, cluster, policy, options)
         except PluginError as error:
-            warn(f"{error.message}; so harness does not check which jobs can never start", stacklevel=2)
+            warn(
+                f"{error.message}; for this reason, harness does not check which jobs can never start",
+                stacklevel=2,
+            )
             continue
         if found is not None:
             by.setdefault(found, []).append(policy.name)

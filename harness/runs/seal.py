@@ -47,7 +47,7 @@ def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | Non
         return None
     if found["bytes"] != sealed.get("bytes"):
         return f"it has {found['bytes']:,} bytes, not {sealed.get('bytes')}"
-    return "its bytes are not those that were written"
+    return "its content has changed since it was written"
 
 
 def _of_info(info: Mapping[str, Any]) -> str:

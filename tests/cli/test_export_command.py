@@ -42,7 +42,7 @@ def test_time_series_go_to_stdout(shell: Callable, run: library.Run) -> None:
         (["--format", "perfetto", "--step", "1m"], "only openmetrics is sampled"),
         (["--format", "openmetrics", "--step", "0"], "--step is 0"),
         (["--format", "openmetrics", "--from", "soon"], "'soon' is not a time of this run"),
-        (["--format", "perfetto", "--from", "9d"], "no part of the run lies between --from and --to"),
+        (["--format", "perfetto", "--from", "9d"], "no part of the run is between --from and --to"),
         (["--format", "perfetto", "-o", "no/such/folder.gz"], "cannot be written: No such file"),
         (["--format", "pdf"], "'pdf' is not one of 'perfetto', 'openmetrics'"),
         ([], "Missing option '--format'"),

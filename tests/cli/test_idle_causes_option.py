@@ -27,7 +27,7 @@ def test_what_is_idle_is_told_by_cause(harness: Callable, write_trace: Callable[
     command = ("replay", trace, "-p", "none", "-p", "kueue-classic", "--idle-causes")
     first = harness(*command)
     assert first.code == 0, first.err
-    told = "idle causes: 2 runs are replayed once more to judge why jobs wait; stored runs are not replayed"
+    told = "idle causes: 2 runs are replayed once more to find out why jobs wait; stored runs are not"
     assert told in first.err
     lines = [line.split()[0] for line in first.out.split("\n") if line.startswith("idle.")]
     assert lines == [f"idle.{name}" for name in FIVE]
@@ -43,7 +43,7 @@ def test_twins_are_judged_and_measured_alone_too(harness: Callable, write_trace:
     command = ("replay", trace, "-p", "none", "-p", "kueue-classic", *options)
     first = harness(*command)
     assert first.code == 0, first.err
-    assert "with its quotas one by one, each once more to judge why jobs wait" in first.err
+    assert "with its quotas one by one, and each of them once more to find out why jobs wait" in first.err
     rows = {(row["metric"], row["resource"]): row for row in json.loads(first.out)["metrics"]}
     assert None not in rows["idle.no_demand", "cpu"]["values"].values()
     assert None not in rows["fairness.sharing_violations", ""]["values"].values()

@@ -261,7 +261,7 @@ def test_the_check_shows_slices_as_parts_of_their_gpus() -> None:
     rows = [line.split() for line in result.stdout.splitlines()]
     assert [SMALL, "A100-40GB", "11", "1/7", "5", "GB"] in rows
     assert [HALF, "A100-40GB", "2", "3/7", "20", "GB"] in rows
-    assert "3 GPUs of model A100-40GB: slices have 17 of 21 compute slices" in result.stdout
+    assert "3 GPUs of model A100-40GB: slices use 17 of 21 compute slices" in result.stdout
     found = json.loads(check(manifest(**{SMALL: 4}), as_json=True).stdout)["mig"]
     assert found["models"] == [{"model": "A100-40GB", "gpus": 2, "compute": 14, "cut": 4}]
     (row,) = found["profiles"]
@@ -326,7 +326,7 @@ def test_labels_of_a_real_node_do_not_keep_its_gpus_unknown() -> None:
     labels = {PRODUCT: A100, "nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"}
     labels |= {"nvidia.com/gpu.replicas": "0", f"{SMALL}.replicas": "1", f"{SMALL}.count": "7"}
     result = check(manifest(labels=labels, **{"nvidia.com/gpu": "0", SMALL: "7", HALF: "2"}))
-    assert "2 GPUs of model A100-40GB: slices have 13 of 14 compute slices" in result.stdout
+    assert "2 GPUs of model A100-40GB: slices use 13 of 14 compute slices" in result.stdout
 
 
 def test_gpus_of_the_strategy_single_are_slices() -> None:

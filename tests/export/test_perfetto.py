@@ -277,9 +277,9 @@ def test_hostile_names_stay_text(write_trace: Callable[..., Path], tmp_path: Pat
 @pytest.mark.parametrize(("since", "until"), [("3d", None), ("1d", "1d"), ("1d", "12h")])
 def test_a_window_without_anything_is_an_error(run: harness.Run, since: str, until: str | None) -> None:
     """It says from when until when the run goes."""
-    with pytest.raises(InputError, match="no part of the run lies between --from and --to") as caught:
+    with pytest.raises(InputError, match="no part of the run is between --from and --to") as caught:
         part_of(run, since, until)
-    assert "it goes from 0d 00:01:14" in str(caught.value.hint)
+    assert "the run lasts from 0d 00:01:14" in str(caught.value.hint)
 
 
 def test_the_trace_processor_counts_the_same(run: harness.Run, tmp_path: Path) -> None:

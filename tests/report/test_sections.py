@@ -195,7 +195,7 @@ def test_axes_of_time_say_that_they_are_in_utc_where_texts_are_not(charts: None,
 
 @pytest.mark.parametrize(
     ("part", "said"),
-    [("soon", "'soon' is not understood"), ("90d..", "no part of the run lies within 90d.."), ("x..", "x")],
+    [("soon", "'soon' is not understood"), ("90d..", "no part of the run is within 90d.."), ("x..", "x")],
 )
 def test_a_part_that_is_none_is_refused(part: str, said: str, runs: list[harness.Run]) -> None:
     """With what the run spans."""

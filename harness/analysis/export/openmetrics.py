@@ -75,7 +75,8 @@ class _Series:
         samples = ((window.end - window.start) // step + 1) * len(self._queues) * each
         if samples > MOST:
             raise OptionError(
-                f"every {format_duration(step)} would be {samples:,} samples, more than {MOST:,}",
+                f"one sample every {format_duration(step)} would result in {samples:,} samples, but at most "
+                f"{MOST:,} are allowed",
                 hint="choose a longer --step, or a shorter part of the run with --from and --to",
             )
         times = pl.int_range(window.start, window.end + 1, step, dtype=pl.Int64, eager=True)

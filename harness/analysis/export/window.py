@@ -35,7 +35,7 @@ def part_of(
     end = whole.end if until is None else min(whole.end, clock.parse(until))
     if start > end or (start == end and whole.start < whole.end):
         raise OptionError(
-            f"no part of the run lies {asked}",
-            hint=f"it goes from {clock.text(whole.start)} to {clock.text(whole.end)}",
+            f"no part of the run is {asked}",
+            hint=f"the run lasts from {clock.text(whole.start)} to {clock.text(whole.end)}",
         )
     return Window(start, end)

@@ -36,7 +36,7 @@ ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
 """The sources of run times if all groups are too small, or if no job in the history ran long enough."""
 
-EVER = "nothing, for they never end by themselves"
+EVER = "nothing, because they never end on their own"
 """The source for pods that never end on their own, such as those of a DaemonSet."""
 
 _LONGEST_TAIL = 64

@@ -171,7 +171,10 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     elif queued and labels.get(QUEUE):
         documents = [_workload_of(cluster, fields, pod_sets, {**metadata, **each}, labels) for each in named]
     elif job["kind"] == SPARK:
-        rule = f"Spark makes its pods, and only Kueue's Workload of it is modelled; name a queue ({QUEUE})"
+        rule = (
+            "harness models only the Workload that Kueue makes for it, not the pods that Spark makes; name "
+            f"a queue ({QUEUE})"
+        )
         raise ClusterError(source, [Fault("metadata.labels", rule)])
     else:
         whole = {**named[0], "name": _name(cluster, metadata, namespace)}
