@@ -104,7 +104,7 @@ def test_names_are_escaped(write_trace: Callable[..., Path], tmp_path: Path) -> 
 def test_too_many_samples_are_refused_with_their_number(run: harness.Run) -> None:
     """Before anything is written."""
     file = io.BytesIO()
-    with pytest.raises(OptionError, match=r"every 1ms would result in .* samples, but at most 20,000,000") as caught:
+    with pytest.raises(OptionError, match=r"every 1ms would result in .* samples, but at most") as caught:
         write_openmetrics(run, run.window, 1000, file)
     assert "--step" in str(caught.value.hint)
     assert not file.getvalue()
