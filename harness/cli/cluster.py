@@ -149,7 +149,6 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 
 
 def _content(cluster: Cluster) -> dict[str, Any]:
-    """Returns the content of a cluster as JSON values."""
     from harness.cluster.content import told
     from harness.cluster.flavor_nodes import rooms
     from harness.cluster.kinds.kueue_differences import counting_sentences
@@ -216,7 +215,6 @@ def _content(cluster: Cluster) -> dict[str, Any]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
-    """Returns the nominal quota of each resource, by flavor."""
     return {
         quotas.flavor: {resource: quota.nominal for resource, quota in quotas.resources.items()}
         for group in groups

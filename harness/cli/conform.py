@@ -131,7 +131,6 @@ def _counts(cases: int, agree: int) -> tuple[str, str, str]:
 
 
 def _content(report: Report) -> dict[str, Any]:
-    """Returns the report as JSON values."""
     return {
         "cases": report.total.cases,
         "agree": report.total.agree,

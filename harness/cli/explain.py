@@ -76,7 +76,6 @@ def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
 
 
 def _command(run: Path) -> str:
-    """Returns the command that made a run."""
     from harness.runs.folder import read_info
 
     return str(read_info(run)["provenance"].get("command") or "made in Python")

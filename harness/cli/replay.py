@@ -270,7 +270,6 @@ def _failing(failures: Failures | None) -> Calibration | None:
 
 
 def _shake(text: str | None) -> Shake | None:
-    """Returns the requested twins."""
     if text is None:
         return None
     from harness.trace.shake import Shake

@@ -122,7 +122,6 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
 
 
 def _with(metrics: pl.DataFrame, of: tuple[str, ...], scopes: Mapping[Scope, Scope]) -> pl.DataFrame:
-    """Returns metrics in which the scopes of some metrics are replaced."""
     names = {old.text: new.text for old, new in scopes.items()}
     other = pl.when(pl.col("metric").is_in(of)).then(pl.col("scope").replace(names)).otherwise("scope")
     return metrics.with_columns(scope=other)

@@ -122,7 +122,7 @@ class Processes(Generic[TaskT, DoneT]):
 
 
 class _Worker(Generic[TaskT]):
-    """A process and its task, or None."""
+    """A process, and the task that it carries out or None."""
 
     def __init__(self, packed: bytes, *, watched: bool) -> None:
         context = get_context("spawn")

@@ -200,7 +200,6 @@ def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
-    """Returns the table of metrics."""
     columns = zip(*rows, strict=True) if rows else repeat(())
     found = dict(zip(Measurement._fields, columns, strict=False))
     return pl.DataFrame([pl.Series(name, found[name], dtype) for name, dtype in schemas.METRICS.items()])

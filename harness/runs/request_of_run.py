@@ -119,7 +119,6 @@ def _replaying(run: Run, option: str) -> str:
 
 
 def _without(command: list[str], option: str) -> Iterator[str]:
-    """Yields the words of a command without an option and its value."""
     name, *value = option.split()
     words = iter(command)
     for word in words:

@@ -353,7 +353,6 @@ class Run:
             self.memory = before
 
     def _rows(self, table: str) -> int:
-        """Returns how many rows a table has."""
         known = {} if self.memory is None else self.memory
         key = ("rows", table)
         if key not in known:

@@ -267,7 +267,7 @@ class Condition:
                 pass
         what = "a duration such as 10m or a number of seconds" if unit == "s" else "a number"
         if unit in PARTS:
-            what += " or per cents such as 80%"
+            what += " or percentages such as 80%"
         raise OptionError(
             f"condition {self.text!r}: {self.bound!r} is not {what}, which {self.metric} needs", hint=_ALLOWED
         )

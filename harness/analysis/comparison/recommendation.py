@@ -132,7 +132,6 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
 
 
 def _aims(comparison: Comparison) -> Iterator[_Judged]:
-    """Yields the metrics that the runs are judged by."""
     known = {(measured.metric, measured.resource): (measured, row) for measured, row in comparison.select()}
     waits = {metric: known[metric, ""][0] for metric in WAITS if (metric, "") in known}
     places = range(len(comparison.runs))

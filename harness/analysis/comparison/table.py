@@ -70,7 +70,6 @@ def line_of(row: Row) -> Line:
 def _selected(
     comparison: Comparison, metrics: Sequence[str], scope: str | None
 ) -> list[tuple[Measurement, list[float | None]]]:
-    """Selects the metrics and values of a table."""
     found = list(comparison.select(*metrics, scope=scope))
     if metrics:
         return found

@@ -143,7 +143,6 @@ def _parts(
 
 
 def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Mapping[str, Ints]]:
-    """Returns a piece, and the levels at its end."""
     every = np.arange(len(next(iter(state.values()), ())))
     still = Moves(every, every, {name: np.zeros(len(every), np.int64) for name in state})
     rows: list[Moves] = []

@@ -164,7 +164,6 @@ def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, M
 
 
 def _above(amount: pl.Expr | int, level: pl.Expr | int) -> pl.Expr:
-    """Returns the excess of an amount over a level."""
     return pl.max_horizontal(_amount(amount) - _amount(level), _amount(0))
 
 

@@ -119,7 +119,6 @@ def _latencies(episodes: _Episodes, rows: Ints) -> Sequence[Figure]:
 
 @meanwhile
 def _episodes(run: Run, window: Window) -> _Episodes:
-    """Finds the episodes of all holders."""
     if not _known(run):
         nothing: Ints = np.zeros(0, np.int64)
         return _Episodes(nothing, nothing, nothing > 0)

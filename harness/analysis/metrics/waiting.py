@@ -322,7 +322,6 @@ def _figures(
 
 
 def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
-    """Returns the measurements of one row of statistics."""
     return [
         Measurement(
             f"{shape.metric}.{name}",

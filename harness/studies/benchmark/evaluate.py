@@ -150,7 +150,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Ready:
-    """A task that is ready to be evaluated."""
+    """A task with everything that is needed to evaluate policies in it."""
 
     reference: Reference
     inputs: bytes

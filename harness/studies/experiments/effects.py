@@ -75,7 +75,6 @@ def unpaired(judged: Judged) -> str:
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
-    """Yields the effects of the values of one factor."""
     for level, pairs in _paired(judged, factor).items():
         found = _difference([(values[first.item], values[other.item]) for first, other in pairs])
         if found is not None:

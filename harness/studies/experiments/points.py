@@ -62,7 +62,7 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
 
 
 def _at(spec: Spec, number: int) -> Point:
-    """Returns the point with this number in the whole grid."""
+    """Returns the point at this index of the whole grid."""
     places: list[int] = []
     for group in reversed(spec.axes):
         number, place = divmod(number, len(group[0].values))

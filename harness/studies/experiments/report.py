@@ -284,7 +284,6 @@ def _heat_map(
     down: str,
     of_cells: Mapping[tuple[str, str], Estimate],
 ) -> Figure:
-    """Returns a heat map of the means for two factors."""
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []
     for column in columns:

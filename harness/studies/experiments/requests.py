@@ -375,7 +375,7 @@ class Bench:
 
 
 def _knobs(point: Point) -> dict[str, Value]:
-    """Returns the knobs of the cluster that vary, and the value of each."""
+    """Returns the value of each knob of the cluster that varies."""
     return {name: value for name, value in point.items() if is_knob(name)}
 
 

@@ -89,7 +89,6 @@ def _extremes(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
 
 
 def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
-    """Returns the main effects on one objective."""
     found = effects(judged, measured)
     if not found:
         return ""

@@ -306,7 +306,6 @@ class Asked:
     def _with_job(
         self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
-        """Returns the world with one more job."""
         given = self.submit
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given

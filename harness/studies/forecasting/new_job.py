@@ -214,7 +214,6 @@ def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
 
 
 def _names(cluster: Cluster, metadata: Mapping[str, Any], namespace: str, copies: int) -> list[str]:
-    """Returns the names of the Workloads of a job."""
     name = _name(cluster, metadata, namespace)
     if copies == 1:
         return [name]
@@ -231,7 +230,6 @@ def _workload_of(
     metadata: Mapping[str, Any],
     labels: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns the Workload that Kueue makes for a job."""
     named, general = str(labels.get(PRIORITY) or ""), priority_class_of(job, pod_sets)
     own = cluster.workload_priority_classes.get(named) if named else None
     found = own or (cluster.priority_of(general) if general else cluster.default_class)

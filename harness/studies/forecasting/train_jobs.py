@@ -170,7 +170,6 @@ def _launcher_is_node(policy: Fields | None) -> bool:
 
 
 def _job(job: Fields, count: int, policy: Fields | None, trainer: Fields) -> Mapping[str, Any]:
-    """Returns a replicated job of the JobSet."""
     name, step = job.string("name", required=True), _ancestor(job)
     template = job.child("template")
     inner = template.child("spec")

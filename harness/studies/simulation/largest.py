@@ -189,7 +189,6 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """Returns all resources of nodes and quotas."""
     found = {name for node in cluster.nodes.values() for name in node.allocatable}
     for queue in cluster.cluster_queues.values():
         found.update(name for group in queue.resource_groups for name in group.covered_resources)
@@ -293,7 +292,6 @@ def _most(counts: range, holds: Callable[[int], bool]) -> int:
 def _gang(
     shape: Shape, namespace: str, queue: str, pods: int, selector: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns a Job whose pods have a shape."""
     requests = {name: format_amount(name, amount) for name, amount in shape.pod.items()}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",

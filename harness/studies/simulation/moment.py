@@ -223,7 +223,6 @@ class Dump:
 
     @cached_property
     def _own(self) -> list[Arrival]:
-        """The jobs that are submitted."""
         own = {name for names in self.submitted for name in names}
         return [arrival for arrival in self._shared.arrivals if arrival[0].id in own]
 

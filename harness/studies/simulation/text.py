@@ -60,7 +60,6 @@ def _row(answer: Answer) -> list[str]:
 
 
 def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the text about one job."""
     name = _name(answer.name)
     can = {NEVER: "can never start", STARTS: "starts now"}.get(answer.verdict, answer.verdict)
     told = answer.why if answer.why.startswith("waits ") else f"{can}: {answer.why}"

@@ -55,7 +55,6 @@ class Plays:
 
 
 def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[str, ...], Outcome]:
-    """Returns the outcome of an instant for each job."""
     found = {}
     for names in asked:
         victims = tuple(instant.victims(names))

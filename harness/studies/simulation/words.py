@@ -123,7 +123,6 @@ def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """Returns the resources of quotas and nodes."""
     groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
     groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
     found = {name for group in groups for name in group.covered_resources}

@@ -280,7 +280,6 @@ def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
 
 
 def _asked(study: Any, space: Space) -> tuple[Any, Point]:
-    """Returns an Optuna trial and its point."""
     trial = study.ask()
     point: dict[str, Value] = {}
     of_sums = {name: each for each in space.sums for name in each.names}

@@ -283,7 +283,7 @@ class Tuner:
         return [self._frame(items) for items in wanted]
 
     def _of_point(self, point: Point, window: str) -> list[Item]:
-        """Returns the items of a point, one for each seed."""
+        """Returns the items of a point on a window, one for each seed."""
         seeds = self.tuning.spec.seeds
         whole = {**point, WINDOW: window}
         points = [whole] if seeds is None else [{**whole, SEED: each} for each in seeds.numbers]
