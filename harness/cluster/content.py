@@ -1,8 +1,9 @@
-"""The modelled part of a cluster as JSON values that are small, easy to compare, and stored in a run.
+"""Represents the modelled part of a cluster as small JSON values, which runs store and commands compare.
 
-It lists objects by kind and name, with those fields that differ from their defaults, in the terms of
-manifests. Equal nodes are listed once with their number. Pods, workloads, and objects beyond the first
-thousand of a kind are counted and hashed, so that the size is bounded for any cluster.
+The content lists objects by kind and name. For each object, it has the fields that differ from their
+defaults, under the names that manifests use. Equal nodes are listed once, with their number. Pods, workloads,
+and objects beyond the first thousand of a kind are only counted and hashed, so the size is bounded for any
+cluster.
 """
 
 from __future__ import annotations
@@ -40,10 +41,13 @@ MOST_OBJECTS = 1000
 """The maximum number of objects that are listed per kind. Further objects are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-"""Fields that exist for each resource of a flavor; their keys look like `nominalQuota FLAVOR/RESOURCE`."""
+"""The fields that exist for each resource of a flavor. Their keys look like `nominalQuota FLAVOR/RESOURCE`.
+"""
 
 FLAVORS = "flavors"
-"""The field with the order of flavors. A single flavor has no such field, because its quotas name it."""
+"""The field with the order of the flavors. A queue with one flavor doesn't have the field, because its quotas
+name the flavor.
+"""
 
 NOTHING = "none"
 """The value that represents an absent field without a default."""
@@ -65,9 +69,11 @@ _KINDS: Mapping[str, type] = {
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
 }
-"""The kinds whose objects are listed one by one, in the order of the output, except for namespaces."""
+"""The kinds whose objects are listed one by one, in the order of the output. Namespaces are listed
+separately.
+"""
 
-_LONGEST = 200  # characters; a longer field is stored as its first part and a hash
+_LONGEST = 200  # characters; a longer field is stored as a prefix and a hash
 _WORDS = {
     "apart": "ignore-default-tree",
     "by_usage": "admissionScope usage",
@@ -78,13 +84,15 @@ _WORDS = {
     "topology": "topologyName",
     "total": "total-resource",
 }
-"""Maps fields of the model to their names in manifests, unless these are the same names in camel case."""
+"""Maps fields of the model to their names in manifests. Fields that aren't listed have the same name in camel
+case.
+"""
 
 _AMOUNTS = ("allocatable", "min", "max", "total", "weight")
-"""Fields that map resources to quantities."""
+"""The fields that map resources to quantities."""
 
 Objects = dict[str, dict[str, str]]
-"""The objects of one kind: maps a name to fields, and each field to its value."""
+"""The objects of one kind. It maps each name to the object's fields, and each field to its value."""
 
 
 def content(cluster: Cluster) -> dict[str, Any]:
@@ -92,8 +100,8 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
     Returns:
         A dictionary with these keys. `nodes` and `labels` have the form that `node_kinds` returns. `objects`
-        maps a kind to its objects by name, and each name to its fields. `counted` maps a kind whose objects
-        are only counted to their `count` and `sha256`.
+        maps each kind to its objects by name, and each name to the object's fields. `counted` maps each kind
+        that is only counted to its `count` and `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):
@@ -103,10 +111,10 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
 
 def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns the allocatable quantities of some resources for each group of equal nodes.
+    """Returns the allocatable quantities of the given resources for each group of equal nodes.
 
-    Each group has a `count` and `amounts`. All groups except the largest also list their `nodes` by name, so
-    that the quantities of every node are known.
+    Each group has a `count` and `amounts`. All groups except the largest also list the names of their
+    `nodes`, so a reader knows the quantities of every node.
     """
     kinds: dict[tuple[int, ...], list[str]] = {}
     for name, node in cluster.nodes.items():
@@ -119,7 +127,7 @@ def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, An
 
 
 def default_of(kind: str, field: str) -> str:
-    """Returns the value of a field that the content does not list."""
+    """Returns the default of a field, which the content doesn't list."""
     value: Any = _KINDS.get(kind)
     *parts, last = field.split(".")
     for part in (*parts, last):
@@ -164,12 +172,11 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Returns the labels of a namespace, without the label that contains its name."""
     return {f"label {key}": value for key, value in sorted(labels.items()) if key != NAMESPACE_NAME}
 
 
 def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[str, dict[str, Any]]]:
-    """Returns the first objects of each kind by name, and the counts of all other objects."""
+    """Returns the first objects of each kind by name, and counts the other objects."""
     kept, counted = {}, {}
     for kind, named in objects.items():
         items = list(named.items())
@@ -183,7 +190,7 @@ def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[s
 
 
 def told(value: Any) -> dict[str, str]:
-    """Returns the fields of an object that differ from their defaults, except for name and namespace."""
+    """Returns the fields of an object that differ from their defaults, except for its name and namespace."""
     found = {}
     for name, text in _fields(value):
         kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (sha256 {digest(text)})"
@@ -224,7 +231,7 @@ def _table(name: str, table: Mapping[str, Any], *, amounts: bool) -> Iterator[tu
 
 
 def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
-    """Yields quotas and limits, and the order of flavors if there are several."""
+    """Yields the quotas and limits, and also the order of the flavors if there are several."""
     if sum(len(group.flavors) for group in groups) > 1:
         yield FLAVORS, "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
     for group in groups:
@@ -237,7 +244,7 @@ def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Returns a value in the form that manifests use, or in words."""
+    """Returns a value as it appears in manifests, or in words."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -261,7 +268,7 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Returns True if a nested object is written as a single text rather than field by field."""
+    """Returns True if a nested object is written as one text and not field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 

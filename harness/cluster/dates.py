@@ -1,4 +1,7 @@
-"""Reads times from manifests, including some that the model of a Pod drops, to derive the current time."""
+"""Reads times from manifests to derive the current time.
+
+The model of a Pod doesn't have all of these times.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ def created_of_pods(cluster: Cluster) -> dict[str, int]:
 
 
 def latest_of(cluster: Cluster) -> int | None:
-    """Returns the latest time in Workloads and Pods, in microseconds since 1970; None if they have no times.
+    """Returns the latest time in Workloads and Pods, in microseconds since 1970, or None if there is none.
 
-    A waiting Pod has no start time, but it has a creation time, and its conditions have times.
+    A waiting Pod has no start time, but it has a creation time, and its conditions contain times.
     """
     times = [each.created for each in cluster.workloads]
     times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
@@ -42,7 +45,7 @@ def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
     for manifest in cluster.manifests if there else ():
         if manifest.get("kind") != "Pod":
             continue
-        fields = Fields(manifest, "", [])  # faults were already reported when the cluster was read
+        fields = Fields(manifest, "", [])  # faults were reported when the cluster was read
         metadata = fields.child("metadata")
         key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
         if key in there:

@@ -1,4 +1,4 @@
-"""Derives a cluster for a trace that has no manifests, and states its assumptions."""
+"""Derives a cluster for a trace that has no manifests, and lists the assumptions behind it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.cluster.model import Cluster
 from harness.cluster.shares import split_in_units
 
 WANTED_UTILIZATION = Fraction(4, 5)
-"""The ratio of mean demand to capacity that is assumed if the size of the machine is unknown."""
+"""The ratio of mean demand to capacity that harness assumes if the size of the machine is unknown."""
 
 _COHORT = "all"
 _FLAVOR = "default"
@@ -24,15 +24,14 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class Demand(NamedTuple):
-    """A trace's demand for one resource; cpu is in millicores, and other resources are in base units.
+    """The demand of a trace for one resource. CPU is in millicores, and other resources are in base units.
 
     Attributes:
         largest: the largest request of any job, summed over all of its pods.
         mean: the resource-time of all jobs divided by the span of the trace. If all jobs are submitted at the
             same time, it is the sum of their requests.
-        capacity: the size of the traced machine, if the trace records it.
-        recorded: the most that the recorded runs used at the same time, if the trace records nearly all of
-            them.
+        capacity: the size of the traced machine, if the trace contains it.
+        recorded: the peak usage of the recorded runs, if the trace has the runs of nearly all jobs.
     """
 
     largest: int
@@ -50,7 +49,7 @@ def plain_stem(file: Path) -> str:
 
 
 def find_cluster(trace: Path) -> Path | None:
-    """Returns the manifest file that lies beside a trace, or None.
+    """Returns the manifest file in the same folder as a trace, or None if there is none.
 
     For `philly.parquet` or `philly.swf`, this is `philly.cluster.yaml`.
     """
@@ -62,10 +61,10 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     """Returns a cluster that a trace would keep busy, with one ClusterQueue per queue and no nodes.
 
     All ClusterQueues belong to one cohort. The capacity of a resource is the capacity of the traced machine,
-    if it is known. Otherwise it is the most that the recorded runs used at the same time. If neither is
-    known, the capacity is chosen so that the mean demand uses 80 % of it, and is rounded up. Unless the
-    capacity is that of the machine, it is at least the request of the largest job. Queues share the capacity
-    equally, and the remainder goes to the first queues by name.
+    if it is known. Otherwise, the capacity is the peak usage of the recorded runs. If neither is known,
+    harness chooses the capacity so that the mean demand uses 80 % of it, and rounds it up. A capacity that
+    isn't the machine's is at least the request of the largest job. The queues share the capacity equally, and
+    the remainder goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.
@@ -94,15 +93,15 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None) -> int:
-    """Returns the size of the traced machine, or the recorded peak, or a capacity for a mean utilization.
+    """Returns the size of the traced machine, the recorded peak, or a capacity for a mean utilization.
 
-    The last two are at least the request of the largest job, so that every job can run. Only the last is
-    rounded up.
+    The recorded peak and the capacity for a mean utilization are raised to the request of the largest job, so
+    that every job can run. Only the capacity for a mean utilization is rounded up.
 
     Args:
         resource: the resource.
         demand: the demand for the resource.
-        load: the mean utilization to aim for instead of the recorded peak. The default is 80 % if no peak is
+        load: the mean utilization to aim for, even if a peak is recorded. The default is 80 % if no peak is
             recorded.
     """
     if demand.capacity is not None:
@@ -121,7 +120,7 @@ def _readable(amount: int, unit: int) -> int:
 
 
 def unit_of(resource: str, amount: int) -> int:
-    """Returns the size of a resource's usual unit: a core, a binary unit of bytes, or a device."""
+    """Returns the usual unit of a resource: a core, a binary unit of bytes, or a device."""
     if resource == "cpu":
         return 1000
     if resource in ("memory", "ephemeral-storage"):

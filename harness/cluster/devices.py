@@ -1,4 +1,4 @@
-"""Determines which GPUs of a node pods can share, and how much of a device a request means."""
+"""Determines which GPUs of a node pods can share, and how much of a device a pod requests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from harness.cluster.model import Node, frozen
 
 GPU = "nvidia.com/gpu"
 MILLI_GPU = "nvidia.com/gpu-milli"
-"""A resource that harness defines: thousandths of a GPU, because quantities are integers."""
+"""A resource that harness defines. It is measured in thousandths of a GPU, because quantities are integers.
+"""
 
 GPU_COUNT = "nvidia.com/gpu.count"
 """The label with the number of GPUs in a node, as set by NVIDIA's feature discovery."""
 
 WHOLE = 1000
-"""One whole device, in thousandths."""
+"""The number of thousandths in a whole device."""
 
 KOORDINATOR_CORE = "koordinator.sh/gpu-core"
 
@@ -48,7 +49,7 @@ def gpu_count(node: Node) -> int | None:
 
 
 def device_count(node: Node) -> int:
-    """Returns how many devices of a node pods can share, or 0 if the node's GPUs are only counted."""
+    """Returns how many devices of a node pods can share, or 0 if the node has only whole GPUs."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
@@ -61,17 +62,20 @@ def device_count(node: Node) -> int:
 
 
 def shared_amounts(count: int) -> dict[str, int]:
-    """Returns the quantities that a node offers if it has this many devices to share."""
+    """Returns the quantities that a node offers if it has the given number of shareable devices."""
     return {GPU: count, MILLI_GPU: WHOLE * count}
 
 
 def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the quantities of a node, in which Alibaba's thousandths of one GPU cover all of its GPUs."""
+    """Returns the quantities of a node, where Alibaba's thousandths of one GPU cover all of its GPUs."""
     if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
         return allocatable
     return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})
 
 
 def thousandths(amounts: Mapping[str, int]) -> int:
-    """Returns how many thousandths of devices the quantities represent, as the maximum over resources."""
+    """Returns how many thousandths of devices the quantities represent.
+
+    The resource with the most thousandths counts.
+    """
     return max((amounts[name] * WHOLE // one for name, one in SHARES.items() if name in amounts), default=0)

@@ -1,4 +1,4 @@
-"""Computes the digest of a cluster, which is a hash of exactly the modelled parts of its manifests."""
+"""Computes the digest of a cluster, which is a hash of the modelled parts of its manifests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from harness.cluster.model import NEWER, Cluster
 
 _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_of")
-"""Fields of a `Cluster` that are not part of its digest."""
+"""The fields of a `Cluster` that are not part of its digest."""
 
 
 def digest_of(cluster: Cluster) -> str:
@@ -28,7 +28,6 @@ def digest_of(cluster: Cluster) -> str:
 
 
 def _plain(value: Any) -> object:
-    """Returns a value of the model in a form that can be written as JSON."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Fraction):
@@ -37,7 +36,10 @@ def _plain(value: Any) -> object:
 
 
 def _counts(item: Field[Any], value: Any) -> bool:
-    """Returns True if a field is part of a digest. A `NEWER` field with its default is not."""
+    """Returns True if a field is part of a digest.
+
+    A `NEWER` field is part of it only if it differs from its default.
+    """
     if not item.compare:
         return False
     usual = item.default if item.default_factory is MISSING else item.default_factory()

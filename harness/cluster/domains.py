@@ -1,4 +1,4 @@
-"""Lists the nodes in each domain of the topologies of a cluster."""
+"""Lists the nodes in each domain of a cluster's topologies."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from harness.cluster.model import Cluster
 
 
 def domains(cluster: Cluster) -> list[dict[str, Any]]:
-    """Returns the finest domains above hosts and their nodes, for each topology that a flavor uses.
+    """Returns the domains above the host level and their nodes, for each topology that a flavor uses.
 
     Returns:
-        A dictionary for each topology. It contains its `name`; its `levels` from the coarsest to the finest,
-        without the host name; and its `domains`. A domain has the `values` of the levels and the names of its
-        `nodes`.
+        A dictionary for each topology. It contains the `name` of the topology, its `levels` from the coarsest
+        to the finest without the host name, and its `domains`. A domain has the `values` of the levels and
+        the names of its `nodes`.
     """
     found = []
     for name in sorted({flavor.topology for flavor in cluster.flavors.values() if flavor.topology}):

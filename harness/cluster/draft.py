@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 NOT_MODELLED = "is not modelled"
 NOT_READ = "not read"
-"""How warnings describe fields and objects that a replay leaves out."""
+"""Warnings use these words for fields and objects that a replay ignores."""
 
 INDEX = re.compile(r"\[[0-9]+\]")
 """Matches a list index in the path of a field."""
@@ -50,7 +50,10 @@ _NAMED = 3
 
 
 def unmodelled(found: Finding) -> str:
-    """Returns a warning about an unmodelled field, with the assumption that is made or a suggested name."""
+    """Returns a warning about an unmodelled field.
+
+    The warning includes the assumption that harness makes, or suggests a name.
+    """
     if found.row is not None:
         return f"{found.path} {NOT_MODELLED}: {found.row.why}"
     close = _meant(found.path.rpartition(".")[2], found.known)
@@ -82,14 +85,17 @@ def read_metadata(fields: Fields) -> Metadata:
 
 
 class Objects(dict[K, T], Generic[K, T]):
-    """The objects of one kind by key, in the order of the manifests, each with its original fields."""
+    """The objects of one kind by key, in the order of the manifests.
+
+    It also keeps the fields of each object.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._fields: dict[K, Fields] = {}
 
     def add(self, key: K, value: T, fields: Fields) -> None:
-        """Add an object. A second object with the same key is a fault and is dropped."""
+        """Add an object. If the key already exists, the object is dropped and a fault is added."""
         if key in self:
             fields.fault("", f"is given twice; the first is in {self._fields[key].where}")
         else:
@@ -97,24 +103,27 @@ class Objects(dict[K, T], Generic[K, T]):
             self._fields[key] = fields
 
     def fields(self, key: K) -> Fields:
-        """Returns the fields that an object was read from, so that faults can refer to them."""
+        """Returns the fields that an object was read from, so that faults can name the object."""
         return self._fields[key]
 
 
 class Warnings:
-    """Warnings about objects, which merge equal warnings about many objects into one sentence."""
+    """Collects warnings about objects, and merges equal warnings about several objects into one sentence."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], list[str]] = {}
 
     def add(self, kind: str, name: str, what: str) -> None:
-        """Add a warning. Two warnings that differ only in list indices within `what` count as equal."""
+        """Add a warning.
+
+        Two warnings count as equal if they differ only in the list indices within `what`.
+        """
         names = self._names.setdefault((kind, INDEX.sub("[]", what)), [])
         if name not in names[-1:]:
             names.append(name)
 
     def sentences(self) -> tuple[str, ...]:
-        """Returns all warnings in the order in which their first objects were added."""
+        """Returns all warnings, ordered by the first object of each warning."""
         return tuple(
             f"{kind} {first_of(names, _NAMED)}".rstrip() + f": {what}"
             for (kind, what), names in self._names.items()
@@ -153,16 +162,16 @@ class Draft(Value):
 
     @property
     def quotas(self) -> Objects[str, ElasticQuota]:
-        """The elastic quotas in effect, with parents before their children.
+        """The elastic quotas in effect, where parents come before their children.
 
         If there is a tree, these are the quotas of the tree.
         """
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:
-        """Returns the objects of a kind that a plugin adds, named `Kind.group`.
+        """Returns the objects of a kind that a plugin adds; the kind is given as `Kind.group`.
 
-        The cluster will contain these objects. Each is a frozen dataclass, whose key is its name or
+        The cluster will contain these objects. Each object is a frozen dataclass, and its key is its name or
         `namespace/name`. If the object has a method `scaled(scale)`, harness uses it to scale the object with
         the cluster.
         """

@@ -1,9 +1,10 @@
 """Compares the nominal quotas of flavors with the capacity of the nodes in these flavors.
 
-A node belongs to a flavor if it has the labels of the flavor and its taints are tolerated by the flavor's
-pods. These pods tolerate the flavor's `nodeTaints`, because Kueue requires this, and all taints that the
-flavor's `tolerations` cover, because Kueue adds them to pods. The taints that Kubernetes itself puts on
-cordoned or unhealthy nodes don't matter here: such nodes are included, and a note states how many there are.
+A node belongs to a flavor if it has the labels of the flavor and the flavor's pods tolerate its taints. The
+pods tolerate the flavor's `nodeTaints`, because Kueue requires this. They also tolerate every taint that the
+flavor's `tolerations` cover, because Kueue adds these tolerations to pods. Kubernetes itself adds taints to
+cordoned or unhealthy nodes. Those taints don't matter here: such nodes are included, and a note says how many
+there are.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _OF_KUBERNETES = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The capacity for one resource in a flavor, or in several flavors that share nodes.
+    """The quota and the capacity for one resource, in a flavor or in several flavors that share nodes.
 
     Attributes:
-        flavors: one flavor, or several that share nodes, in the order of the manifests.
+        flavors: one flavor, or several flavors that share nodes, in the order of the manifests.
         resource: the resource.
         nominal: the sum of the nominal quotas in ClusterQueues and Cohorts, or `UNLIMITED` if one of them is
             unlimited.
-        allocatable: the allocatable quantity on the nodes of the flavors, where each node counts once.
+        allocatable: the allocatable quantity on the nodes of the flavors. Each node counts once.
         nodes: the number of these nodes.
         idle: how many of these nodes accept no pods, because they are cordoned or not ready.
     """
@@ -40,7 +41,7 @@ class Room:
 
     @property
     def over(self) -> int:
-        """How far the quotas exceed the capacity of the nodes, or 0 if they don't."""
+        """The amount by which the quotas exceed the capacity of the nodes, or 0 if they don't exceed it."""
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:
@@ -49,9 +50,9 @@ class Room:
 
 
 def rooms(cluster: Cluster) -> list[Room]:
-    """Returns a row for each resource and flavor with quota, then rows for flavors that share nodes.
+    """Returns a row for each resource and flavor with quota, followed by rows for flavors that share nodes.
 
-    The result is empty if there are no nodes. A flavor that has no ResourceFlavor object has no row, because
+    If there are no nodes, the result is empty. A flavor without a ResourceFlavor object has no row, because
     Kueue keeps its queues inactive.
     """
     if not cluster.nodes:

@@ -50,7 +50,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of files and folders unchanged, and whether all documents could be read.
+    """Returns the documents of files and folders as they are, and whether all documents could be read.
 
     Raises:
         ClusterError: a file can't be read at all.
@@ -65,7 +65,7 @@ def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], boo
 
 
 def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of a file, and whether all could be read; `where` is their prefix in messages.
+    """Returns the documents of a file, and whether all documents could be read. Messages start with `where`.
 
     Raises:
         ClusterError: the file can't be read.
@@ -87,8 +87,8 @@ def cluster_from(
     Args:
         documents: manifests as JSON values. The cluster keeps references to them, so don't change them later.
         source: the origin of the manifests, for messages.
-        webhooks: False accepts objects that the admission webhooks of a cluster would reject, like a
-            component that runs without an API server.
+        webhooks: False accepts objects that the admission webhooks of a cluster would reject. A component
+            that runs without an API server accepts them, too.
         kinds: the kinds to read. The default is the built-in kinds and the kinds of installed plugins.
 
     Raises:
@@ -110,7 +110,7 @@ def cluster_of(
     """Make the cluster that documents describe; see `cluster_from`.
 
     Args:
-        documents: the documents, in which `where` is the name for messages, or "".
+        documents: the documents. Their `where` is the name that messages use, or "".
         source: the origin of the documents, for messages.
         faults: the faults found so far.
         complete: False if a document could not be read. In that case, references to missing objects are not
@@ -180,16 +180,16 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """Returns a sentence that says that harness doesn't read a kind, and what it assumes instead."""
+    """Returns a sentence that says that harness doesn't read a kind, and what harness assumes instead."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields the objects of a document, which contains one object or the items of a `kubectl get` list.
+    """Yields the objects of a document, which is either one object or a `kubectl get` list of objects.
 
-    Kueue's ConfigMap is replaced by the Configuration in its text.
+    Kueue's ConfigMap is replaced by the Configuration that it contains as text.
     """
     content = document.content
     if not isinstance(content, Mapping):
@@ -205,8 +205,8 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     if not isinstance(items, list):
         faults.append(Fault(f"{document.where}: items", f"must be a list, not {shown(items)}"))
         return
-    # The API server omits kind and apiVersion for items of a typed list, because the kind of the list implies
-    # them.
+    # In a typed list, the API server omits the kind and apiVersion of the items, because the kind of the list
+    # implies them.
     implied = (
         {} if kind == "List" else {"apiVersion": content.get("apiVersion"), "kind": kind[: -len("List")]}
     )
@@ -218,7 +218,7 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
 
 
 def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields Kueue's Configuration if the ConfigMap contains it; otherwise the ConfigMap itself."""
+    """Yields Kueue's Configuration if the ConfigMap contains one, or else the ConfigMap itself."""
     data = config_map.content.get("data")
     text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
     if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers use this key too
@@ -278,7 +278,7 @@ def read_object(
 
 
 def _name(content: Mapping[str, Any]) -> str:
-    """Returns the name by which messages refer to an object, with its namespace if there is one."""
+    """Returns the name that messages use for an object, including its namespace if it has one."""
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return ""

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
 _NEEDS_ESCAPES = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]"
-"""This pattern is compiled when a text is first written, because compiling it takes longer than all imports
-of this module."""
+"""The pattern is compiled when the first text is written, because compiling it takes longer than all imports
+of this module.
+"""
 
 
 def flavor_manifest(
     name: str, node_labels: Mapping[str, str] | None = None, topology: str = ""
 ) -> dict[str, Any]:
-    """Returns a ResourceFlavor. Without node labels, it stands for every node."""
+    """Returns a ResourceFlavor. Without node labels, it represents every node."""
     flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
     spec: dict[str, Any] = {"nodeLabels": dict(node_labels)} if node_labels else {}
     if topology:
@@ -67,7 +68,7 @@ def cluster_queue_manifest(
 def cohort_manifest(
     name: str, parent: str, flavor: str, quotas: Mapping[str, int | ResourceQuota]
 ) -> dict[str, Any]:
-    """Returns a Cohort with its own quotas in one flavor; `parent` may be ""."""
+    """Returns a Cohort that has its own quotas in one flavor. The `parent` may be ""."""
     spec: dict[str, Any] = {"parentName": parent} if parent else {}
     if quotas:
         spec["resourceGroups"] = [_resource_group(flavor, quotas)]
@@ -104,9 +105,9 @@ def quota_node(
     children: Sequence[Mapping[str, Any]] = (),
     namespaces: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns a node of an ElasticQuotaTree, whose `min` and `max` are given by resource.
+    """Returns a node of an ElasticQuotaTree. Its `min` and `max` map resources to quantities.
 
-    `children` are the nodes below it.
+    `children` are the nodes below this node.
     """
     node: dict[str, Any] = {"name": name}
     for key, amounts in (("min", least), ("max", most)):
@@ -117,7 +118,7 @@ def quota_node(
 
 
 def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the ElasticQuotaTree of a cluster, whose `root` comes from `quota_node`."""
+    """Returns the ElasticQuotaTree of a cluster. `quota_node` creates its `root`."""
     return {
         "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
         "kind": "ElasticQuotaTree",
@@ -129,7 +130,7 @@ def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
 def node_pool_manifest(
     name: str, count: int, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Returns a NodePool of equal nodes, each with the quantities in `allocatable`."""
+    """Returns a NodePool of equal nodes, which all have the quantities in `allocatable`."""
     template: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
     template["allocatable"] = {
         resource: format_amount(resource, amount) for resource, amount in allocatable.items()
@@ -145,7 +146,7 @@ def node_pool_manifest(
 def node_manifest(
     name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Returns a Node that an API server accepts, with all of its capacity allocatable."""
+    """Returns a Node that an API server accepts. All of its capacity is allocatable."""
     amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
     return {
         "apiVersion": "v1",
@@ -161,14 +162,14 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    """Returns the documents that a cluster was made from, whether they were read or assumed."""
+    """Returns the documents that a cluster was made from, no matter whether harness read or assumed them."""
     return [dict(manifest) for manifest in cluster.manifests]
 
 
 def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """Returns manifests as a YAML stream with one document each.
+    """Returns manifests as a YAML stream, with one document for each manifest.
 
-    `load_cluster` and kubectl read the same values from it.
+    `load_cluster` and kubectl read the same values from the stream.
     """
     return yaml.dump_all(
         [dict(manifest) for manifest in manifests],
@@ -181,7 +182,7 @@ def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes every text that YAML 1.1 or 1.2 would read as a different value."""
+    """Quotes every text that YAML 1.1 or YAML 1.2 would read as a different value."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write shared values in full each time, because anchors are hard to edit."""
@@ -194,7 +195,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _represent_word(dumper: _Dumper, word: Word) -> yaml.ScalarNode:
-    """Write a word unchanged, so that it is read as a text or a boolean again."""
+    """Write a word unchanged, so that it is read back as a text or a boolean."""
     kind = "str" if len(word) == 1 else "bool"  # the type that PyYAML infers, so that no tag is written
     return dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(word))
 

@@ -1,9 +1,9 @@
-"""MIG: GPUs that are divided into slices of fixed sizes, which nodes offer as resources.
+"""Models MIG, which divides GPUs into slices of fixed sizes. Nodes offer these slices as resources.
 
-NVIDIA's device plugin names a slice after its profile, `nvidia.com/mig-<n>g.<m>gb`, where n is the number of
+NVIDIA's device plugin names a slice after its profile, `nvidia.com/mig-<n>g.<m>gb`. Here, n is the number of
 compute slices and m is the memory in GB. A slice with the suffix `.me` has the media extensions, which exist
 once per GPU. Pods get whole slices, so kube-scheduler only counts the resource. This module computes how
-large a slice is, and whether GPUs can hold the slices of a node.
+large a slice is, and whether the GPUs of a node can have the slices that the node offers.
 
 Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """
@@ -18,10 +18,10 @@ from harness.cluster.devices import GPU_COUNT, WHOLE, gpu_count, thousandths
 from harness.cluster.model import Node
 
 SLICES = "nvidia.com/mig"
-"""The resource that represents all slices together in metrics, in compute slices. No node offers it."""
+"""The resource that metrics use for all slices together, measured in compute slices. No node offers it."""
 
 PREFIX = "nvidia.com/mig-"
-"""The prefix of the resource names, which is followed by the name of the profile."""
+"""The prefix of the resource names. The name of the profile follows it."""
 
 PRODUCT = "nvidia.com/gpu.product"
 """The label with the model of a node's GPUs, as set by NVIDIA's feature discovery."""
@@ -31,7 +31,7 @@ _SIZES: tuple[tuple[int, int], ...] = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (
 _SIZES_OF_A30: tuple[tuple[int, int], ...] = ((1, 1), (2, 2), (4, 4))
 """The compute slices and the units of memory of each profile, in ascending order."""
 _A30 = 4
-"""The number of compute slices of an A30, which is the only model with fewer than seven."""
+"""The number of compute slices of an A30. All other models have seven."""
 _SINGLE = re.compile(r"-MIG-(.+)$")
 _REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
 
@@ -54,7 +54,7 @@ class Profile(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A GPU model.
+    """A model of GPU.
 
     Attributes:
         name: the name in NVIDIA's guide.
@@ -81,14 +81,18 @@ class Model(NamedTuple):
         )
 
     def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
-        """Returns True if this number of GPUs can be divided into these slices.
+        """Returns True if the given number of GPUs can be divided into these slices.
 
-        A slice can begin only at certain eighths of the memory. Slices of two eighths begin at 0, 2 and 4, or
-        also at 6 if they have one compute slice. Slices of four eighths begin at 0, or also at 4 if they have
-        three compute slices. The last eighth can't hold a small slice. As a result, the first half of a GPU
-        consists of two pairs of eighths. The second half consists of one pair and a remainder, which can hold
-        one slice of one or two eighths. It is best to place large slices first, and slices with three compute
-        slices in second halves. An A30 has a single half with two pairs.
+        A slice can begin only at certain eighths of the memory:
+
+        - Slices of two eighths begin at 0, 2 or 4. Those with one compute slice can also begin at 6.
+        - Slices of four eighths begin at 0. Those with three compute slices can also begin at 4.
+        - A small slice can't use the last eighth.
+
+        As a result, the first half of a GPU consists of two pairs of eighths. The second half consists of one
+        pair and a remainder, which can hold one slice of one or two eighths. The method assumes the best
+        placement, where large slices come first and slices with three compute slices are in second halves. An
+        A30 has a single half with two pairs.
         """
         unit, tails = self.unit, self.compute != _A30
         count = dict.fromkeys(_SIZES, 0)
@@ -124,7 +128,7 @@ _MODELS: tuple[tuple[frozenset[str], Model], ...] = (
     (frozenset({"H100", "PCIE"}), _H100_80),
     (frozenset({"A30"}), Model("A30", _A30, 6)),
 )
-"""Maps the words in a product name to the model."""
+"""Maps the words in a product name to a model."""
 
 MODELS = tuple(dict.fromkeys(model for _, model in _MODELS))
 
@@ -154,19 +158,19 @@ class Partition(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """A sentence that says why the GPUs of the node can't have these slices, or "" if they can."""
+        """A sentence that says why the node's GPUs can't have these slices, or "" if they can."""
         if self.model is None or self.gpus is None or self.needs <= self.gpus:
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
         return (
             f"{slices}: such slices need {self.needs} {self.model.name} GPUs, but the node has {self.gpus} "
-            f"for them (label {GPU_COUNT}, without GPUs that pods use as a whole); correct the amounts "
+            f"for them (label {GPU_COUNT}, without GPUs that pods use as a whole); correct the numbers "
             "or the label"
         )
 
 
 def profile_of(resource: str) -> Profile | None:
-    """Returns the profile that a resource name contains, or None for other resources and name formats."""
+    """Returns the profile in a resource name, or None if there is none or the name has another format."""
     return _profile(resource.removeprefix(PREFIX)) if resource.startswith(PREFIX) else None
 
 
@@ -178,7 +182,7 @@ def _profile(name: str) -> Profile | None:
 def single_profile(node: Node) -> Profile | None:
     """Returns the profile of the slices that a node offers as `nvidia.com/gpu` (strategy `single`).
 
-    Returns None if the node offers no such slices.
+    If the node offers no such slices, the function returns None.
     """
     found = _SINGLE.search(node.labels.get(PRODUCT, ""))
     return _profile(found[1]) if found else None

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 UNLIMITED = INT64_MAX
-"""A quota of this quantity or more is unlimited, as in Kueue."""
+"""A quota of this size or more counts as unlimited, as in Kueue."""
 
 MOST_NODES = 100_000
-"""The maximum number of nodes. A higher number is probably a mistake, and would exhaust memory."""
+"""The maximum number of nodes. A higher number is probably a mistake, and would use too much memory."""
 
 NEWER = Frozen({"newer": True})
-"""Metadata of a field that was added later. A cluster that does not use the field keeps its old digest."""
+"""Marks a field that was added later. A cluster that doesn't use the field keeps its old digest."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label with the name of a namespace, which Kubernetes adds to every namespace."""
@@ -54,9 +54,9 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 class Node(Value):
     """A machine; `allocatable` maps resources to quantities (cpu in millicores).
 
-    `ready` is False if the condition Ready has a status other than True; topologies exclude such a node.
-    `drain` is the timeout of a `kubectl drain` in progress, in microseconds: 0 means no timeout, and None
-    means that the node isn't being drained.
+    `ready` is False if the condition Ready has a status other than True. Topologies exclude such a node.
+    `drain` is the timeout of a running `kubectl drain` in microseconds, where 0 means no timeout, or None if
+    no drain is running.
     """
 
     name: str
@@ -89,7 +89,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 
 @fixed()
 class ResourceFlavor(Value):
-    """A group of nodes for which quotas can be set; `topology` is the Topology of its nodes, or ""."""
+    """A group of nodes that quotas refer to; `topology` is the Topology of these nodes, or ""."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
@@ -100,7 +100,7 @@ class ResourceFlavor(Value):
 
 @fixed()
 class ResourceQuota(Value):
-    """The quota for one resource in one flavor; `UNLIMITED`, or None for a limit, means no limit."""
+    """The quota for one resource in one flavor. `UNLIMITED` means no limit, and so does None for a limit."""
 
     nominal: int
     borrowing_limit: int | None = None
@@ -117,7 +117,7 @@ class FlavorQuotas(Value):
 
 @fixed()
 class ResourceGroup(Value):
-    """Resources that a job always takes from the same flavor; flavors are tried in the given order."""
+    """Resources that a job always takes from the same flavor. Flavors are tried in the given order."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -142,7 +142,7 @@ class Preemption(Value):
 
 @fixed()
 class FlavorFungibility(Value):
-    """When a ClusterQueue tries its next flavor, in the terms of v1beta2.
+    """Says when a ClusterQueue tries its next flavor, in the terms of v1beta2.
 
     Attributes:
         when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
@@ -156,7 +156,7 @@ class FlavorFungibility(Value):
 
 @fixed()
 class AdmissionCheck(Value):
-    """A check that jobs of a ClusterQueue must pass: all jobs, or only those in certain flavors."""
+    """A check that jobs of a ClusterQueue must pass: all jobs, or only jobs in certain flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
@@ -164,13 +164,13 @@ class AdmissionCheck(Value):
 
 @fixed()
 class ClusterQueue(Value):
-    """A Kueue ClusterQueue, with its quotas and the cohort in which it shares them ("" for none).
+    """A Kueue ClusterQueue, with its quotas and the cohort in which it shares them ("" if there is none).
 
     Attributes:
-        namespace_selector: selects the namespaces that can use the queue. None selects none.
+        namespace_selector: selects the namespaces that can use the queue. None selects no namespace.
         stop_policy: None, Hold or HoldAndDrain, as text.
-        by_usage: whether the jobs are ordered by the past usage of their LocalQueues.
-        checks: the admission checks that must be ready before a job that holds quota starts.
+        by_usage: whether jobs are ordered by the past usage of their LocalQueues.
+        checks: the admission checks that must be ready before a job with reserved quota starts.
     """
 
     name: str
@@ -188,7 +188,7 @@ class ClusterQueue(Value):
 
 @fixed()
 class Cohort(Value):
-    """A Kueue Cohort of queues and cohorts that lend to each other. It can have its own quotas."""
+    """A Kueue Cohort of queues and cohorts that lend quota to each other. It can have its own quotas."""
 
     name: str
     parent: str = ""
@@ -202,8 +202,8 @@ class LocalQueue(Value):
 
     Attributes:
         stop_policy: None, Hold or HoldAndDrain, as text.
-        weight: the number that divides its usage if a ClusterQueue orders jobs by usage.
-        consumed: its usage so far according to its status, by resource, in billionths of the resource's unit.
+        weight: the number by which its usage is divided if a ClusterQueue orders jobs by usage.
+        consumed: the past usage in its status, by resource, in billionths of the resource's unit.
     """
 
     name: str
@@ -229,17 +229,17 @@ class Cluster(Value):
         pod_groups: PodGroups of scheduler-plugins, by namespace and name.
         claim_templates: ResourceClaimTemplates, by namespace and name.
         scheduling_groups: pod groups of kube-scheduler's own kinds, by namespace, Workload and name.
-        elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
+        elastic_quotas: by name, the nodes of the ElasticQuotaTree, or the ElasticQuotas if there is no tree.
         scheduler: the KubeSchedulerConfiguration, or None.
         kueue: Kueue's own Configuration, or None.
-        kueue_controller: Kueue's controller, whose image tag tells which release runs, or None.
+        kueue_controller: Kueue's controller or None. Its image tag says which release runs.
         warnings: sentences about parts of the manifests that affect decisions in a real cluster but not in a
             replay.
         assumed: sentences about assumptions that fill gaps in the manifests.
         source: the origin of the cluster, for messages. It is not part of a run's identity.
-        files: the files from which the cluster can be read again: its manifests, then each patch. A file is
-            "" if the manifests were derived from a trace. There are no files if the cluster was made or
-            changed in memory. They are not part of a run's identity.
+        files: the files from which the cluster can be read again, which are its manifests and then each
+            patch. A file is "" if the manifests were derived from a trace. There are no files if the cluster
+            was made or changed in memory. The files are not part of a run's identity.
         manifests: the documents from which the cluster was made. Their unmodelled parts are not part of a
             run's identity.
         scale: the size of the cluster relative to its manifests (`harness.cluster.changes.scale`).
@@ -284,12 +284,12 @@ class Cluster(Value):
 
     @cached_property
     def nodes_change(self) -> bool:
-        """True if a node appears, disappears or changes during the replay."""
+        """True if a node is added, removed or changed during the replay."""
         return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """The capacity by resource: the sum over nodes, or the sum of nominal quotas if there are no nodes.
+        """The capacity by resource, summed over all nodes, or over nominal quotas if there are no nodes.
 
         A resource is absent if one of its quotas is unlimited, or if the sum of its quotas is 0.
         """
@@ -324,7 +324,7 @@ class Cluster(Value):
 
     @cached_property
     def staying(self) -> frozenset[str]:
-        """The Pods that stay on their nodes, by `namespace/name`; see `harness.cluster.standing`."""
+        """The Pods that stay on their nodes, as `namespace/name`; see `harness.cluster.standing`."""
         from harness.cluster.standing import staying
 
         return staying(self)
@@ -333,9 +333,9 @@ class Cluster(Value):
     def digest(self) -> str:
         """The SHA-256 of the modelled part of the manifests, as JSON with sorted keys.
 
-        YAML and JSON with the same content have the same digest. Fields that harness doesn't read have no
-        influence, such as `status.nodeInfo`, `resourceVersion` or most annotations. The same is true for
-        warnings, assumptions, the text of the manifests and their origin.
+        YAML and JSON with the same content have the same digest. Fields that harness doesn't read, such as
+        `status.nodeInfo`, `resourceVersion` and most annotations, don't affect the digest. Warnings,
+        assumptions, the text of the manifests and their origin don't affect it either.
         """
         from harness.cluster.digest import digest_of
 
@@ -343,17 +343,17 @@ class Cluster(Value):
 
     @cached_property
     def follows_manifests(self) -> bool:
-        """True if the cluster follows from its manifests and scale, so that other manifests change it."""
+        """True if the manifests and the scale define the cluster, so that other manifests would change it."""
         from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)
 
     def patched(self, patch: Patch) -> Cluster:
-        """Returns this cluster with its manifests patched, as in kustomize's strategic merge.
+        """Returns this cluster with a patch applied to its manifests, as in kustomize's strategic merge.
 
         Args:
-            patch: documents that contain kind, name and only the changed fields: a mapping, several mappings,
-                or the path to a file or folder. It can also be an event table, given as a path or as rows.
+            patch: documents with a kind, a name and only the changed fields. It is a mapping, several
+                mappings, the path to a file or folder, or an event table as a path or as rows.
 
         Raises:
             ClusterError: the patch cannot be read, refers to something that doesn't exist, or makes the
@@ -365,12 +365,12 @@ class Cluster(Value):
         return patched(self, patch)
 
     def with_values(self, values: Values) -> Cluster:
-        """Returns this cluster with other values for some knobs.
+        """Returns this cluster with new values for some knobs.
 
         Args:
             values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32},
-                "weight": 2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`. They have the
-                unit that manifests use; see `harness.cluster.changes.knobs`.
+                "weight": 2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`. Values have the
+                same units as in manifests; see `harness.cluster.changes.knobs`.
 
         Raises:
             InputError: an object or knob does not exist, or a value has the wrong type.
@@ -381,7 +381,7 @@ class Cluster(Value):
         return with_values(self, values)
 
     def knobs(self, pattern: str | None = None) -> dict[str, int | Fraction | None]:
-        """Returns the knobs that `with_values` can set, by path, with exact values in the unit of manifests.
+        """Returns the knobs that `with_values` can set, by path, with exact values in the units of manifests.
 
         Args:
             pattern: a path in which `*` matches any text; the default matches all knobs.
@@ -407,13 +407,13 @@ class Cluster(Value):
         return self.default_class.value
 
     def schedules(self, pod: Pod) -> bool:
-        """Returns True if the replayed scheduler places a pod. Other pods only hold resources."""
+        """Returns True if the replayed scheduler places a pod. Other pods only use resources."""
         return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
         """Returns the Kueue or Kubernetes class that a trace's `priority_class` names, or None.
 
-        If both exist, the WorkloadPriorityClass takes precedence, as in Kueue.
+        If both kinds have a class with this name, the WorkloadPriorityClass takes precedence, as in Kueue.
         """
         return (
             self.workload_priority_classes.get(name)
@@ -422,16 +422,16 @@ class Cluster(Value):
         )
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels that a namespace selector sees, including the label that Kubernetes adds."""
+        """Returns the labels of a namespace that selectors see, including the label that Kubernetes adds."""
         return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """Returns the ClusterQueue for a queue in a trace, by the job's LocalQueue or by name."""
+        """Returns the ClusterQueue for a queue in a trace, which names a LocalQueue or a ClusterQueue."""
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 
     def missing_flavors(self, queue: ClusterQueue) -> tuple[str, ...]:
-        """Returns the flavors of a queue that have no ResourceFlavor; Kueue keeps such a queue inactive."""
+        """Returns the flavors of a queue that have no ResourceFlavor. Kueue keeps the queue inactive."""
         return tuple(
             quotas.flavor
             for group in queue.resource_groups

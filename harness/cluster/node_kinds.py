@@ -1,4 +1,4 @@
-"""The form in which a run stores nodes: a limited number of groups of equal nodes, with counts."""
+"""Describes nodes in a run as a limited number of groups of equal nodes, with counts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import UNLIMITED, Node
 
 MOST_KINDS = 64
-"""The maximum number of kinds. Beyond it, labels with many values are dropped, and then small kinds are
-merged."""
+"""The maximum number of kinds. If there are more, labels with many values are dropped first, and then small
+kinds are merged.
+"""
 
 
 def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
     """Returns the kinds of nodes.
 
     Returns:
-        A dictionary with two keys. `nodes` lists the kinds in order of first appearance. Each kind has
-        `count`, the `first` and `last` name, a hash of all `names`, and `allocatable`; and `labels`,
-        `taints`, `unschedulable` and `ready` if present. An entry with `kinds` merges that number of kinds,
-        and its allocatable quantities are their sum. `labels` describes labels that were dropped because they
-        have too many values: it maps each label to the `count` of its values and their `sha256`.
+        A dictionary with two keys. `nodes` lists the kinds in order of first appearance. Each kind has a
+        `count`, the `first` and `last` name, a hash of all `names`, and `allocatable`. If present, it also
+        has `labels`, `taints`, `unschedulable` and `ready`. An entry with `kinds` merges that number of
+        kinds, and its allocatable quantities are their sum. `labels` describes the labels that were dropped
+        because they have too many values. It maps each label to the `count` of its values and their `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:
@@ -55,7 +56,7 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
 
 def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
-    """Returns groups of nodes that differ at most in their names and in labels that are not compared."""
+    """Returns groups of nodes that differ only in their names and in labels that are not compared."""
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
         own = tuple(None if _is_own(node, key) else node.labels.get(key) for key in labels)

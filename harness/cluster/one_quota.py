@@ -1,4 +1,4 @@
-"""Creates a cluster in which one quota is on its own, so that it can't borrow from other quotas."""
+"""Creates a cluster in which one quota is isolated, so that it can't borrow from other quotas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
     """Returns the cluster with only the quotas of some jobs, each bounded by its own nominal quota.
 
-    A ClusterQueue is removed from its cohort. An ElasticQuota gets its `min` as `max` for the resources that
-    it names, and keeps the semantics of the whole cluster. Each plugin uses one of the two kinds. Nodes stay
-    the same, because no node belongs to the quota alone and the quota is what limits the jobs. Changes to
-    these quotas and to nodes happen at the same times.
+    A ClusterQueue is removed from its cohort. For the resources that an ElasticQuota names, its `max` becomes
+    equal to its `min`. The semantics of the whole cluster stay the same. Each plugin uses one of the two
+    kinds. The nodes stay the same, because no node belongs only to this quota, and the quota is what limits
+    the jobs. Changes to these quotas and to nodes happen at the same times as before.
 
     Args:
         cluster: the cluster with all quotas.
@@ -45,7 +45,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
 
 def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: str) -> Cluster:
-    """Returns the cluster, between two changes, with only these quotas."""
+    """Returns the cluster with only these quotas, for a period without changes."""
     queue = cluster.cluster_queues.get(quota)
     doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
     return replace(
@@ -82,6 +82,9 @@ def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
 
 
 def _bounded(quota: ElasticQuota, semantics: str) -> ElasticQuota:
-    """Returns the quota without a parent and bounded by its guarantee; bounds of other resources remain."""
+    """Returns the quota without a parent and limited to its guarantee.
+
+    The limits of other resources remain.
+    """
     bound = dict.fromkeys(CORE_RESOURCES, UNLIMITED) if quota.max is None else quota.max
     return replace(quota, max=frozen({**bound, **(quota.min or {})}), parent="", semantics=semantics)

@@ -1,8 +1,8 @@
-"""Finds the Workloads that own the Pods in a dump, by owner references of Kueue and of operators.
+"""Finds the Workloads that own the Pods in a dump, by the owner references of Kueue and of operators.
 
-A Pod leads to its Workload through an annotation of Kueue, through its pod group, or through its owners.
-These are Jobs, or objects of operators, if the dump contains them. If the dump doesn't contain an owner, the
-labels that controllers set on pods name the owner.
+A Pod names its Workload through an annotation of Kueue, through its pod group, or through its owners. These
+owners are Jobs, or objects of operators. If the dump doesn't contain an owner, harness finds its name in the
+labels that controllers set on pods.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 
@@ -35,16 +35,16 @@ _OWNER_LABELS = (
     ("", "training.kubeflow.org/job-name", ""),
     ("", "ray.io/originated-from-cr-name", ""),
 )
-"""Pod labels that name the owner: each entry has its kind ("" for any), its name, and its uid."""
+"""The Pod labels that name the owner. Each entry has the owner's kind ("" for any), its name, and its uid."""
 
 _MADE = re.compile(r"(.+)-[0-9a-z]{5}")
-"""Matches the names that Kueue gives to Workloads: kind and name of the owner, and a hash."""
+"""Matches the names that Kueue generates for Workloads from the kind and name of the owner, and a hash."""
 
 _Key = tuple[str, str]
 
 
 class Owner(NamedTuple):
-    """The owner of an object; parts that are unknown are ""."""
+    """The owner of an object. Unknown parts are ""."""
 
     kind: str
     name: str
@@ -57,9 +57,9 @@ def matched(
     succeeded: Iterable[Pod],
     manifests: Iterable[Mapping[str, Any]],
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
-    """Returns the Workloads with the starts of their jobs, and the Pods with the keys of their Workloads.
+    """Returns Workloads that contain the start of their job, and Pods that contain the key of their Workload.
 
-    Each Pod also records whether a Workload has the same name.
+    Each Pod also records whether there is a Workload of the same name.
 
     Args:
         workloads: the Workloads as they were read.
@@ -100,7 +100,6 @@ def _by_workload(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Returns the labels or annotations whose values are texts."""
     found = metadata.get(name)
     if not isinstance(found, Mapping):
         return {}
@@ -135,9 +134,9 @@ class _Objects:
                 self._by_name[space, kind, name] = manifest
 
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
-        """Yields the direct and indirect owners of an object, nearest first.
+        """Yields the direct and indirect owners of an object, starting with the nearest.
 
-        The owners that the object's labels name come last.
+        The owners that the labels of the object name come last.
         """
         space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
         while next_ones:
@@ -178,8 +177,8 @@ def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
 class _Owners:
     """The Workloads in a dump, by their owners.
 
-    If several Workloads have the same owner, the youngest one that holds quota is used. Finished Workloads
-    have no pods. A Workload without an owner is found by its name.
+    If several Workloads have the same owner, the youngest Workload with reserved quota is used. Finished
+    Workloads have no pods. A Workload without an owner is found by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -225,7 +224,8 @@ class _Owners:
         found, place = self._of((own, *self._objects.line(manifest)), pod.namespace)
         if found is None or place or not pod.node or found.holds_quota:
             return found
-        # A Workload without quota has no running pods, so a running pod has the same name only by chance.
+        # A Workload without quota has no running pods. If a running pod has the same name, this is a
+        # coincidence.
         return None if found is self._of_nobody.get((pod.namespace, pod.name)) else found
 
     def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:

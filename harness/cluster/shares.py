@@ -8,14 +8,14 @@ from math import floor
 
 
 def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
-    """Returns integer shares of a total in proportion to weights.
+    """Divides a total into integer shares in proportion to weights.
 
-    After rounding down, the remaining units go to the largest remainders. Equal remainders are ordered by
-    name.
+    All shares are rounded down first. The units that remain go to the shares with the largest remainders.
+    Equal remainders are ordered by name.
 
     Args:
         total: the quantity to divide.
-        weights: weights by name, which are 0 or more; at least one is greater than 0.
+        weights: weights by name, which are 0 or more. At least one weight is greater than 0.
     """
     whole = sum(weights.values())
     exact = {name: Fraction(total) * weight / whole for name, weight in weights.items()}
@@ -27,7 +27,10 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
 
 
 def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
-    """Returns shares in whole units by `largest_remainder`; the first name also gets what remains."""
+    """Divides a total into shares of whole units by `largest_remainder`.
+
+    The first name also gets the rest.
+    """
     units, rest = divmod(total, unit)
     shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}
     if rest:

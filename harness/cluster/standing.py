@@ -1,4 +1,4 @@
-"""Finds out where the jobs in a dump stand: their running pods, their nodes, and their start.
+"""Determines the state of the jobs in a dump: their running pods, their nodes, and their start.
 
 A job is a Workload of Kueue, or a Pod that has no Workload. `owners.py` finds the pods of a Workload.
 """
@@ -19,11 +19,12 @@ class Standing(NamedTuple):
     """The state of one job in a dump.
 
     Attributes:
-        pods: its Pods by their numbers in the job, both running Pods and Pods that wait for a node.
+        pods: the job's Pods by their numbers in the job. They include running Pods and Pods that wait for a
+            node.
         more: further Pods that exceed the wanted number.
-        wanted: how many pods it should have.
-        since: when it started, in microseconds since 1970, or None if it does not run, or if the start is
-            unknown.
+        wanted: the number of pods that the job should have.
+        since: the time at which the job started, in microseconds since 1970. It is None if the job isn't
+            running, or if the start is unknown.
     """
 
     pods: Mapping[int, Pod]
@@ -35,10 +36,10 @@ class Standing(NamedTuple):
 def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     """Returns the state of a job in a dump.
 
-    A Workload starts when its pods become ready (condition `PodsReady`). Without that condition, the start
-    comes from the status of its job, or from its first pod. If the dump contains none of its pods, the start
-    is the time of its admission or the time at which it got quota. A Workload does not run without quota, or
-    while one of its pods has no node.
+    A Workload starts when its pods become ready (condition `PodsReady`). Without that condition, harness uses
+    the start in the status of its job, or the start of its first pod. If the dump contains none of its pods,
+    harness uses the time of its admission or of its quota reservation. A Workload does not run without quota,
+    or while one of its pods has no node.
 
     Args:
         cluster: the dump.
@@ -52,7 +53,7 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
         found = known[id(each)] = (
             each,
             _of_workload(cluster, each),
-        )  # keep the object, so that its id stays unique
+        )  # keep the object, so that its id remains unique
     return found[1]
 
 
@@ -70,14 +71,12 @@ def _of_workload(cluster: Cluster, each: Workload) -> Standing:
 
 
 def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
-    """Returns the number of succeeded pods without a successor, as in a Job with more completions.
-
-    The numbers are given for each pod set.
+    """Returns how many pods in each pod set succeeded without a successor, as in a Job with more completions.
 
     Args:
         workload: the Workload as it was read.
-        pods: its Pods that have not ended.
-        succeeded: its Pods that have succeeded.
+        pods: the Pods of the Workload that have not ended.
+        succeeded: the Pods of the Workload that have succeeded.
     """
     rooms = list(_rooms(workload))
     present, _ = _numbered(pods, rooms)
@@ -90,7 +89,7 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
 def leaving(cluster: Cluster, pod: Pod) -> int:
     """Returns how long a terminating pod keeps its resources, in microseconds, or 0 for other pods.
 
-    The pod ends at its deletion timestamp, which already includes its grace period.
+    The pod ends at its deletion timestamp. The timestamp already includes the grace period.
     """
     if not (pod.terminating and pod.node) or pod.gone_at is None or cluster.as_of is None:
         return 0
@@ -98,10 +97,11 @@ def leaving(cluster: Cluster, pod: Pod) -> int:
 
 
 def staying(cluster: Cluster) -> frozenset[str]:
-    """Returns the Pods that stay on their nodes, by `namespace/name`.
+    """Returns the Pods that stay on their nodes, as `namespace/name`.
 
-    Their nodes exist, and have enough free resources after the Pods that started earlier are placed. A Pod of
-    a Workload uses its own requests, or the Workload's requests for it if those are larger.
+    The node of such a Pod exists, and has enough free resources after the Pods that started earlier are
+    placed. A Pod of a Workload uses its own requests, or the Workload's requests for the Pod if those are
+    larger.
     """
     bound = [
         pod
@@ -127,7 +127,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
 
 
 def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
-    """Returns what Workloads request for their Pods, by the `namespace/name` of the Pod."""
+    """Returns what Workloads request for their Pods. The keys are the `namespace/name` of the Pods."""
     found: dict[str, Mapping[str, int]] = {}
     for workload in cluster.workloads:
         rooms = list(_rooms(workload))
@@ -154,14 +154,14 @@ def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | No
 
 
 class _Room(NamedTuple):
-    """A pod set, with the numbers of those of its pods that should run."""
+    """A pod set, with the numbers of its pods that should run."""
 
     pod_set: PodSet
     numbers: range
 
 
 def _rooms(workload: Workload) -> Iterator[_Room]:
-    """Yields the pod sets of a Workload; pods that have ended or were not admitted have no numbers."""
+    """Yields the pod sets of a Workload. Pods that have ended or were not admitted have no numbers."""
     given: Mapping[str, int] = {}
     if workload.admission is not None:
         given = {each.name: each.count for each in workload.admission.assignments if each.count > 0}
@@ -176,9 +176,10 @@ def _rooms(workload: Workload) -> Iterator[_Room]:
 def _numbered(
     pods: Iterable[Pod], rooms: Sequence[_Room], others: Mapping[int, Pod] = MappingProxyType({})
 ) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
-    """Returns Pods by their numbers, and Pods without a number; running Pods get numbers first.
+    """Returns Pods by their numbers, and Pods without a number. Running Pods are numbered first.
 
-    A pod gets the number that equals its index if this number is free; `others` already have numbers.
+    A pod gets the number that equals its index, if this number is free. The pods in `others` already have
+    numbers.
     """
     found = dict(others)
     more: list[Pod] = []
@@ -194,7 +195,7 @@ def _numbered(
 
 
 def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Room | None:
-    """Returns the pod set that a pod's labels name, or one with a free number and equal requests."""
+    """Returns the pod set that a pod's labels name, or a pod set with a free number and equal requests."""
     named = [room for room in rooms if room.pod_set.name == pod.pod_set.lower()]
     open_ = [room for room in named or rooms if any(number not in taken for number in room.numbers)]
     alike = [room for room in open_ if _asked(room.pod_set.requests) == _asked(pod.spec.requests)]
