@@ -1,1 +1,1 @@
-"""Job traces: their schema, reading, validation, and conversion to jobs."""
+"""Reads job traces, validates them against their schema, and converts them to jobs."""

@@ -1,4 +1,4 @@
-"""The traces that are included in `harness`: their descriptions and files."""
+"""Lists the traces that are included in `harness`, with their descriptions and files."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Bundled:
     Attributes:
         about: a one-line description.
         plugins: the schedulers that a demo compares.
-        until: the end of the part that a demo replays, or None for the whole trace.
-        shake: the number of twins that a demo compares so that differences have an interval, or None for a
+        until: the time at which the replay of a demo ends, or None for the whole trace.
+        shake: the number of twins that a demo compares, which gives its differences an interval. None means a
             single replay.
     """
 
@@ -44,11 +44,11 @@ BUNDLED: Mapping[str, Bundled] = {
     "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
     "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
 }
-"""The traces by name; the traces with the fastest replays come first."""
+"""The traces by name. The traces with the fastest replays come first."""
 
 
 def bundled_path(name: str) -> Path:
-    """Returns the file of a bundled trace; its cluster is in the same folder.
+    """Returns the file of a bundled trace. The manifests of its cluster are in the same folder.
 
     Raises:
         InputError: the trace does not exist, or was not installed.

@@ -1,8 +1,8 @@
 """Applies a user's changes to a trace and its cluster before a replay, in a fixed order, and records them.
 
-The order is the order of the fields of `Calibration`. Priorities come before tenants, because the queue of a
-trace often represents a priority, while another column is the tenant. Arrivals are scaled last, when
-`harness.trace.jobs` creates the jobs. `harness.cluster.changes.scale` scales the cluster.
+The changes have the same order as the fields of `Calibration`. Priorities come before tenants, because the
+queues of a trace often represent priorities, while another column contains the tenants. Arrivals are scaled
+last, when `harness.trace.jobs` creates the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """A change of a trace, whose text has the form that users write."""
+    """A change of a trace. Its text has the form that users write."""
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """Returns the changed rows, and a sentence about the change.
@@ -43,15 +43,15 @@ class Step(Protocol):
 
 @fixed()
 class Calibration(Value):
-    """Explicit changes to the input of a replay; by default, there are none.
+    """Explicit changes to the input of a replay. By default, there are none.
 
     Attributes:
-        window: keep only the jobs that were submitted in a span of time.
-        sample: keep a random share of the jobs, each with all its pods.
-        priority_from: set priorities by the values of a column.
-        priority_share: give a priority to a random share of each queue's jobs.
-        tenants: how to derive a job's tenant: from another column, by keeping the largest queues, or by
-            hashing.
+        window: keeps only the jobs that were submitted in a span of time.
+        sample: keeps a random share of the jobs, each with all its pods.
+        priority_from: sets priorities by the values of a column.
+        priority_share: gives a priority to a random share of each queue's jobs.
+        tenants: how to derive a job's tenant, for example from another column, by keeping the largest queues,
+            or by hashing.
         scale_cluster: the factor by which nodes and quotas are multiplied.
         failures: how often nodes fail, and for how long.
     """
@@ -66,7 +66,7 @@ class Calibration(Value):
 
     @classmethod
     def parse(cls, **texts: str | None) -> Calibration:
-        """Parse the user's text for each field; omitted fields are None.
+        """Parse the user's text for each field. Omitted fields are None.
 
         Raises:
             OptionError: a text is invalid.
@@ -95,7 +95,7 @@ class Calibration(Value):
         dropped rows.
 
         Raises:
-            InputError: a step does not fit the trace, or leaves no job.
+            InputError: a step does not fit the trace, or no job remains.
         """
         for item in fields(self):
             step = getattr(self, item.name)
@@ -106,7 +106,9 @@ class Calibration(Value):
         return replace(trace, calibration={**trace.calibration, "failures": str(self.failures)})
 
     def of_cluster(self, cluster: Cluster, trace: Trace | None = None) -> Cluster:
-        """Returns the scaled cluster, whose nodes also fail during the replay of a trace.
+        """Returns the scaled cluster.
+
+        If the calibration has failures, its nodes also fail during the replay of the trace.
 
         Raises:
             InputError: the failures do not fit the cluster.
@@ -133,7 +135,7 @@ class Calibration(Value):
 
 
 def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
-    """Returns the text of each change to a trace and a cluster, or {} without changes."""
+    """Returns the text of each change to a trace and a cluster. Without changes, the result is empty."""
     scale = {"scale_cluster": str(cluster.scale)} if cluster.scale != 1 else {}
     return {**trace.calibration, **scale}
 

@@ -1,4 +1,4 @@
-"""Chooses the reader of a file: the named one, else by the file's suffix, else by its first bytes."""
+"""Chooses the reader of a file by name, or else by the file's suffix, or else by its first bytes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """Returns the reader for a folder: the named reader if it reads folders, or else one that accepts it."""
+    """Returns the reader for a folder, which is the named reader or else a reader that accepts the folder."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:
@@ -78,7 +78,10 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Returns True if a reader accepts a file or folder; False if it fails, so that others can try."""
+    """Returns True if a reader accepts a file or folder.
+
+    If the reader fails, returns False so that other readers can try.
+    """
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 
@@ -116,6 +119,6 @@ def require_readable(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """Returns the first bytes of a file, unpacked if possible."""
+    """Returns the first bytes of a file. If the file is compressed, they are unpacked if possible."""
     with path.open("rb") as file:
         return unpacked_head(file.read(_READ), _SNIFFED)

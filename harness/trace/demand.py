@@ -1,4 +1,4 @@
-"""Computes the demand of a trace on a cluster, as a few figures for each resource."""
+"""Computes the demand that a trace creates on a cluster, as a few figures for each resource."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
 
 CAPACITY = "harness.capacity."
-"""The prefix of metadata keys for the size of the traced machine: `harness.capacity.cpu` is in millicores."""
+"""The prefix of metadata keys for the size of the traced machine. For example, `harness.capacity.cpu` is in
+millicores.
+"""
 
 
 NODE = "harness.node."
@@ -24,7 +26,7 @@ NODE = "harness.node."
 
 _DIGITS = 19
 _RECORDED = Fraction(9, 10)
-"""The share of jobs with recorded runs from which their peak says how large the machine was."""
+"""The minimum share of jobs with recorded runs for which the peak usage says how large the machine was."""
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
@@ -52,7 +54,7 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 
 def _is_record(jobs: pl.DataFrame) -> bool:
-    """Returns True if nearly all jobs have a recorded start and a recorded end."""
+    """Returns True if nearly all jobs have both a recorded start and a recorded end."""
     if not {START, END} <= set(jobs.columns):
         return False
     known = jobs.select((pl.col(START).is_not_null() & pl.col(END).is_not_null()).sum()).item()
@@ -76,5 +78,5 @@ def _stated(trace: Trace, key: str) -> int | None:
 
 
 def derived_cluster(trace: Trace) -> Cluster:
-    """Derives a cluster for a trace without manifests; `Cluster.assumed` lists the assumptions."""
+    """Derives a cluster for a trace without manifests. `Cluster.assumed` lists the assumptions."""
     return derive_cluster(trace.frame["queue"].unique().sort(), demands_of(trace), source=str(trace.path))

@@ -1,4 +1,4 @@
-"""Computes a checksum of a table's values that does not depend on how the table is stored."""
+"""Computes a checksum of a table's values. The checksum does not depend on how the table is stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_VALUE = "-"
 
 
 def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
-    """Returns the SHA-256 of a table's names, types and values, and of additional texts."""
+    """Returns the SHA-256 of a table's names, types and values, and of the additional texts in `besides`."""
     found = hashlib.sha256()
     dtypes = [[name, "String" if _is_category(dtype) else str(dtype)] for name, dtype in frame.schema.items()]
     found.update(json.dumps([frame.height, dtypes, besides]).encode())
@@ -24,7 +24,7 @@ def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
 
 
 def _told(column: pl.Series) -> list[str]:
-    """Converts values to texts; two values have the same text only if they are equal."""
+    """Converts values to texts. Two values have the same text only if they are equal."""
     dtype = column.dtype
     if dtype.is_temporal() or dtype.is_numeric() or dtype == pl.Boolean:
         return [_joined(column.to_physical().cast(pl.String), ",", _NO_VALUE)]

@@ -1,4 +1,4 @@
-"""A model of failing nodes, which draws when each node fails and returns."""
+"""Models failing nodes. The model draws when each node fails and when it returns."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _ANY = "*"
 
 @fixed()
 class Failures(Value):
-    """A model of nodes that fail and return, either individually or with all nodes of a domain together.
+    """A model of nodes that fail and return. Nodes fail individually, or all nodes of a domain fail together.
 
     The time until a node fails has a Weibull distribution with the mean `mtbf`, and begins at the origin or
-    at the node's return. The node is then absent for an exponentially distributed time with the mean
-    `mttr`. All times are whole seconds and at least one second.
+    when the node returns. The node is then absent for an exponentially distributed time with the mean `mttr`.
+    All times are whole seconds and at least one second.
 
     Attributes:
-        mtbf: for each pool, the mean time between failures of a node or domain, in microseconds; `*` stands
-            for all other pools.
+        mtbf: for each pool, the mean time between failures of a node or domain, in microseconds. The key `*`
+            means all other pools.
         mttr: the mean time to repair, in microseconds.
-        shape: the shape of the Weibull distribution; 1 is exponential, and less than 1 gives many early
-            failures.
-        together: a node label; nodes with the same value fail together. With "", each node fails
-            individually.
-        seed: the seed of the draws; equal seeds give equal failures.
+        shape: the shape of the Weibull distribution. The value 1 gives an exponential distribution, and a
+            smaller value gives many early failures.
+        together: a node label. Nodes with the same value of the label fail together. If it is "", each node
+            fails individually.
+        seed: the seed of the draws. Equal seeds give equal failures.
     """
 
     mtbf: tuple[tuple[str, int], ...]
@@ -48,7 +48,7 @@ class Failures(Value):
 
     @classmethod
     def parse(cls, text: str) -> Failures:
-        """Parse `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is required.
+        """Parse `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`. Only `mtbf` is required.
 
         Raises:
             OptionError: a part has another form or is out of range.
@@ -89,10 +89,10 @@ class Failures(Value):
     def over(self, cluster: Cluster, trace: Trace) -> Cluster:
         """Returns a cluster whose nodes fail while the jobs of a trace run.
 
-        If each job started when it arrived, the last failure would begin before the last job ended.
+        If each job started when it arrived, the last job would end after the last failure begins.
 
         Raises:
-            InputError: the cluster lacks nodes, or a pool or label of the model; or nodes fail too often.
+            InputError: the cluster lacks nodes, or a pool or label of the model, or nodes fail too often.
         """
         if not cluster.nodes:
             raise InputError("--mtbf: the cluster has no nodes that could fail")
@@ -120,7 +120,7 @@ class Failures(Value):
                     yield {**times, "kind": "Node", "name": node, "field": "remove", "value": ""}
 
     def _spans(self, domain: str, mean: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yields when a domain fails and when it returns, in microseconds since the origin."""
+        """Yields the times at which a domain fails and returns, in microseconds since the origin."""
         random = Random(f"{self.seed}/{domain}")  # noqa: S311 - Python promises this sequence on every version
         scale = mean / gamma(1 + 1 / self.shape)
         now = 0
@@ -133,7 +133,7 @@ class Failures(Value):
             now = up
 
     def _domains(self, cluster: Cluster) -> dict[str, tuple[list[str], int]]:
-        """Returns the nodes of each domain that fails as a whole, and its mean time between failures.
+        """Returns the nodes of each domain that fails as a whole, and the mean time between its failures.
 
         Raises:
             InputError: the cluster lacks a pool or a label.

@@ -1,8 +1,8 @@
-"""Finds the LocalQueue of a job whose trace does not contain both its name and its namespace.
+"""Finds the LocalQueue of a job if the trace lacks its name or its namespace.
 
-Only unambiguous cases are resolved. If a trace does not contain the namespace, a queue represents the only
-LocalQueue of that name. If the queue is the name of a namespace, it represents the only LocalQueue of that
-namespace. The reader of Jobs without Kueue's label writes queues in this form. All other cases need
+harness resolves only unambiguous cases. If a trace does not contain the namespace, a queue represents the
+only LocalQueue of that name. If the queue is the name of a namespace, it represents the only LocalQueue of
+that namespace. The reader of Jobs without Kueue's label writes queues in this form. All other cases need
 `--tenants map:FILE`.
 """
 
@@ -27,7 +27,10 @@ _TOLD = 3
 
 
 def homed(trace: Trace, cluster: Cluster) -> Trace:
-    """Returns the trace with the namespaces and LocalQueues that its jobs represent; a note lists them."""
+    """Returns the trace with the namespaces and LocalQueues that its jobs represent.
+
+    A note lists these LocalQueues.
+    """
     found = _found(trace.frame, cluster)
     if not found:
         return trace
@@ -37,19 +40,19 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 
 
 def map_hint(faults: Iterable[Fault]) -> str | None:
-    """Returns a hint for queues that lead to no quota, or None if no fault is about such a queue."""
+    """Returns a hint for queues that don't lead to a quota, or None if no fault is about such a queue."""
     if any(fault.where.endswith("queue") for fault in faults):
         return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace represents"
     return None
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Returns rows with the namespaces and LocalQueues that they represent; other faults may remain."""
+    """Returns rows with the namespaces and LocalQueues that they represent. Other faults may remain."""
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue represents if it leads to no quota itself, or None if ambiguous.
+    """Returns the LocalQueue that a queue represents, or None if the queue has a quota or is ambiguous.
 
     Args:
         cluster: the cluster with the queues.
@@ -70,7 +73,7 @@ def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue |
 
 
 def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
-    """Returns the LocalQueue for each (namespace, queue) pair of the rows, in order of their first rows."""
+    """Returns the LocalQueue for each (namespace, queue) pair, in the order of the rows."""
     if not cluster.local_queues:
         return {}
     distinct = frame.select(_keys(frame)).unique(maintain_order=True)

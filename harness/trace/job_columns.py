@@ -1,7 +1,7 @@
-"""The columns of a trace's jobs for one cluster and some settings, from which jobs are made.
+"""Prepares the columns from which the jobs of a trace are created, for one cluster and some settings.
 
-The columns never change, so all replays of a trace with the same settings may share them. They keep neither
-the trace nor the cluster in memory.
+The columns never change, so all replays of a trace with the same settings can share them. They don't keep the
+trace or the cluster in memory.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
-"""A function that returns the values of rows `start` to `start + count`; endless for a constant."""
+"""A function that returns the values of the rows from `start` to `start + count`. For a constant, the values
+are endless.
+"""
 
 _MOST_SHARED = 1 << 16
 
 
 GRACE_PERIOD = 30 * SECOND
-"""The grace period of preempted pods if the trace has none, which is Kubernetes' default."""
+"""The grace period of preempted pods if the trace has none. It is Kubernetes' default."""
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
@@ -52,11 +54,13 @@ _KEPT = ("requested_time", "recorded_start", "recorded_end")
 
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
-"""Reserved names: the names of results, of time columns, and of the job's row number in other tables."""
+"""Reserved names, which are the names of results, of time columns, and of the job's row number in other
+tables.
+"""
 
 
 def constant(value: object) -> Slice:
-    """Returns a slice function with one value for every row."""
+    """Returns a slice function that yields the same value for every row."""
     return lambda _start, _count: repeat(value)
 
 
@@ -66,7 +70,10 @@ def values(series: pl.Series) -> Slice:
 
 
 def texts(series: pl.Series) -> Slice:
-    """Returns a slice function for texts without nulls; if few texts recur, equal texts share an object."""
+    """Returns a slice function for texts without nulls.
+
+    If there are only a few different texts, equal texts share an object.
+    """
     names = series.unique(maintain_order=True).cast(pl.String)
     if len(names) > _MOST_SHARED:
         return values(series)
@@ -86,28 +93,28 @@ class JobColumns:
         cluster: the cluster with the priority classes.
         grace_period: the grace period of jobs without one of their own, in microseconds.
         startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
-        record: repeat the trace's recorded events. Jobs then show policies their recorded runs, end with
-            their last run, and release their resources immediately.
+        record: the recorded events, if the replay repeats them. Policies can then see the recorded runs of
+            jobs. Jobs end with their last run and release their resources immediately.
         scale_arrivals: the factor by which jobs arrive faster than recorded. A job arrives at `first + (t -
             first) / scale`, rounded down to the microsecond.
 
     Attributes:
-        frame: one row per job in order of arrival, with `job_id, queue, namespace, user, priority, pods`.
-            The columns `submit` and `duration` are int64 microseconds; `submit` is relative to the origin,
-            and a workload without an end has no duration. Each column `request.<resource>` is the int64
-            total of the job. The columns named in `extra` follow, and `QUOTA_NAME` if labels name elastic
+        frame: one row per job in order of arrival, with `job_id, queue, namespace, user, priority, pods`. The
+            columns `submit` and `duration` are int64 microseconds. `submit` is relative to the origin, and a
+            workload without an end has no duration. Each column `request.<resource>` is the int64 total of
+            the job. The frame also has the columns in `extra`. It has `QUOTA_NAME` if labels name elastic
             quotas of the cluster.
         resources: the resources that jobs request, sorted.
         record: the trace's recorded events, if they are repeated.
-        extra: other columns of the trace, requested run times, and recorded starts and ends. A column that
-            has the same name as a result is renamed to `trace.<name>`. If the pods of any job have
-            different requests, `schemas.POD_SETS` comes first.
+        extra: other columns of the trace, requested run times, and recorded starts and ends. If a column has
+            the same name as a result, it is renamed to `trace.<name>`. If the pods of any job have different
+            requests, `schemas.POD_SETS` is the first column.
         first: the first recorded submission, in microseconds since the origin.
         scale: the factor by which jobs arrive faster.
 
     Raises:
         TraceError: the cluster lacks a priority class.
-        OptionError: the scale is not above 0, or spreads arrivals over more than a hundred years.
+        OptionError: the scale is not above 0, or the arrivals take more than a hundred years.
     """
 
     def __init__(
@@ -195,7 +202,7 @@ class JobColumns:
 
 
 def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
-    """Returns exact submission times in microseconds since the origin; arrivals are `scale` times as fast."""
+    """Returns exact submission times in microseconds since the origin. Arrivals are `scale` times as fast."""
     if scale == 1:
         return submit
     if scale <= 0:
@@ -213,7 +220,10 @@ def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
 
 
 def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the rows in the order in which their jobs arrive; the rows of a job keep the file's order."""
+    """Returns the rows in the order in which their jobs arrive.
+
+    The rows of a job stay in the order of the file.
+    """
     if jobs[ROW].is_sorted() and jobs.height == rows.height:
         return rows
     if jobs.height == rows.height:
@@ -223,7 +233,7 @@ def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
-    """Returns a column with the pod sets of jobs whose pods have different requests, if there are any."""
+    """Returns a column with the pod sets of the jobs, if the pods of any job have different requests."""
     requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
     asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
     differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
@@ -244,9 +254,8 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
     """Yields the priority, the class, and whether a job preempts.
 
-    These are the job's own values, or else the values of its class, or else the defaults.
-
-    The classes are used as they are when the job arrives.
+    These are the job's own values, or else the values of its class, or else the defaults. Each class has the
+    values that it has when the job arrives.
     """
     states = by_arrival(cluster)
     own: list[pl.Expr] = []
@@ -337,14 +346,17 @@ def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
 
 
 def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
-    """Returns how long pods take to become ready, or None if no pod takes any time; `ENDLESS` means never."""
+    """Returns how long pods take to become ready, or None if no pod takes any time. `ENDLESS` means never."""
     if STARTUP in jobs.columns:
         return values(jobs[STARTUP].to_physical().fill_null(ENDLESS))
     return constant(default) if default else None
 
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
-    """Returns UIDs; a job without a UID gets its row number, zero-padded so that the UIDs sort by row."""
+    """Returns UIDs.
+
+    The UID of a job without one is its row number, padded with zeros so that UIDs sort by row.
+    """
     padded = f"%0{len(str(rows))}d".__mod__
     numbers = values(jobs[ROW] + 1)
     if "uid" not in jobs.columns:

@@ -10,7 +10,8 @@ from harness.base.units import INT64_MAX
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
 
 ROW = "harness.row"
-"""The number of a job's first row in its file, from 0; no column of a trace begins with `harness.`."""
+"""The number of a job's first row in its file, counted from 0. No column of a trace begins with `harness.`.
+"""
 ROWS = "harness.rows"
 """The number of rows (pod sets) of a job."""
 
@@ -26,8 +27,8 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The trace's columns with one row per job. The column `pods` is the number of pods over all pod sets,
         and `request.<resource>` is the total of the job. The columns `namespace` and `user` are never null.
-        `ROW` and `ROWS` are the first row and the number of rows in the file. Other columns that belong to
-        pod sets (`labels`, ...) are absent.
+        `ROW` and `ROWS` are the job's first row in the file and its number of rows. Other columns that belong
+        to pod sets, such as `labels`, are absent.
     """
     resources = resources_of(frame.columns)
     frame = frame.with_columns(
@@ -58,7 +59,7 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_jobs(frame: pl.DataFrame) -> int:
-    """Returns the number of jobs in the rows of a trace; without pod sets, each row is a job."""
+    """Returns the number of jobs in the rows of a trace. Without pod sets, each row is a job."""
     return frame["job_id"].n_unique() if "pod_set" in frame.columns else frame.height
 
 
@@ -70,8 +71,8 @@ def has_pod_sets(frame: pl.DataFrame) -> bool:
 def distinct(names: pl.Series) -> bool:
     """Returns True if all texts are distinct.
 
-    If their hashes are distinct, so are the texts. Hashes are compared range by range, which takes little
-    memory.
+    If the hashes of two texts differ, so do the texts. The hashes are compared range by range, which uses
+    little memory.
     """
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES
@@ -94,7 +95,7 @@ def pods_of(frame: pl.DataFrame) -> pl.Expr:
 
 
 def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
-    """Returns the sum of a row's requests over its pods: int64, or int128 if int64 might be too small."""
+    """Returns the sum of a row's requests over its pods. It is int128 if int64 might be too small."""
     name = f"{REQUEST}{resource}"
     request = pl.col(name).fill_null(0)
     if "pods" not in frame.columns:
@@ -104,13 +105,13 @@ def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
 
 
 def _most(series: pl.Series) -> int:
-    """Returns the largest absolute value, at least 1."""
+    """Returns the largest absolute value, or 1 if all values are 0."""
     least, most = series.min(), series.max()
     return max([1, *(abs(value) for value in (least, most) if isinstance(value, int))])
 
 
 def filled(frame: pl.DataFrame, name: str, default: str) -> pl.Expr:
-    """Returns a text column with a default for nulls, or the default for the whole column if it is absent."""
+    """Returns a text column with a default for nulls. If the column is absent, all values are the default."""
     if name not in frame.columns:
         return pl.lit(default, pl.Categorical).alias(name)
     return pl.col(name).fill_null(default)

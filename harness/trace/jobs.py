@@ -1,7 +1,7 @@
-"""The jobs of a trace in order of arrival, which are made chunk by chunk while a replay needs them.
+"""Creates the jobs of a trace in order of arrival, in chunks that are created when a replay needs them.
 
-Only the columns stay in memory. A `Job` exists from the time when its chunk is made until nothing refers to
-it.
+Only the columns stay in memory. A `Job` exists from the time when its chunk is created until nothing refers
+to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
 
 _CHUNK = 1024
-"""The number of jobs in a chunk; small chunks fit into the cache and save work for the garbage collector."""
+"""The number of jobs in a chunk. Small chunks fit into the cache and reduce the work of the garbage
+collector.
+"""
 
 _FIXED = 8
 """The number of columns in `Jobs.frame` before the requests."""
@@ -42,10 +44,10 @@ class Jobs:
         columns: the columns of the trace's jobs.
         source: the origin of jobs that are not from the trace, for messages.
         clairvoyant: whether policies can see the jobs' run times.
-        running: returns the jobs that are already running, given the time of the first arrival; these jobs
-            come first.
+        running: a function that returns the jobs that are already running, given the time of the first
+            arrival. These jobs come first.
         later: jobs that are not from the trace and arrive during it, in order. Their `submit` is the time
-            before scaling. At equal times, they precede jobs of the trace.
+            before scaling. At equal times, they come before jobs of the trace.
 
     Attributes:
         frame: one row per job in order of arrival; see `JobColumns`. Jobs that are not from the trace are
@@ -104,16 +106,16 @@ class Jobs:
 
     @property
     def mean_duration(self) -> int:
-        """The mean of the known durations, including jobs that arrive after the end of the replay."""
+        """The mean of the known durations. It includes jobs that arrive after the end of the replay."""
         durations = self.frame["duration"]
         known = len(durations) - durations.null_count()
         longest: Any = durations.max() or 0
-        # The sum of a hundred years over many millions of jobs does not fit into 64 bits.
+        # The sum of a hundred years for each of many millions of jobs does not fit into 64 bits.
         wide = longest * known > INT64_MAX
         return int((durations.cast(pl.Int128) if wide else durations).sum()) // max(1, known)
 
     def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
-        """Yields the jobs in order of arrival, in chunks of `size` that are made on demand."""
+        """Yields the jobs in order of arrival, in chunks of `size` jobs that are created on demand."""
         if self._running:
             yield self._running
         index, start = len(self._running), 0
@@ -125,7 +127,10 @@ class Jobs:
         yield from self._slices(start, len(self) - len(self._running) - len(self._later), index, size)
 
     def _slices(self, start: int, end: int, index: int, size: int) -> Iterator[list[Arrival]]:
-        """Yields jobs of some rows of the trace; `index` is the index of the first of them among all jobs."""
+        """Yields the jobs of some rows of the trace.
+
+        `index` is the index of the first of these jobs among all jobs.
+        """
         for begin in range(start, end, size):
             yield self._columns.chunk(
                 begin, min(size, end - begin), index + begin - start, clairvoyant=self._clairvoyant
@@ -135,7 +140,7 @@ class Jobs:
 def _placed(
     later: Sequence[Arrival], submit: pl.Series, first: int, scale: Fraction
 ) -> list[tuple[int, Arrival]]:
-    """Returns jobs that arrive during the trace, at their scaled times, with the rows that they precede."""
+    """Returns jobs that arrive during the trace, with their scaled times and the rows that follow them."""
     found: list[tuple[int, Arrival]] = []
     for job, *runs in later:
         since = first + (job.submit - first) * scale.denominator // scale.numerator
@@ -145,12 +150,15 @@ def _placed(
 
 
 def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
-    """Returns the rows in order of arrival, given that rows of jobs that are not from the trace come first.
+    """Returns the rows in order of arrival.
+
+    In the input, the rows of jobs that are not from the trace come first.
 
     Args:
         rows: the number of rows of the trace.
-        running: how many jobs exist before the trace.
-        places: for each additional job that arrives during the trace, in order, the row that it precedes.
+        running: the number of jobs that exist before the trace.
+        places: for each additional job that arrives during the trace, in order, the row before which it
+            arrives.
     """
     others = running + len(places)
     parts = [range(running)]
@@ -163,9 +171,9 @@ def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
 
 
 def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) -> None:
-    """Refuses workloads in manifests whose requests, together with the trace's, do not fit into 64 bits."""
+    """Raises an error if the requests of running workloads and of the trace don't fit into 64 bits."""
     total = {
-        name: int(frame[f"{REQUEST}{name}"].sum())  # this sum fits, as `open_trace` has checked
+        name: int(frame[f"{REQUEST}{name}"].sum())  # `open_trace` has checked that this sum fits
         for name in resources_of(frame.columns)
     }
     for job, *_ in running:
@@ -184,7 +192,7 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
-    """Returns how long the jobs that precede the trace had run.
+    """Returns how long the jobs that started before the trace had run.
 
     The value is null for jobs that arrive during the trace, and for pods without an end, such as a
     DaemonSet's pods.

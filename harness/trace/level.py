@@ -1,4 +1,4 @@
-"""Computes the demand for a resource over time, under the assumption that every job starts when submitted."""
+"""Computes the demand for a resource over time, if every job starts when it is submitted."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
 
 @fixed(slots=False)
 class Steps(Fixed):
-    """The held quantity of a resource over time, in pieces, because the whole would be larger than the trace.
+    """The used quantity of a resource over time.
+
+    It is computed in pieces, because the whole would be larger than the trace.
 
     Attributes:
-        jobs: the jobs that hold the resource.
-        amount: the column with the quantity that each job holds.
-        start, end: the beginning and the end of each job's hold; a job that lacks either holds nothing.
+        jobs: the jobs that use the resource.
+        amount: the column with the quantity that each job uses.
+        start, end: the columns with the start and the end of each job's usage. A job without a start or an
+            end uses nothing.
     """
 
     jobs: pl.DataFrame
@@ -45,24 +48,27 @@ class Steps(Fixed):
     end: pl.Expr
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """Yields frames with ascending `time` and the `level` from then on; ends precede starts."""
+        """Yields frames with ascending `time` and the `level` from that time on.
+
+        At equal times, ends come before starts.
+        """
         level = 0
         for since, until in pairwise((None, *self._bounds(), None)):
             changes = pl.concat([_NO_CHANGE, *self._changes(since, until)]).sort("time")
-            # The sum of all amounts fits into 64 bits, as `open_trace` has checked.
+            # The sum of all amounts fits into 64 bits, because `open_trace` has checked this.
             steps = changes.select("time", pl.col("amount").cum_sum().alias("level") + level)
             steps = steps.filter((pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True))
             level = steps["level"][-1] if steps.height else level
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns the beginning, the end and the quantity of each hold, for jobs that hold a quantity."""
+        """Returns the start, the end and the quantity of the usage of each job that uses the resource."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 
     @cached_property
     def _slices(self) -> list[tuple[pl.DataFrame, int, int]]:
-        """Slices of the jobs, each with the first and last time at which its jobs hold a quantity."""
+        """Slices of the jobs, each with the first and the last time at which its jobs use the resource."""
         found = []
         for rows in self.jobs.iter_slices(_ROWS):
             first, last = self._held(rows).select(pl.col("start").min(), pl.col("end").max()).row(0)
@@ -94,11 +100,11 @@ class Steps(Fixed):
 
 @fixed(slots=False)
 class Level(Fixed):
-    """A resource's offered load, which is a step function of time.
+    """The offered load of a resource, which is a step function of time.
 
     Attributes:
-        steps: the level from each time on, in microseconds since the origin.
-        first, last: the first and the last submission.
+        steps: the level over time, in microseconds since the origin.
+        first, last: the times of the first and the last submission.
         work: the resource-microseconds of all jobs.
     """
 
@@ -123,20 +129,19 @@ class Level(Fixed):
 
     @property
     def peak(self) -> int:
-        """The highest demand at any time; if times are equal, ends precede starts."""
+        """The highest demand at any time. At equal times, ends come before starts."""
         return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
-        """Returns the level that is not exceeded for this share of the time from first to last submission."""
+        """Returns the level that demand doesn't exceed for this share of the span of submissions."""
         peak, known = self._levels
         if self.first == self.last:
             return peak
         wanted = ceil(share * (self.last - self.first))
         least, most = 0, peak
         while True:
-            # If there are too many levels to count each of them, ranges are counted first, and then the
-            # levels within the
-            # range that contains the result.
+            # There can be too many levels to count each of them. In this case, ranges of levels are counted
+            # first, and then the levels within the range that contains the result.
             width = 1 if known is not None else -(-(most - least + 1) // _RANGES)
             total = _total(
                 spans.filter(pl.col("level").is_between(least, most)).with_columns(
@@ -154,7 +159,10 @@ class Level(Fixed):
 
     @cached_property
     def _levels(self) -> tuple[int, pl.DataFrame | None]:
-        """The peak, and how long each level lasts, or None instead if there are too many levels."""
+        """The peak, and how long each level lasts.
+
+        If there are too many levels, None replaces the durations.
+        """
         peak, total = 0, pl.DataFrame(schema=_SPANS)
         few = True
         for spans in self._spans():
@@ -165,7 +173,7 @@ class Level(Fixed):
         return peak, total if few else None
 
     def _spans(self) -> Iterator[pl.DataFrame]:
-        """Yields each `level` in turn and how long it lasts, between the first and last submission."""
+        """Yields each `level` in order and how long it lasts, between the first and the last submission."""
         time, level = self.first, 0
         for steps in self.steps.pieces():
             before = pl.DataFrame({"time": [time], "level": [level]}, schema=steps.schema)
@@ -210,7 +218,7 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
 
 
 def held_at_once(runs: pl.DataFrame, resource: str) -> int | None:
-    """Returns the highest quantity that ran simultaneously by the record, or None if the trace has no record.
+    """Returns the peak usage in the record, or None if the trace has no record.
 
     Args:
         runs: the result of `harness.trace.recorded.runs_of`.

@@ -1,6 +1,6 @@
-"""Finds columns outside the schema whose names are similar to the schema's, and which are probably misspelt.
+"""Finds columns outside the schema whose names are similar to those in the schema, and probably misspelt.
 
-Such a column has no effect. It is reported only if the trace lacks the column that was probably meant.
+Such a column has no effect. harness reports it only if the trace lacks the column that was probably meant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OWN = ("recorded_hosts", RUNS, STATE)
 """The columns outside the schema that harness's own readers and commands write."""
 
 _ONE_EDIT, _TWO_EDITS = 4, 9
-"""The lengths of the shortest names that may differ by one edit, and by two edits."""
+"""The minimum length of names that may differ by one edit, and of names that may differ by two edits."""
 
 _AMOUNT = re.compile(r"(?P<kind>[a-z]+)(?P<between>[^a-z0-9]+)(?P<resource>.+)", re.IGNORECASE)
 _KINDS = {REQUEST: ("request", "requests", "requested", "req", "reqs"), LIMIT: ("limit", "limits", "lim")}
@@ -67,7 +67,10 @@ def _column(name: str, dtype: pl.DataType, columns: Mapping[str, pl.DataType]) -
 
 
 def _amount(name: str, dtype: pl.DataType) -> str | None:
-    """Returns the request or limit that a column's name resembles: `requests.memory`, `request_cpu`."""
+    """Returns the request or limit that a column's name resembles.
+
+    Examples are `requests.memory` and `request_cpu`.
+    """
     found = _AMOUNT.fullmatch(name)
     if found is None or not _could_be(dtype, Kind.INT64):
         return None
@@ -82,22 +85,25 @@ def _amount(name: str, dtype: pl.DataType) -> str | None:
 
 
 def _could_be(dtype: pl.DataType, kind: Kind) -> bool:
-    """Returns True if values of a type may represent a kind; texts and numbers may, except for maps."""
+    """Returns True if values of a type may represent a kind.
+
+    Texts and numbers may represent any kind except maps.
+    """
     if dtype in (pl.String, pl.Categorical, pl.Enum) or dtype.is_numeric():
         return kind is not Kind.MAP
     return kind.takes(dtype)
 
 
 def _plain(name: str) -> str:
-    """Removes differences of spelling from a name: case, `_`, `-` and spaces."""
+    """Removes the parts of a name that people spell differently: case, `_`, `-` and spaces."""
     return re.sub(r"[\W_]", "", name.casefold())
 
 
 def _edits(name: str, known: str) -> int | None:
-    """Returns the number of edits between two names if it is small for their length, or else None.
+    """Returns the number of edits between two names, or None if the number is large for their length.
 
-    An edit is an additional, missing or replaced character, or an exchange of two neighbours. In a name of
-    four characters, a replaced character makes another word (`used`). Names of fewer than four characters
+    An edit is an additional, missing or replaced character, or an exchange of two neighbours. In a name with
+    four characters, a replaced character makes another word (`used`). Names with fewer than four characters
     never match.
     """
     if name == known:

@@ -1,4 +1,4 @@
-"""The pod sets of jobs; jobs with equal requests share a single object."""
+"""Creates the pod sets of jobs. Jobs with equal requests share a single object."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_ma
 from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
-"""The maximum number of cached shapes, so that a trace whose jobs all differ does not fill memory."""
+"""The maximum number of cached shapes. It keeps memory small if all jobs of a trace differ."""
 
 _Key: TypeAlias = tuple[Any, ...]
-"""The values of a row that belong to its pod set, in the order of columns; maps become sorted pairs."""
+"""The values of a row that belong to its pod set, in the order of columns. Maps become sorted pairs."""
 
 
 class PodSetMaker:
-    """Creates the pod sets of jobs, one slice after the other.
+    """Creates the pod sets of jobs, one slice after another.
 
     Args:
         rows: the trace's rows, in the order in which their jobs arrive.
@@ -39,7 +39,7 @@ class PodSetMaker:
         self._known: Memo[_Key, tuple[PodSet, ...]] = Memo(_MOST_SHARED)
 
     def of(self, start: int, count: int) -> list[tuple[PodSet, ...]]:
-        """Returns the pod sets of jobs `start` to `start + count`."""
+        """Returns the pod sets of the jobs from `start` to `start + count`."""
         if self._ends is None:
             known = self._known
             return [known.get(key) or self._remember(key, (key,)) for key in self._keys(start, count)]

@@ -1,4 +1,4 @@
-"""Sets priorities of jobs that a trace implies without stating them, or does not know."""
+"""Sets priorities that a trace implies but does not state, or that a trace does not know."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PriorityFrom(Value):
     """Priorities that depend on the value of a column.
 
     Attributes:
-        column: any column of the trace, whether or not it is in the schema.
-        priorities: the priority for each value, as text. The value `*` represents all other values; without
-            `*`, jobs with other values keep the trace's priority.
+        column: any column of the trace, no matter whether it is in the schema.
+        priorities: the priority for each value, as text. The value `*` means all other values. Without `*`,
+            jobs with other values keep the trace's priority.
     """
 
     column: str
@@ -94,10 +94,10 @@ class PriorityShare(Value):
     """Priorities for a share of each queue's jobs, for traces without priorities.
 
     Attributes:
-        shares: pairs of a share and a priority; each pair takes jobs that the earlier pairs left. All other
-            jobs keep the trace's priority.
+        shares: pairs of a share and a priority. Each pair chooses among the jobs that earlier pairs did not
+            choose. All other jobs keep the trace's priority.
         seed: the seed of the choice. Equal seeds choose equal jobs, and a larger first share includes all
-            jobs of a smaller one.
+            jobs of a smaller first share.
     """
 
     shares: tuple[tuple[Fraction, int], ...]
@@ -132,7 +132,7 @@ class PriorityShare(Value):
         return ",".join(f"{_plain(share)}:{rank}" for share, rank in self.shares) + f"@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows with these priorities, which the jobs drawn first in each queue get.
+        """Returns the rows with these priorities. The jobs that are drawn first in each queue get them.
 
         Shares are rounded to whole jobs.
         """
@@ -157,7 +157,7 @@ def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
 
 
 def _plain(share: Fraction) -> str:
-    """Formats a share as a decimal number if that is exact."""
+    """Formats a share as a decimal number if the number is exact."""
     text = str(float(share))
     return text if Fraction(text) == share else str(share)
 

@@ -1,4 +1,4 @@
-"""Finds the elastic quota that the labels of pods name, row by row."""
+"""Finds the elastic quota that the labels of pods name, for each row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _SLICE = 1 << 16  # the number of rows whose labels are converted to Python toge
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """Returns for each row the elastic quota that its labels name, or "", or None if no row names a quota.
+    """Returns the elastic quota that the labels of each row name, or "", or None if no row names a quota.
 
     Args:
         rows: the rows of a trace.
-        cluster: the cluster with the quotas. Only quotas that exist and have no quotas below them count.
+        cluster: the cluster with the quotas. A label has an effect only if its quota exists and has no quotas
+            below it.
     """
     leaves = leaves_of(cluster.elastic_quotas)
     if not leaves or "labels" not in rows.columns:

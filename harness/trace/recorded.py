@@ -1,10 +1,10 @@
-"""The record of a trace: the starts, the ends and the states of its jobs' runs.
+"""Reads the record of a trace, which contains the starts, the ends and the states of its jobs' runs.
 
-The column `recorded_start` is the start of a job's first run, and `recorded_end` is the end of its last
-run. If a job has several runs, `recorded_runs` lists all of them as a JSON list of objects with `start`,
-`end` and, if known, `state`. If the trace has timestamps, these times are ISO 8601 texts, in UTC if they
-have no offset. Otherwise, they are microseconds with the same zero as `submit_time` and `recorded_start` in
-the file, even if only a window of the trace is replayed.
+The column `recorded_start` is the start of a job's first run, and `recorded_end` is the end of its last run.
+If a job has several runs, `recorded_runs` lists all of them as a JSON list of objects with `start`, `end`
+and, if known, `state`. If the trace has timestamps, these times are ISO 8601 texts, in UTC if they have no
+offset. Otherwise, they are microseconds that count from the same time as `submit_time` and `recorded_start`
+in the file, even if only a window of the trace is replayed.
 
 A run was preempted if its state is `Preempted`, in any letter case, or if it has `preempted: true` in
 addition to another state. Any other run that ended before the last run was evicted.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
 
 _PREEMPTED = "preempted"
-"""The state, in lower case, that Slurm and Kueue give to a preempted run."""
+"""The state, in lower case, that Slurm and Kueue use for a preempted run."""
 
 _UNSTARTED = "never started, or the record does not say when, so they wait until the end"
 _UNENDED = "had not ended when the record was made, so they run until the end"
@@ -48,14 +48,14 @@ class Record(NamedTuple):
 
     Attributes:
         runs: the runs of each job, in the order of the rows.
-        notes: sentences about contradictions and gaps, with the number of jobs.
+        notes: sentences about contradictions and gaps. Each contains the number of jobs.
     """
 
     runs: list[tuple[RecordedRun, ...]]
     notes: tuple[str, ...]
 
     def work(self, duration: pl.Series) -> pl.Series:
-        """Returns the trace's durations, with endless durations for jobs that had not ended."""
+        """Returns the trace's durations. A job that had not ended has an endless duration."""
         endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 
@@ -123,7 +123,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
 
 def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the jobs of a trace with a row for each run of `recorded_runs`, and ignores an invalid list."""
+    """Returns the jobs of a trace with a row for each run in `recorded_runs`. An invalid list is ignored."""
     if RUNS not in jobs.columns or jobs[RUNS].null_count() == jobs.height:
         return jobs
     several = jobs.filter(pl.col(RUNS).is_not_null())
@@ -144,7 +144,7 @@ def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Span(NamedTuple):
-    """A recorded run; `end` is None if it is unknown."""
+    """A recorded run. `end` is None if it is unknown."""
 
     start: int
     end: int | None
@@ -155,8 +155,8 @@ class _Span(NamedTuple):
 def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
     """Returns the runs of one job in a form that a replay can repeat, and the kinds of changes made.
 
-    No run starts before the arrival or before the end of the previous run. A run without an end ends when
-    the next run starts.
+    No run starts before the arrival or before the end of the previous run. A run without an end ends when the
+    next run starts.
     """
     changed: set[str] = set()
     runs: list[RecordedRun] = []

@@ -1,4 +1,4 @@
-"""Rules for rows, and the faults of rows that break them."""
+"""Applies rules to rows, and reports the rows that break them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000
-"""The maximum number of rows that are listed for each rule; other violations are only counted."""
+"""The maximum number of rows that are listed for each rule. Further violations are only counted."""
 
 
 class Rule(NamedTuple):
@@ -22,9 +22,9 @@ class Rule(NamedTuple):
 
     Attributes:
         column: the column whose value is shown.
-        broken: true for rows that break the rule; null is treated as false.
-        says: the description of the fault, which follows the value in messages. The value is omitted if the
-            description begins with "is missing" or "is empty".
+        broken: true for rows that break the rule. Null means false.
+        says: the description of the fault, which comes after the value in messages. The value is omitted if
+            the description begins with "is missing" or "is empty".
         about: a column whose value replaces `{}` in `says`.
     """
 
@@ -38,9 +38,10 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
     """Returns every violation of the rules, ordered by row and then by rule.
 
     Args:
-        frame: rows in the schema's types; `job_id` may be absent.
+        frame: rows in the schema's types. `job_id` may be absent.
         rules: rules about columns of the frame.
-        rows: for each row of the frame, its number in the file from 0. The default is the index of the row.
+        rows: for each row of the frame, its number in the file, counted from 0. The default is the index of
+            the row.
     """
     rules = list(rules)
     if not rules or not frame.height:
@@ -69,7 +70,8 @@ def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
 
     Args:
         fault: the fault from `breaches`.
-        place: returns the place in the file for a row number, which counts from 0. None keeps the row number.
+        place: a function that returns the place in the file for a row number, counted from 0. None keeps the
+            row number.
     """
     found = None if place is None else _ROW.match(fault.where)
     if place is None or found is None:
@@ -85,7 +87,7 @@ def shown(value: Any, dtype: pl.DataType | None = None) -> str:
         return format_duration(value)
     if isinstance(dtype, pl.Datetime):
         return f"{value:,} µs since 1970"
-    if isinstance(value, pl.Series):  # of a nested column
+    if isinstance(value, pl.Series):  # a value in a nested column
         value = value.to_list()
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

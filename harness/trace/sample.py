@@ -13,12 +13,14 @@ from harness.trace.trace import Trace
 
 @fixed()
 class Sample(Value):
-    """A random sample that keeps each job, with all its pods and pod sets, with the probability `share`.
+    """A random sample of the jobs.
+
+    It keeps each job, with all its pods and pod sets, with the probability `share`.
 
     Attributes:
         share: the probability, which is above 0 and below 1.
         seed: the seed of the draws. Equal seeds keep equal jobs, and a larger share keeps all jobs of a
-            smaller one.
+            smaller share.
     """
 
     share: float
@@ -54,7 +56,7 @@ class Sample(Value):
 
 
 def draws(frame: pl.DataFrame, seed: int) -> pl.Series:
-    """Returns a random number in [0, 1) for each row; the rows of one job have the same number."""
+    """Returns a random number in [0, 1) for each row. All rows of a job have the same number."""
     draw = Random(seed).random  # noqa: S311 - Python promises this sequence on every version
     if "pod_set" not in frame.columns:
         return pl.Series("draw", [draw() for _ in range(frame.height)], dtype=pl.Float64)

@@ -1,4 +1,4 @@
-"""The canonical schema of a trace, version 1, as data: every column with its type, default and meaning.
+"""Defines the canonical schema of a trace, version 1, with the type, default and meaning of each column.
 
 Validation, conversion and the documentation all use this table. Columns outside the schema are kept
 unchanged.
@@ -30,7 +30,7 @@ DEFAULT_POD_SET = "main"
 
 
 class Kind(Enum):
-    """The type of a column, with the name of the type in the schema."""
+    """The type of a column. Its value is the name of the type in the schema."""
 
     STRING = "string"
     INT32 = "int32"
@@ -41,7 +41,7 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """Returns True if a file's column can have this kind, in any width, unit or text type."""
+        """Returns True if a file's column can have this kind. Any width, unit or text type is possible."""
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)
@@ -78,12 +78,12 @@ class Column(Value):
     """One column of the schema.
 
     Attributes:
-        name: the name of the column; `request.` and `limit.` represent one column per resource.
+        name: the name of the column. `request.` and `limit.` represent one column per resource.
         kind: the type of the column.
         meaning: the meaning of the column, with its unit.
-        default: what an absent column or a null means, in words, or None if a value is required.
-        of_pod_set: whether the rows of a job (its pod sets) may differ in this column.
-        recurs: whether the column repeats a few texts in many rows; a frame then stores them as categories.
+        default: the meaning of an absent column or a null, in words, or None if a value is required.
+        of_pod_set: whether the rows of a job, which are its pod sets, may differ in this column.
+        recurs: whether many rows repeat the same few texts. A frame stores such texts as categories.
     """
 
     name: str
@@ -203,7 +203,7 @@ REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
 
 
 def column_of(name: str) -> Column | None:
-    """Returns the schema's column for a column of a file, or None for a column outside the schema."""
+    """Returns the schema's column for a column of a file, or None if the column is outside the schema."""
     for prefix in (REQUEST, LIMIT):
         if name.startswith(prefix):
             return _BY_NAME[prefix]
@@ -211,12 +211,12 @@ def column_of(name: str) -> Column | None:
 
 
 def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
-    """Returns the resources that columns request (or limit), sorted."""
+    """Returns the resources that columns request (or limit), in sorted order."""
     return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
 def is_map(dtype: pl.DataType) -> bool:
-    """Returns True if a column maps texts to texts, as polars' Map or as older releases' list of entries."""
+    """Returns True if a column maps texts to texts. It is polars' Map, or older releases' list of entries."""
     if type(dtype).__name__ == "Map":
         return repr(dtype) == "Map(String, String)"
     entry = dtype.inner if isinstance(dtype, pl.List) else None
@@ -224,12 +224,12 @@ def is_map(dtype: pl.DataType) -> bool:
 
 
 def has_names(dtype: pl.DataType) -> bool:
-    """Returns True if the values of a column can be names: texts, numbers and booleans."""
+    """Returns True if the values of a column can be names. Texts, numbers and booleans can be names."""
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean) or dtype.is_numeric()
 
 
 def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
-    """Returns a map's value as sorted pairs, whichever form polars returns."""
+    """Returns a map's value as sorted pairs, no matter which form polars returns."""
     if not value:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else ((item["key"], item["value"]) for item in value)
@@ -237,7 +237,7 @@ def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Returns column names in the order of the schema, with resources sorted and other columns last."""
+    """Returns column names in the order of the schema. Resources are sorted, and other columns come last."""
     names = list(names)
     order = {column.name: place for place, column in enumerate(COLUMNS)}
 

@@ -1,11 +1,13 @@
-"""Twins of a trace: the same jobs with small changes of uncertain quantities, such as their arrival times.
+"""Creates twins of a trace.
 
-A replay is chaotic. A job that arrives a second later may get another node, which changes the waits of
-thousands of later jobs. In a single replay, two policies therefore differ by their decisions and by luck.
-The difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson:
-Reducing Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+A twin has the same jobs with small changes of uncertain quantities, such as arrival times.
 
-A job's draw depends only on the seed, the twin's number and the job's id. The draw is the same in every
+A replay is chaotic. If a job arrives a second later, it may get another node, which changes the waits of
+thousands of later jobs. In a single replay, two policies therefore differ by their decisions and by luck. The
+difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing
+Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+
+The changes of a job depend only on the seed, the twin's number and the job's id. They are the same in every
 version of Python, for every policy and cluster, and in a sample or window of the trace.
 """
 
@@ -27,15 +29,15 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.trace import Trace
 
 JITTER = 30 * SECOND
-"""The default for the maximum shift of arrivals, in either direction."""
+"""The default for the maximum shift of an arrival, which can be earlier or later."""
 
 MOST_TWINS = 10_000
 
 _MOST_DIGITS = 18
 _MOST_NOISE = Fraction(1, 2)
-_PARTS = 10**6  # durations change in steps of this fraction of themselves
+_PARTS = 10**6  # a duration changes in steps of this fraction of itself
 _OF_TRACES: Memo[str, pl.Series] = Memo(2)
-"""For each trace digest, a number for each of the trace's rows."""
+"""For each trace, by its digest, a number for each row."""
 _FORM = "write N[@SEED], such as 10 or 10@7; these may follow: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
@@ -45,13 +47,13 @@ class Shaking:
     """The quantities that twins vary, and by how much.
 
     Attributes:
-        seed: the seed of the draws; different seeds make different twins.
+        seed: the seed of the draws. Different seeds create different twins.
         arrivals: the maximum shift of a job's arrival in either direction, in microseconds. Shifts are
-            uniformly distributed. No job arrives before the trace's origin. Jobs that then arrive together
-            keep the trace's order.
+            uniformly distributed. No job arrives before the trace's origin. If shifted jobs arrive at the
+            same time, they keep the trace's order.
         ties: whether jobs with equal times in the trace change their order.
-        durations: the maximum relative change of a job's duration; changes are uniformly distributed.
-        priorities: whether `--priority-share` chooses other jobs.
+        durations: the maximum relative change of a job's duration. Changes are uniformly distributed.
+        priorities: whether `--priority-share` chooses other jobs in each twin.
     """
 
     seed: int = 0
@@ -77,10 +79,10 @@ class Shaking:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """One twin of a trace, which its text determines.
+    """One twin of a trace. Its text defines it completely.
 
     Attributes:
-        number: the number of the twin, from 1.
+        number: the number of the twin, counted from 1.
         shaking: the quantities that vary.
     """
 
@@ -89,7 +91,7 @@ class Twin:
 
     @classmethod
     def parse(cls, text: str) -> Twin:
-        """Parse `NUMBER[@SEED][,OPTION...]`, which is the form that `str` writes.
+        """Parse `NUMBER[@SEED][,OPTION...]`, which is the form that `str` returns.
 
         Raises:
             OptionError: the text has another form.
@@ -100,7 +102,7 @@ class Twin:
         return f"{self.number}{self.shaking}"
 
     def of(self, trace: Trace) -> Trace:
-        """Returns the twin of a trace; quantities that do not vary stay the same."""
+        """Returns the twin of a trace. Quantities that do not vary stay the same."""
         shaking, frame = self.shaking, trace.frame
         jobs = _numbers(trace)
         if shaking.ties:
@@ -122,12 +124,12 @@ class Twin:
         return replace(trace, frame=frame.with_columns(moved))
 
     def calibration(self, calibration: Calibration | None) -> Calibration | None:
-        """Returns the calibration of a twin, with other failures and possibly other priorities.
+        """Returns the calibration of a twin, which has other failures.
 
-        The jobs that `--priority-share` chooses differ if priorities vary.
+        If priorities vary, `--priority-share` also chooses other jobs.
 
         Raises:
-            OptionError: priorities should vary, but the calibration sets none.
+            OptionError: priorities should vary, but the calibration sets no priorities.
         """
         if calibration is not None and calibration.failures is not None:
             seed = key_of("shake", self.shaking.seed, self.number, "failures")
@@ -137,7 +139,7 @@ class Twin:
         if calibration is None or calibration.priority_share is None:
             raise OptionError(
                 "--shake: priorities cannot vary without --priority-share",
-                hint="leave priorities out, or give --priority-share SHARE:PRIORITY",
+                hint="omit priorities, or add --priority-share SHARE:PRIORITY",
             )
         seed = key_of("shake", self.shaking.seed, self.number, "priorities")
         return replace(calibration, priority_share=replace(calibration.priority_share, seed=seed))
@@ -167,7 +169,7 @@ class Shake:
         """Parse `N[@SEED]`, followed by other quantities that vary, separated by commas.
 
         Raises:
-            OptionError: the text has another form, or describes fewer than two twins, which show no spread.
+            OptionError: the text has another form, or describes only one twin, which shows no spread.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
@@ -192,7 +194,7 @@ class Shake:
 
     @property
     def twins(self) -> list[Twin]:
-        """The twins in order of their numbers; a larger `count` begins with the same twins."""
+        """The twins, ordered by their numbers. With a larger `count`, the first twins stay the same."""
         return [Twin(number, self.shaking) for number in range(1, self.count + 1)]
 
 
@@ -258,7 +260,10 @@ def _per_cent(part: Fraction) -> str:
 
 
 def _numbers(trace: Trace) -> pl.Series:
-    """Returns a number for each row, based on its job's id; other twins of the trace reuse the numbers."""
+    """Returns a number for each row that depends on the id of its job.
+
+    Other twins of the trace reuse the numbers.
+    """
     found = _OF_TRACES.get(trace.digest)
     if found is None:
         names = trace.frame["job_id"].to_list()

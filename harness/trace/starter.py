@@ -1,8 +1,9 @@
-"""Creates initial manifests for a trace: nodes of a suitable size, queues and elastic quotas.
+"""Creates initial manifests for a trace, with nodes of a suitable size, queues and elastic quotas.
 
-Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), this cluster has
-nodes, and a real API server would accept it. Names are checked, and every queue has LocalQueues in the
-namespaces of the trace. There are quotas for cpu and memory even if the trace does not request them.
+Without manifests, a replay assumes a cluster that has no nodes (`harness.cluster.derive`). The cluster of
+this module has nodes, and a real API server would accept its manifests. Names are checked, and every queue
+has LocalQueues in the namespaces of the trace. There are quotas for cpu and memory even if the trace does not
+request them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _MOST_PODS = 110
 _DEVICES = 8
 _CORE, _GI = 1000, 2**30
 _UNASKED = {"cpu": 8 * _CORE, "memory": 64 * _GI}
-"""The quantity on a node, per device (or per 8 cores), of a resource that the trace does not request."""
+"""The quantity per device (or per 8 cores) that a node has of a resource that the trace does not request."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class Starter:
     Attributes:
         nodes: the number of nodes.
         node: the quantity of each resource on one node.
-        queues: the nominal quota of each queue for each resource; the quotas add up to the capacity of all
+        queues: the nominal quota of each queue for each resource. The quotas add up to the capacity of all
             nodes.
         doors: the pairs of namespace and queue in the trace, sorted.
         why: sentences about the choices that were made.
-        topology: for each level, which is a node label, the number of next finer domains in one of its
-            domains. The levels are in order from the finest, whose domains consist of nodes, to the
-            coarsest. Empty for no topology.
+        topology: maps each level, which is a node label, to the number of next finer domains in one of its
+            domains. The levels are sorted from the finest, whose domains consist of nodes, to the coarsest.
+            It is empty if there is no topology.
     """
 
     nodes: int
@@ -77,10 +78,10 @@ class Starter:
     topology: Mapping[str, int] = field(default_factory=dict)
 
     def manifests(self, *, pools: bool = False) -> Iterator[dict[str, Any]]:
-        """Yields namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
+        """Yields namespaces, nodes, queues, and an ElasticQuotaTree with the same quotas.
 
         Args:
-            pools: write a NodePool, which only `harness` knows, instead of Nodes.
+            pools: whether to write a NodePool, which only `harness` can read, instead of Nodes.
 
         Raises:
             InputError: there are too many Nodes to write individually.
@@ -124,7 +125,7 @@ class Starter:
             yield node_pool_manifest(name, min(size, self.nodes - first), self.node, labels)
 
     def _labels(self, node: int) -> dict[str, str]:
-        """Returns the domains of a node, which is given by its number."""
+        """Returns the labels with the domains of a node. `node` is the number of the node."""
         labels, size = {}, 1
         for level, of_them in self.topology.items():
             size *= of_them
@@ -133,7 +134,10 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Returns for each queue the namespaces that only this queue uses, or else its own name."""
+        """Returns the namespaces of each queue that no other queue uses.
+
+        If there are none, it is the queue's own name.
+        """
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:
             owners.setdefault(namespace, []).append(queue)
@@ -156,11 +160,13 @@ def start(
 
     Args:
         trace: the jobs.
-        load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
-            default the capacity is the peak usage of the recorded runs, else the load is 0.8.
-        node: the quantities on one node; missing quantities become powers of two that hold the largest pod.
-        weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
-            each queue, where other queues have the weight 0.
+        load: the mean demand divided by the capacity, if the trace does not contain the size of the machine.
+            By default, the capacity is the peak usage of the recorded runs. If the peak is unknown, the
+            default is 0.8.
+        node: the quantities on one node. Missing quantities become powers of two that are large enough for
+            the largest pod.
+        weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for each
+            queue. Queues without a weight have the weight 0.
         topology: how nodes are grouped; see `Starter`.
 
     Raises:
@@ -229,7 +235,7 @@ def start(
 def _check_size(
     trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
 ) -> None:
-    """Refuses a cluster with too many nodes, or too much of a resource, because a unit is probably wrong."""
+    """Raises an error for too many nodes, or too much of a resource. A unit is then probably wrong."""
     total = {resource: amount * count for resource, amount in node.items()}
     beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
     if count > MOST_NODES:
@@ -253,7 +259,7 @@ def _check_size(
 def _unfit_names(
     queues: Sequence[str], namespaces: Sequence[str], resources: Mapping[str, object]
 ) -> list[Fault]:
-    """Returns faults for names that the API server would refuse."""
+    """Returns faults for names that an API server would reject."""
     faults = [
         Fault(
             f"{kind} {name!r}",
@@ -272,7 +278,7 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """Returns the known quantities on a node of the traced machine, if they hold the largest pod."""
+    """Returns the known quantities on a node of the traced machine, if the largest pod fits."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
@@ -280,7 +286,7 @@ def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
 def _node(
     capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Returns the given quantities, or else a round quantity of the scarcest resource.
+    """Returns the given quantities on a node, or else a round quantity of the scarcest resource.
 
     The quantities of other resources are in proportion.
     """
@@ -305,14 +311,14 @@ def _node(
 
 
 def _power_of_two(amount: int, unit: int) -> int:
-    """Returns the next power of two of a unit, limited to what can be counted."""
+    """Returns the next power of two of a unit, limited to the largest quantity that can be counted."""
     return min((1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit, INT64_MAX)
 
 
 def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
-    """Returns how many pods a node can hold.
+    """Returns the number of pods that a node can run.
 
-    That is Kubernetes' default, or the number of smallest pods that fit if it is larger.
+    It is Kubernetes' default, or the number of smallest pods that fit if that is larger.
     """
     fit = _MOST_PODS
     for resource in resources_of(frame.columns):

@@ -1,4 +1,4 @@
-"""Summarizes a trace in numbers: its span, tenants, sizes, durations, and offered load."""
+"""Summarizes a trace in numbers, such as its span, tenants, sizes, durations, and offered load."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ class ResourceUse:
     """The demand of jobs for one resource.
 
     Attributes:
-        job: the distribution of the jobs' requests over all their pods, among jobs that request any.
-        mean: the resource-time of all jobs divided by the time between the first and the last submission.
-            If all jobs are submitted at the same time, the sum of their requests.
+        job: the distribution of the jobs' requests, each summed over all pods, among jobs that request the
+            resource.
+        mean: the resource-time of all jobs divided by the time between the first and the last submission. If
+            all jobs are submitted at the same time, it is the sum of their requests.
         p95: the level of demand that is not exceeded for 95 % of the time between the first and the last
-            submission, if every job starts when submitted.
+            submission, if every job starts when it is submitted.
         peak: the highest level of that demand.
-        recorded_peak: the highest quantity that ran at the same time, or None if unknown.
+        recorded_peak: the peak usage in the record, or None if unknown.
         capacity: the traced machine's capacity, or None if the trace does not contain it.
     """
 
@@ -62,8 +63,8 @@ class Tenant:
     """A queue.
 
     Attributes:
-        queue: the name of the queue; `<namespace>/<queue>` if queues of several namespaces have the same
-            name.
+        queue: the name of the queue. If queues of several namespaces have the same name, it is
+            `<namespace>/<queue>`.
         jobs: the number of jobs.
         resource_seconds: the resource-time for each resource, in units of the resource times seconds.
         recorded_wait: the median recorded wait of the jobs, in microseconds, or None if unknown.
@@ -77,16 +78,16 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A trace in numbers; quantities are in the schema's units and times are in microseconds.
+    """A trace in numbers. Quantities are in the schema's units, and times are in microseconds.
 
     Attributes:
-        first, last: the first and the last submission, as text.
-        span: the time between them.
+        first, last: the times of the first and the last submission, as text.
+        span: the time between the first and the last submission.
         gangs: the number of jobs that make progress only with all their pods.
         gang_sizes: the number of gangs for each number of pods.
         recorded_wait: the recorded waits of jobs before they started, or None if unknown.
-        priorities: the number of jobs for each priority or class; it is empty if the trace has neither.
-        missing: the columns of the schema that the trace lacks or that have nulls, with the number of rows.
+        priorities: the number of jobs for each priority or class. It is empty if the trace has neither.
+        missing: the columns of the schema that are absent or have nulls, with the number of rows.
     """
 
     jobs: int
@@ -169,7 +170,7 @@ def _use(jobs: pl.DataFrame, runs: pl.DataFrame, resource: str, capacity: int | 
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
-    """Returns the queues in order of their number of jobs, with the largest queue first."""
+    """Returns the queues, sorted by their number of jobs. The largest queue comes first."""
     duration = pl.col("duration").cast(pl.Float64)
     whose = ["namespace", "queue"]
     pieces = [

@@ -1,7 +1,7 @@
 """Checks that sums of requests and of durations over all jobs of a trace fit into 64 bits.
 
-The held and pending quantities of queues are sums over jobs. Beyond 64 bits, they would silently become
-negative. Products of such a sum and a time use 128 bits, which always suffice.
+The used and pending quantities of queues are sums over jobs. If such a sum did not fit into 64 bits, it would
+silently become negative. Products of a sum and a time use 128 bits, which are always sufficient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sums:
     """Adds up rows, piece by piece.
 
     Attributes:
-        total: the sum of each column over all rows so far; quantities are over all pods.
+        total: the sum of each column over all rows so far. Quantities are summed over all pods.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Sums:
     def add(self, frame: pl.DataFrame) -> list[Fault]:
         """Adds valid rows, which must be in the schema's types.
 
-        Returns faults at the first rows where a sum no longer fits.
+        The method returns a fault for the first row at which a sum no longer fits.
         """
         amounts = {
             f"{REQUEST}{resource}": frame.select(total_of(frame, resource)).to_series()
@@ -54,7 +54,7 @@ class Sums:
         """Adds values, and returns the index of the first value that makes the sum exceed `most`, or None."""
         before = self.total.get(name, 0)
         largest = int(values.max() or 0)  # type: ignore[arg-type]
-        wide = largest * len(values) > INT64_MAX  # twice as many bits take twice the memory
+        wide = largest * len(values) > INT64_MAX  # twice as many bits use twice the memory
         self.total[name] = before + int((values.cast(pl.Int128) if wide else values).sum())
         if before > most or self.total[name] <= most:
             return None
@@ -62,7 +62,10 @@ class Sums:
 
 
 def exact_sum(values: pl.Series) -> int:
-    """Returns the sum of integers of any size, piece by piece, because 128 bits take twice the memory."""
+    """Returns the sum of integers of any size.
+
+    It is computed piece by piece, because 128 bits use twice the memory.
+    """
     pieces = range(0, len(values), _PIECE)
     return sum(int(values.slice(at, _PIECE).cast(pl.Int128).sum()) for at in pieces)
 

@@ -1,4 +1,4 @@
-"""Finds the scale of arrivals, or of the cluster, at which a trace offers a given load."""
+"""Finds the scale of arrivals, or of the cluster, with which a trace offers a given load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""The maximum relative difference at which a scale is accepted as giving the load."""
+"""The maximum relative difference between the wanted load and the load of a scale that is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Offer:
 
     @property
     def load(self) -> Fraction:
-        """The mean demand divided by the capacity; above 1, the queue only grows."""
+        """The mean demand divided by the capacity. If it is above 1, the queue only grows."""
         return self.mean / self.capacity
 
 
@@ -45,8 +45,9 @@ class Target:
         resource: the scarcest resource, whose load is the target.
         offers: the current load for each resource.
         wanted: the wanted load.
-        scale_arrivals, scale_cluster: the scales; each of them alone gives the load.
-        arrivals_load, cluster_load: the exact load with each scale; a cluster consists of whole nodes.
+        scale_arrivals, scale_cluster: the scales. Each scale alone gives the load.
+        arrivals_load, cluster_load: the exact load with each scale. It can differ from the wanted load,
+            because a cluster consists of whole nodes.
     """
 
     resource: str
@@ -59,12 +60,12 @@ class Target:
 
     @property
     def cluster_reaches(self) -> bool:
-        """True if a cluster size gives the load, given that nodes and units of quotas are indivisible."""
+        """True if some cluster size gives the load, although nodes and units of quotas are indivisible."""
         return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 
 def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
-    """Returns the load that a trace offers for each resource that the trace requests and the cluster has."""
+    """Returns the load that a trace offers for each resource that it requests and that the cluster has."""
     jobs = timed_jobs(trace)
     levels = {
         resource: level_of(jobs, resource)
@@ -124,5 +125,5 @@ def _load(trace: Trace, cluster: Cluster, resource: str) -> Fraction:
 
 
 def _rounded(number: Fraction) -> Fraction:
-    """Rounds a number to a few digits, so that it is easy to type."""
+    """Rounds a number to a few digits, so that users can type it easily."""
     return Fraction(f"{float(number):.{_DIGITS}g}")

@@ -1,4 +1,4 @@
-"""Sets the tenants of jobs, for traces whose queue is not the tenant or that have too many tenants."""
+"""Sets the tenants of jobs, for traces whose queues are not the tenants or that have too many tenants."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _HINT = "write CSV with the header queue,namespace,local_queue and a line for ea
 
 
 class Place(NamedTuple):
-    """The replacement for a queue; "" keeps the original value."""
+    """The replacement for a queue. Fields that are "" keep the original value."""
 
     namespace: str
     local_queue: str
 
 
 def read_queue_map(path: str) -> dict[str, Place]:
-    """Returns queue -> its replacement.
+    """Returns the replacement of each queue.
 
     Args:
-        path: CSV with a header: `queue`, and `namespace` or `local_queue` or both; an empty cell keeps the
-            trace's value.
+        path: CSV with a header that contains `queue`, and `namespace` or `local_queue` or both. An empty cell
+            keeps the trace's value.
 
     Raises:
-        OptionError: the file cannot be read, or lines are invalid; lists all of them.
+        OptionError: the file cannot be read, or lines are invalid. The error lists all invalid lines.
     """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -77,7 +77,7 @@ OTHER = "other"
 """The queue for jobs whose queues `top` does not keep."""
 
 UNKNOWN = "unknown"
-"""The queue for jobs without a value in the column."""
+"""The queue for jobs that have no value in the column."""
 
 _FORM = "write column:NAME, top:N, hash:N, names or map:FILE, or several of them, such as column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
@@ -90,14 +90,14 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 class Tenants(Value):
     """Steps that set new queues, one after the other.
 
-    The step `column:NAME` uses another column as the queue. The step `top:N` keeps the N queues with the
-    most jobs, and puts the other jobs into the queue `other`. The step `hash:N` distributes queues over N
-    queues by a hash of their names. The step `names` converts names to names that Kubernetes accepts. The
-    step `map:FILE` replaces queues by the LocalQueues and namespaces in a file.
+    The step `column:NAME` uses another column as the queue. The step `top:N` keeps the N queues with the most
+    jobs, and puts the other jobs into the queue `other`. The step `hash:N` distributes queues over N queues
+    by a hash of their names. The step `names` converts names to names that Kubernetes accepts. The step
+    `map:FILE` replaces queues by the LocalQueues and namespaces in a file.
 
     Attributes:
         steps: the kind and the argument of each step.
-        maps: the contents of the files that were already read; other files are read when rows change.
+        maps: the contents of the files that were already read. Other files are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -105,7 +105,7 @@ class Tenants(Value):
 
     @classmethod
     def parse(cls, text: str) -> Tenants:
-        """Parse `KIND:ARGUMENT`, or several of these separated by commas.
+        """Parse `KIND:ARGUMENT`, or several of them, separated by commas.
 
         Raises:
             OptionError: a step is unknown, or a number is invalid.
@@ -219,7 +219,7 @@ def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
-    """Returns the renamed queues; each distinct name is converted only once."""
+    """Returns the renamed queues. Each distinct name is converted only once."""
     names = queues.unique().sort().to_list()
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 

@@ -1,4 +1,4 @@
-"""Reads topology requests of rows, from their columns or from Kueue's annotations in a pod template."""
+"""Reads the topology requests of rows, from their columns or from Kueue's annotations in a pod template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _ANNOTATIONS: Mapping[str, str] = {
     SLICE_SIZE: f"{PODSET}slice-size",
     GROUP: f"{PODSET}group-name",
 }
-"""Maps columns to the equivalent annotations of a pod template, which Kueue's job controllers read."""
+"""Maps columns to the equivalent annotations of a pod template. Kueue's job controllers read these
+annotations.
+"""
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
@@ -54,7 +56,7 @@ def _said(name: str) -> pl.Expr:
 
 
 def wrong_annotations(template: str) -> str:
-    """Describes the fault in the annotations of a template, which is a JSON object; "" if there is none."""
+    """Describes the fault in the annotations of a template, which is a JSON object, or returns ""."""
     said = _annotated(template)
     for name in said:
         if not isinstance(said[name], str):
@@ -76,7 +78,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
     """Returns the topology request of a row, from its columns or else from its template's annotations.
 
     Args:
-        value: returns the row's value of a column, or None.
+        value: a function that returns the row's value of a column, or None.
         template: the `pod_template` of the row.
     """
     said = {name: value(name) for name in _ANNOTATIONS}

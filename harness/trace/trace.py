@@ -1,4 +1,4 @@
-"""A trace: the rows of a file in the canonical schema, with facts about their origin.
+"""Reads a trace: the rows of a file in the canonical schema, with facts about their origin.
 
 `open_trace` is the only way to get a trace from a file. It chooses a registered reader for any format,
 including the canonical Parquet, and checks every rule of the schema.
@@ -39,23 +39,23 @@ _NOTHING: Mapping[str, Any] = {}
 
 @fixed(slots=False)
 class Trace(Fixed):
-    """A valid trace; two traces are equal if all their metadata and all values of their frames are equal.
+    """A valid trace. Two traces are equal if all their metadata and all values of their frames are equal.
 
     Attributes:
         path: the source file.
-        frame: the canonical columns in the schema's types, and then all other columns; one row per job or,
-            with `pod_set`, one row per pod set. Times are as in the file.
+        frame: the canonical columns in the schema's types, followed by all other columns. It has one row per
+            job or, with `pod_set`, one row per pod set. Times are as in the file.
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: the zone of the timestamps, or None if they have none.
-        origin: the zero of simulated times, in microseconds since the epoch: the first submission, rounded
-            down to a whole second, or 0 for durations without a chosen window.
-        sha256: the hash of the file's bytes, or of all files in a folder, or "" if it was not requested.
+        origin: the time at which simulated time is 0, in microseconds since the epoch. It is the first
+            submission, rounded down to a whole second, or 0 for durations without a chosen window.
+        sha256: the hash of the file's bytes, or of all files in a folder. It is "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: the number of job records in the source.
         left_out: the number of job records that are not in `frame`, for each reason.
         notes: sentences about conventions that the reader applied.
         reader: the name of the reader.
-        options: all options of the reader, whether given or default.
+        options: all options of the reader, including the defaults.
         calibration: the text of each deliberate change (`harness.trace.calibration`).
     """
 
@@ -88,7 +88,10 @@ class Trace(Fixed):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all values of the frame, independent of file, reader and program."""
+        """The SHA-256 of all values of the frame.
+
+        It does not depend on the file, the reader or the program.
+        """
         return frame_digest(self.frame, self.kind, str(self.time_zone), str(self.origin))
 
 
@@ -157,9 +160,9 @@ def open_trace(
 
 
 def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
-    """Read a trace from standard input.
+    """Reads a trace from standard input.
 
-    The input is copied to a file first, because readers may read it twice and seek.
+    The input is first copied to a file, because readers may read it twice or seek in it.
     """
     called = Path(CALLED)
     try:
@@ -197,7 +200,7 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        return ""  # the folder is being written to
+        return ""  # a program is still writing to the folder
 
 
 def _is_hidden(path: Path) -> bool:

@@ -15,8 +15,8 @@ from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     """Returns the frame with the schema's types and column order, and the faults of whole columns.
 
-    Integers of any width, times in any unit and texts of any kind are accepted, if every value survives the
-    conversion. A faulty column is dropped, so that the other columns can still be checked.
+    Integers of any width, times in any unit and texts of any kind are accepted if every value survives the
+    conversion. A faulty column is dropped, and the other columns are still checked.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []
@@ -44,7 +44,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    """Suggests a column that may be the missing column under another name."""
+    """Suggests a column that may be the missing column with a different name."""
     plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
     found = nearest(name.replace("_", ""), plain)
     return "" if found is None else f"; is it {plain[found]!r}?"
@@ -60,12 +60,12 @@ def _reserved(name: str) -> str | None:
     if "\0" in name:
         return "has a null character in its name: rename it"
     if name == "*" or (name.startswith("^") and name.endswith("$")):
-        return "has a name that means several columns: rename it"  # to polars: all, or a regular expression
+        return "has a name that means several columns: rename it"  # polars would read it as several columns
     return None
 
 
 def _cast(series: pl.Series, column: Column) -> pl.Series | str:
-    """Returns the series in the stored type, or a description of its fault."""
+    """Returns the series in the stored type, or a text that describes its fault."""
     dtype = series.dtype
     if not column.kind.takes(dtype):
         return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
@@ -87,7 +87,7 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
 
 
 def _shown(series: pl.Series, row: int) -> str:
-    """Formats a value, even if it is too large for Python; times are in their stored form."""
+    """Formats a value, even if it is too large for Python. Times are shown as they are stored."""
     if isinstance(series.dtype, (pl.Datetime, pl.Duration)):
         return f"{series.to_physical()[row]} {series.dtype.time_unit}"
     return str(series[row])
@@ -105,7 +105,7 @@ def _not_finite(series: pl.Series) -> str:
 
 
 def _one_kind_of_time(columns: list[pl.Series]) -> tuple[list[pl.Series], list[Fault]]:
-    """Checks that recorded times have the same kind as submit_time; time zones may differ."""
+    """Checks that recorded times are of the same kind as submit_time. Time zones may differ."""
     submit = next((series for series in columns if series.name == "submit_time"), None)
     if submit is None:
         return columns, []

@@ -1,6 +1,6 @@
-"""The rules of the schema for every row of a trace, and the rules for the cluster of its replay.
+"""Checks every row of a trace against the rules of the schema, and against the cluster of its replay.
 
-A single pass over the columns finds all faults, so that users can repair a trace in one step.
+The check finds all faults in a single pass over the columns, so users can repair a trace in one step.
 """
 
 from __future__ import annotations
@@ -40,14 +40,17 @@ _FIRST = "harness.first"
 _LONGEST_NAME = 1000
 """The maximum length of a name in bytes.
 
-Names in Kubernetes have at most 253 characters, and may repeat in thousands of rows.
+Names in Kubernetes have at most 253 characters. A name may repeat in thousands of rows.
 """
 
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
 def faults_of(frame: pl.DataFrame) -> list[Fault]:
-    """Returns every fault of a trace's rows: first the faults of columns, then row by row."""
+    """Returns every fault of a trace's rows.
+
+    The faults of columns come first, followed by the faults of each row.
+    """
     return checked(frame)[1]
 
 
@@ -63,11 +66,11 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, and capacity.
+    """Returns the queues, priority classes and capacities that a trace needs and a cluster lacks.
 
-    With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads
-    to one, or an ElasticQuota. A job is too large if the smallest size with which it can start (`min_pods`)
-    exceeds the cluster.
+    With ClusterQueues, a queue is known in three cases. It is a ClusterQueue, a LocalQueue of its namespace
+    that leads to a ClusterQueue, or an ElasticQuota. A job is too large if the smallest size with which it
+    can start (`min_pods`) exceeds the cluster.
 
     Args:
         trace: the jobs.
@@ -78,7 +81,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
 
 
 def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
-    """Returns the jobs whose queues a cluster lacks, and the jobs that are larger than the cluster.
+    """Returns the jobs that are larger than a cluster, and the jobs whose queues the cluster lacks.
 
     Args:
         trace: the jobs.
@@ -97,7 +100,7 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
 
 
 def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns faults for queues and priority classes that a cluster lacks; rows may have other faults.
+    """Returns faults for queues and priority classes that a cluster lacks. Rows may also have other faults.
 
     Args:
         frame: the rows.
@@ -159,7 +162,7 @@ def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
 
 
 def _documents(frame: pl.DataFrame) -> list[Fault]:
-    """Checks the columns with JSON and with labels; each distinct value is checked only once."""
+    """Checks the columns with JSON and the columns with labels. Each distinct value is checked only once."""
     rules: list[Rule] = []
     for name, wanted in _DOCUMENTS.items():
         if name in frame.columns:
@@ -200,7 +203,7 @@ def _jobs(frame: pl.DataFrame) -> list[Fault]:
 
 
 def _repeated(frame: pl.DataFrame) -> list[Fault]:
-    """Returns faults of rows that share a job id."""
+    """Returns the faults of rows that have the same job id."""
     rows = (
         frame.with_columns(filled(frame, "pod_set", DEFAULT_POD_SET), pods_of(frame).alias("pods"))
         .with_row_index(ROW)
@@ -281,7 +284,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
-    """Returns each distinct key with its first row, the job of that row, and the number of rows."""
+    """Returns each distinct key, its first row, the job of that row, and the number of rows."""
     job = pl.col("job_id") if "job_id" in frame.columns else pl.lit("")
     return (
         frame.select(*keys, job.alias("job"))

@@ -1,4 +1,4 @@
-"""Warns about parts of a trace and a cluster that do not match but are not faults."""
+"""Warns about parts of a trace and a cluster that don't match, although they are not faults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WAIT_FOR_EVER = "they wait forever if kube-scheduler's own gangs are on"
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about settings that affect no pod or job.
+    """Yields sentences about settings that don't affect any pod or job.
 
     Examples are disruption budgets and pod groups without pods, and taints that no job tolerates.
     """
@@ -111,7 +111,10 @@ def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _tolerations_of(trace: Trace) -> list[Toleration]:
-    """Returns the distinct tolerations of the trace's pods; invalid ones are reported when pods are made."""
+    """Returns the distinct tolerations of the trace's pods.
+
+    Invalid tolerations are reported when pods are created.
+    """
     found: dict[Toleration, None] = {}
     for name in ("tolerations", "pod_template"):
         if name not in trace.frame.columns:
@@ -125,7 +128,7 @@ def _tolerations_of(trace: Trace) -> list[Toleration]:
 
 
 def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yields the namespace and the labels of the trace's pods, each combination once."""
+    """Yields the namespace and the labels of the trace's pods. Each combination is yielded once."""
     frame = trace.frame
     names = [name for name in ("namespace", "labels", "pod_template") if name in frame.columns]
     if not {"labels", "pod_template"} & set(names):
@@ -139,7 +142,7 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the labels of a pod template whose values are texts."""
+    """Returns the labels of a pod template that have texts as values."""
     metadata = template.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     found = labels.items() if isinstance(labels, Mapping) else ()
@@ -199,13 +202,13 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _add(said: Warnings, group: str, what: str) -> None:
-    """Adds a warning about a group, whose text begins with its kind."""
+    """Adds a warning about a group. The text of the group begins with its kind."""
     kind, _, name = group.partition(" ")
     said.add(kind, name, what)
 
 
 def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
-    """Yields the job, the namespace, the group and the number of pods that name a group of kube-scheduler."""
+    """Yields jobs that name a group of kube-scheduler, with their namespace, group, and number of pods."""
     frame = trace.frame
     if "pod_template" not in frame.columns:
         return
@@ -222,7 +225,7 @@ def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
 
 
 _InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]
-"""The namespace and labels of pods that name a group, their number, and whether they belong to a gang."""
+"""Pods that name a group: their namespace, labels and number, and whether they belong to a gang."""
 
 
 def _of_manifests(cluster: Cluster) -> Iterator[_InGroup]:

@@ -17,13 +17,13 @@ _EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"
 
 @fixed()
 class Window(Value):
-    """The submissions from `start` (inclusive) to `end` (exclusive).
+    """The jobs that were submitted from `start` (inclusive) to `end` (exclusive).
 
     Attributes:
         text: the text that the user wrote.
-        start, end: durations since the trace's origin, or dates in the trace's own time zone, in
-            microseconds, or None if the window is open on that side.
-        dates: whether the bounds are dates, which are relative to 1970.
+        start, end: the bounds in microseconds. They are durations since the trace's origin, or dates in the
+            trace's own time zone. None means that the window is open on that side.
+        dates: whether the bounds are dates, which count from 1970.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Window(Value):
 
     @classmethod
     def parse(cls, text: str) -> Window:
-        """Parse `START..END`; either bound may be absent.
+        """Parse `START..END`. Either bound may be absent.
 
         Raises:
             OptionError: the text has another form, or the window is empty.
@@ -54,7 +54,7 @@ class Window(Value):
         return self.text
 
     def within(self, other: Window) -> bool:
-        """Returns True if this window is within the other one and has the same kind of bounds."""
+        """Returns True if this window is within another window that has the same kind of bounds."""
         begins = other.start is None or (self.start is not None and self.start >= other.start)
         ends = other.end is None or (self.end is not None and self.end <= other.end)
         return self.dates == other.dates and begins and ends
@@ -64,7 +64,7 @@ class Window(Value):
         return not (_before(self, other) or _before(other, self))
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows within the window; simulated time begins at the first of these rows.
+        """Returns the rows within the window. Simulated time begins at the first of these rows.
 
         Raises:
             OptionError: the window has dates, but the trace's times are durations.
@@ -88,15 +88,15 @@ class Window(Value):
 
 
 def _before(one: Window, other: Window) -> bool:
-    """Returns True if a window ends before another window starts, or at the same time."""
+    """Returns True if a window ends before another window starts, or at the time when it starts."""
     return one.end is not None and other.start is not None and one.end <= other.start
 
 
 def window_bound(trace: Trace, time: int) -> str:
-    """Returns the text to write in `--window` for a time since a trace's origin, in whole seconds.
+    """Returns the text that `--window` accepts for a time since a trace's origin, in whole seconds.
 
-    If a trace begins later than its file, for example because a window was already applied, the text refers
-    to the whole file. It is a duration since the file's origin or a date.
+    A trace may begin later than its file, for example because a window was already applied. The text still
+    refers to the whole file. It is a duration since the file's origin, or a date.
 
     Args:
         trace: the trace, or the part of it that was kept.

@@ -1,4 +1,4 @@
-"""Writes a trace as canonical Parquet, completely or not at all, with the same bytes for the same trace."""
+"""Writes a trace as canonical Parquet. The file is complete or absent, and equal traces give equal bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_trace(trace: Trace, path: Path) -> None:
     """Write a trace with its metadata: source, licence, conventions, and counts of skipped rows.
 
     Raises:
-        InputError: the file cannot be written; an existing file does not change.
+        InputError: the file cannot be written. An existing file does not change.
     """
     with TraceWriter(path, _metadata(trace)) as writer:
         writer.write(trace.frame)
@@ -48,11 +48,11 @@ class TraceWriter:
 
     Args:
         path: the file.
-        metadata: the file's own metadata; the version of the schema is added.
+        metadata: the file's own metadata. The version of the schema is added.
         level: the compression level of zstd.
 
     Raises:
-        InputError: the file cannot be written; an existing file does not change.
+        InputError: the file cannot be written. An existing file does not change.
     """
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, level: int = _SMALLEST) -> None:
@@ -98,7 +98,7 @@ class TraceWriter:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Converts errors in writing the file into an InputError."""
+        """Converts errors that occur when the file is written into an InputError."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -131,7 +131,10 @@ def _column(series: pl.Series) -> pa.Array:
 
 
 def _encoding(field: pa.Field) -> str | None:
-    """Returns the encoding of a column: deltas for times and ids, because their values hardly repeat."""
+    """Returns the encoding of a column.
+
+    Times and ids are stored as deltas, because their values hardly repeat.
+    """
     if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
         return "DELTA_BINARY_PACKED"
     return "DELTA_BYTE_ARRAY" if field.name in ("job_id", "uid") else None

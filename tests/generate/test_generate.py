@@ -246,5 +246,5 @@ def test_a_span_ends_before_its_end(spec: Callable[[str], Spec]) -> None:
 def test_states_that_would_change_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that stays for a microsecond is a mistaken unit."""
     monkeypatch.setattr("harness.trace.generate.arrivals._MOST_STATES", 1000)  # a million take seconds
-    with pytest.raises(SpecError, match="changes its state more than 1,000 times before enough jobs come"):
+    with pytest.raises(SpecError, match="changes its state more than 1,000 times before enough jobs arrive"):
         Bursty([1 / DAY, 0.0], [1, 1]).begun(1).times(1000)

@@ -1,1 +1,1 @@
-"""Changes to the manifests of a cluster: knobs, patches and scale."""
+"""Changes the manifests of a cluster by knobs, patches and scale."""

@@ -1,4 +1,4 @@
-"""Computes a patch from the differences between two clusters that were read from the same manifests."""
+"""Computes a patch from the differences between two clusters with the same objects."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
         other: a cluster with the same objects, but other values of fields, such as knobs.
 
     Raises:
-        InputError: the clusters differ in more than field values, because an object or an item of a list
-            appeared or disappeared.
+        InputError: only one of the clusters contains some object or some item of a list.
     """
     pairs = zip(cluster.manifests, other.manifests, strict=False)
     found = []
@@ -48,7 +47,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that differ, with their new values; a removed field has the value None."""
+    """Returns the fields that differ, with their new values. A removed field has the value None."""
     found: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         was = before.get(name)
@@ -68,7 +67,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
 
 
 def _alike(before: list[Any], after: list[Any]) -> bool:
-    """Returns True if two lists have the same items, each a mapping."""
+    """Returns True if two lists contain the same items, and each item is a mapping."""
     return len(before) == len(after) and all(
         isinstance(old, Mapping) and isinstance(new, Mapping) and _named(old) == _named(new)
         for old, new in zip(before, after, strict=True)

@@ -1,4 +1,4 @@
-"""Edits that a cluster undergoes over time: an object changes, appears or disappears."""
+"""Edits that change a cluster over time. An edit changes, adds or removes an object."""
 
 from __future__ import annotations
 
@@ -29,19 +29,21 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "WorkloadPriorityClass": "workload_priority_classes",
     }
 )
-"""Maps the kind of a changeable object to the field of `Cluster` that holds such objects."""
+"""Maps the kind of a changeable object to the field of `Cluster` that contains such objects."""
 
 AT_ARRIVAL = frozenset(("PriorityClass", "WorkloadPriorityClass"))
-"""Kinds whose objects matter only when a job arrives, so policies are not notified when they change."""
+"""The kinds whose objects matter only when a job arrives. Policies are not notified when these objects
+change.
+"""
 
 
 class Edit(NamedTuple):
     """The change of one object.
 
     Attributes:
-        kind: the object's kind, one of `PLACES`. The quotas of an ElasticQuotaTree have the kind
+        kind: the object's kind, which is a key of `PLACES`. The quotas of an ElasticQuotaTree have the kind
             `ElasticQuota`.
-        name: the object's name; for a LocalQueue, `namespace/name`.
+        name: the object's name. For a LocalQueue, it is `namespace/name`.
         before: the object before the change, or None if the object is new.
         after: the object after the change, or None if the object is removed.
         announced: whether a planning policy knows about the change from the beginning of the replay. Failures
@@ -59,18 +61,18 @@ class Edit(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """The key under which a field of `Cluster` holds the object."""
+        """The key of the object in a field of `Cluster`."""
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """Returns how the object changes from one cluster to another, or None if it is equal in both."""
+        """Returns how the object differs between two clusters, or None if it is equal in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 
     def on(self, cluster: Cluster) -> Cluster:
         """Returns the cluster with the changed object.
 
-        The result also contains cohorts that are only named by other objects.
+        The result also contains cohorts without a manifest that other objects name.
         """
         place = PLACES[self.kind]
         objects = dict(getattr(cluster, place))
@@ -91,11 +93,11 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cluster:
-    """Returns a cluster with other objects of one kind; this is ten times as fast as `replace`.
+    """Returns a cluster with other objects of one kind. This function is ten times as fast as `replace`.
 
     Args:
         cluster: the cluster.
-        place: the field that holds objects of the kind, see `PLACES`.
+        place: the field that contains objects of the kind, see `PLACES`.
         objects: the new objects.
     """
     made = object.__new__(Cluster)
@@ -108,7 +110,7 @@ def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cl
 
 
 def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
-    """Returns the capacity after a node changes; None if a resource may appear or vanish with the change."""
+    """Returns the capacity after a node changes, or None if the change may add or remove a resource."""
     total = dict(cluster.capacity)
     for node, sign in ((edit.before, -1), (edit.after, 1)):
         for resource, amount in () if node is None else node.allocatable.items():
@@ -117,13 +119,13 @@ def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
 
 
 def _named(cluster: Cluster) -> Iterable[str]:
-    """Yields the names of cohorts that queues and cohorts refer to."""
+    """Yields the names of the cohorts that queues and cohorts name."""
     yield from (queue.cohort for queue in cluster.cluster_queues.values())
     yield from (cohort.parent for cohort in cluster.cohorts.values())
 
 
 class Instant(NamedTuple):
-    """All changes that happen at one time; there are none if a patch changes nothing.
+    """All changes that happen at one time. There are none if a patch has no effect.
 
     Attributes:
         at: the time, in microseconds since the trace's origin.
@@ -144,7 +146,7 @@ class State(NamedTuple):
     Attributes:
         cluster: the cluster.
         specs: maps the (kind, name) of an object with a manifest to the details of its spec that the model
-            drops. The details distinguish specs that the model treats as equal.
+            doesn't contain. These details distinguish specs that are equal in the model.
     """
 
     cluster: Cluster
@@ -164,7 +166,7 @@ def name_of(content: Mapping[str, Any]) -> str:
 
 
 def _exact(content: Mapping[str, Any]) -> object:
-    """Returns the details of a Kueue spec that the model drops: if it sets a weight, and exact quantities."""
+    """Returns what the model omits of a Kueue spec: whether it sets a weight, and exact quantities."""
     spec = content.get("spec")
     if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
         return None
@@ -182,9 +184,9 @@ def _quantity(value: Any) -> Fraction | None:
 
 
 def ever(cluster: Cluster) -> Cluster:
-    """Returns the cluster with every object that exists at some time, each in its first form."""
+    """Returns the cluster with every object that exists at any time. Each object has its first form."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
-        # A removed object may come back. A cohort that doesn't exist can't name other cohorts.
+        # A removed object may be added again. A cohort that doesn't exist can't name other cohorts.
         known = edit.kind != "Cohort" and edit.key in getattr(cluster, PLACES[edit.kind])
         if edit.before is None and not known:
             with_it = edit.on(cluster)
@@ -197,7 +199,7 @@ def ever(cluster: Cluster) -> Cluster:
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
     """Returns the clusters whose priority classes apply to arriving jobs, each with its starting time.
 
-    Times are in microseconds since the trace's origin. The first time precedes all events.
+    Times are in microseconds since the trace's origin. The first time is before all events.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:
@@ -210,7 +212,7 @@ def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
 
 
 def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
-    """Returns the cluster from `by_arrival` that applies to a job submitted at `submit`."""
+    """Returns the cluster in the result of `by_arrival` that applies to a job submitted at `submit`."""
     return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 

@@ -1,4 +1,4 @@
-"""Interprets those rows of an event table that concern nodes."""
+"""Interprets the rows of an event table that concern nodes."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ Kubernetes' node controller sets and removes this taint after `spec.unschedulabl
 """
 
 CONTROLLER = 1 * SECOND
-"""How long the controller takes to set its taint after a cordon, and to remove it after an uncordon."""
+"""How long the controller takes to add its taint after a cordon, and to remove the taint after an uncordon.
+"""
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
-"""The taint that the node controller sets on a node that has stopped responding."""
+"""The taint that the node controller adds to a node that has stopped responding."""
 
 GRACE = 50 * SECOND
 """How long a node can fail to respond before it counts as unreachable.
 
-This is `--node-monitor-grace-period` of kube-controller-manager: 40 seconds up to Kubernetes 1.31, and 50
-seconds from 1.32 on.
+This is `--node-monitor-grace-period` of kube-controller-manager. It is 40 seconds up to Kubernetes 1.31, and
+50 seconds since 1.32.
 """
 
 _PART = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!,\s]*)\s*")
@@ -47,12 +48,12 @@ class Part(NamedTuple):
     """The part of a row that concerns one object.
 
     Attributes:
-        target: `kind`, plus `apiVersion` and `metadata` if they are needed.
+        target: the `kind`, and also `apiVersion` and `metadata` if they are needed.
         fields: the changed fields, as in a patch.
-        delay: how long after the row's time the change begins.
-        until_delay: how long after the row's end the change ends.
+        delay: the time from the start of the row to the start of the change.
+        until_delay: the time from the end of the row to the end of the change.
         annotations: further annotations for the document.
-        said: keys of the fields that the part sets.
+        said: the keys of the fields that the part sets.
     """
 
     target: Mapping[str, Any]
@@ -65,7 +66,7 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """The nodes of a cluster, for looking up the nodes that rows name.
+    """Looks up the nodes of a cluster that rows name.
 
     Args:
         manifests: the manifests of the cluster.
@@ -122,7 +123,7 @@ class Nodes:
             if selector and not found:
                 faults.append(Fault(row.where("name"), f"no node has labels such as {shown(text)}"))
             return found
-        if text in self._nodes:  # the case in most rows
+        if text in self._nodes:  # most rows name a single node
             return (text,)
         found = [name for name in self._nodes if like(text, name)]
         if text and not found:
@@ -131,9 +132,9 @@ class Nodes:
         return found
 
     def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the last nodes of a pool, as many as `pool:count` specifies.
+        """Returns the last nodes of a pool. `pool:count` specifies their number.
 
-        These are the nodes that a smaller pool would not have.
+        A smaller pool would not have these nodes.
         """
         pool, _, number = row.cells["name"].partition(":")
         names = self._pools.get(pool)
@@ -162,7 +163,10 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
-        """Returns the duration that a row gives as `name=SPAN`, in microseconds; `usual` by default."""
+        """Returns the duration that a row specifies as `name=SPAN`, in microseconds.
+
+        The default is `usual`.
+        """
         text = row.cells["value"]
         if not text:
             return usual
@@ -218,14 +222,14 @@ def _cordoned(name: str) -> Iterator[Part]:
 
 
 def _drained(name: str, timeout: int) -> Iterator[Part]:
-    """Yields the parts of a drain: a cordon, and evictions that begin at the same time."""
+    """Yields the parts of a drain, which are a cordon and evictions that begin at the same time."""
     first, *others = _cordoned(name)
     yield first._replace(annotations={DRAIN: f"{timeout}us"})
     yield from others
 
 
 def _partitioned(name: str, grace: int) -> Iterator[Part]:
-    """Yields the parts of a partition; nothing changes until the grace period has passed."""
+    """Yields the parts of a partition. Nothing changes until the grace period has passed."""
     yield _part(name, {}, ("partition",))
     effects = ("NoSchedule", "NoExecute")
     taints = [{"key": UNREACHABLE, "effect": effect} for effect in effects]
@@ -241,7 +245,10 @@ def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...]) -> Part:
 
 
 def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:
-    """Returns the label selector that a row specifies in the syntax of `kubectl get -l`, without sets."""
+    """Returns the label selector that a row specifies in the syntax of `kubectl get -l`.
+
+    Sets are not supported.
+    """
     found = []
     for text in row.cells["name"].split(","):
         match = _PART.fullmatch(text)

@@ -1,7 +1,7 @@
 """Determines when the rows of an event table apply, and rejects rows that contradict each other.
 
-A row without an end applies until the next row about the same field, so a table can serve as a log. A row
-with an end is an exception: after its end, the earlier value applies again.
+A row without an end applies until the next row about the same field, so a table can be a log of changes. A
+row with an end is an exception. After its end, the earlier value applies again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
 
 _LAST = 221_845_392_000 * SECOND
-"""Midnight on the first day of the year 9000, because dates can't go beyond the year 9999."""
+"""The start of the year 9000. Times can't be later, because dates can't go beyond the year 9999."""
 
 
 class Period(NamedTuple):
     """The time during which a row applies.
 
     Attributes:
-        starts: the beginning.
-        ends: the end, or None if the row applies until the next row about its field.
+        starts: the start.
+        ends: the end, or None if the row applies until the next row about the same field.
     """
 
     starts: Moment
@@ -35,7 +35,7 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
 
     Args:
         row: the row.
-        first: when the first row of the table applies. All rows must write their times in the same form.
+        first: when the first row of the table applies. The times of all rows must have the same form.
         faults: faults are added here.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
@@ -61,7 +61,7 @@ def ends_of(
     rows: Mapping[int, Row],
     faults: list[Fault],
 ) -> dict[int, Moment | None]:
-    """Returns the latest time until which each row applies, by the row's number; overlapping rows are faults.
+    """Returns the latest end of each row, by the number of the row. Overlapping rows are faults.
 
     Args:
         said: maps the number of a row to the fields that the row sets.
@@ -105,10 +105,10 @@ def ends_of(
 
 
 def _order(period: Period) -> tuple[Moment, bool]:
-    """Returns a sort key that puts an exception after the row that it overrides."""
+    """Returns a sort key that sorts an exception after the row that it overrides."""
     return period.starts, period.ends is not None
 
 
 def in_order(when: Mapping[int, Period]) -> list[int]:
-    """Returns the numbers of the rows, sorted so that each row precedes the rows that override it."""
+    """Returns the numbers of the rows, sorted so that each row comes before the rows that override it."""
     return sorted(when, key=lambda number: (_order(when[number]), number))

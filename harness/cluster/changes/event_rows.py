@@ -1,4 +1,4 @@
-"""Converts an event table to patch documents that have times in their metadata."""
+"""Converts an event table to patch documents with times in their metadata."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from harness.cluster.yaml.fields import shown
 
 _REMOVE = "remove"
 _RENAMED = {"cohort": "cohortName", "parent": "parentName"}
-"""Maps v1beta1 field names to their v1beta2 names; a row may use either."""
+"""Maps v1beta1 field names to their v1beta2 names. A row may use either name."""
 
 _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
 _NAMES = ("name", "key")
-"""The fields by which a merge identifies items of a list."""
+"""The fields by which a merge finds the items of a list."""
 
 
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
@@ -64,12 +64,12 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
 
 
 def _is_empty(part: Part, starts: Moment, ends: Moment | None) -> bool:
-    """Returns True if a part would end before it begins, as the taints of a short partition do."""
+    """Returns True if a part would end before it starts. This happens to the taints of a short partition."""
     return ends is not None and ends.time + part.until_delay <= starts.time + part.delay
 
 
 def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
-    """Returns the document for one part of a row, with the time during which it applies."""
+    """Returns the document for one part of a row, including the time during which it applies."""
     times = {FROM: (starts, part.delay), UNTIL: (ends, part.until_delay)}
     annotations = dict(part.annotations) | {
         name: str(moment._replace(time=moment.time + delay))
@@ -82,7 +82,7 @@ def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Docu
 
 @final
 class _Rules:
-    """Converts rows to parts of documents, for the objects of a cluster.
+    """Converts rows to parts of documents that change the objects of a cluster.
 
     Args:
         cluster: a cluster made from manifests.
@@ -120,7 +120,7 @@ class _Rules:
         return found
 
     def _named(self, row: Row, names: Iterable[str]) -> list[str]:
-        """Returns the names that match a row's pattern; a pattern without a match is a fault."""
+        """Returns the names that match a row's pattern. If no name matches, a fault is added."""
         text = row.cells["name"]
         found = [name for name in names if like(text, name)]
         if not found:
@@ -149,7 +149,7 @@ class _Rules:
         return self._turned[path, value]
 
     def _of_field(self, row: Row, field: str) -> Iterator[Part]:
-        """Yields the parts of a row that sets a field in the spec of objects, or removes the objects."""
+        """Yields the parts of a row that sets a field in the spec of objects, or that removes the objects."""
         there = self._objects(row.cells["kind"])
         named = self._named(row, there)
         value = row.cells["value"]
@@ -167,7 +167,7 @@ class _Rules:
 
 
 def _place(field: str, content: Mapping[str, Any]) -> Place:
-    """Returns the path of a spec's field, which depends on the object's API version."""
+    """Returns the path of a field in a spec. The path depends on the object's API version."""
     names = _RENAMED
     if not str(content.get("apiVersion")).endswith("v1beta2"):
         names = {later: name for name, later in _RENAMED.items()}
@@ -176,9 +176,9 @@ def _place(field: str, content: Mapping[str, Any]) -> Place:
 
 
 def _called(content: Mapping[str, Any]) -> str:
-    """Returns the name by which rows and knob paths identify an object.
+    """Returns the name that rows and knob paths use for an object.
 
-    An ElasticQuota that belongs to a namespace is identified by the name of the namespace.
+    For an ElasticQuota that belongs to a namespace, this is the name of the namespace.
     """
     metadata = content.get("metadata") or {}
     if content.get("kind") == "ElasticQuota" and not is_koordinators(metadata):

@@ -1,4 +1,4 @@
-"""Reads event tables from files: CSV (plain or gzipped) or Parquet."""
+"""Reads event tables from CSV files, which can be gzipped, or Parquet files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COLUMNS = ("time", "until", "kind", "name", "field", "value")
 """The columns of an event table."""
 
 NEEDED = ("time", "kind", "name", "field")
-"""The required columns, which must not have empty cells."""
+"""The required columns. Their cells must not be empty."""
 
 MOST_ROWS = 100_000
-"""The maximum number of rows. A longer table is probably the wrong file, and would exhaust memory."""
+"""The maximum number of rows. A longer table is probably the wrong file, and would use too much memory."""
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
@@ -41,17 +41,17 @@ class Row(NamedTuple):
     cells: Mapping[str, str]
 
     def where(self, column: str) -> str:
-        """Returns the name by which messages refer to a cell."""
+        """Returns the name that messages use for a cell."""
         return f"row {self.number:,}, column {column}"
 
 
 def is_table(path: Path) -> bool:
-    """Returns True if the file's suffix is one that event tables have."""
+    """Returns True if a file has a suffix of event tables."""
     return path.name.endswith((*_CSV, _PARQUET))
 
 
 def is_row(content: Any) -> bool:
-    """Returns True if a Python value is a row of an event table rather than a document."""
+    """Returns True if a Python value is a row of an event table and not a document."""
     return isinstance(content, Mapping) and {"time", "field"} <= content.keys() and "metadata" not in content
 
 
@@ -81,7 +81,7 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
 
 
 def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[Row]:
-    """Returns the rows of an event table that is held in memory, where each row maps columns to values.
+    """Returns the rows of an event table in memory. Each row maps columns to values.
 
     See `read_table`.
 
@@ -99,7 +99,7 @@ def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[R
 
 
 def _whole(rows: list[Row], faults: list[Fault]) -> list[Row]:
-    """Returns the rows, and adds a fault for each empty cell of a required column."""
+    """Adds a fault for each empty cell in a required column, and returns the rows."""
     faults += (Fault(row.where(name), "is empty") for row in rows for name in NEEDED if not row.cells[name])
     return rows
 
@@ -117,7 +117,7 @@ def _check_columns(source: str, head: Sequence[str], where: str = "header") -> N
 
 
 def _of_csv(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a CSV file without empty lines, starting with the header."""
+    """Yields the rows of a CSV file, starting with the header. Empty lines are skipped."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         for cells in reader:
@@ -144,7 +144,7 @@ def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _values(column: Any) -> Iterable[Any]:
-    """Returns the values of a column, with times and durations converted from nanoseconds to microseconds."""
+    """Returns the values of a column. Times and durations are converted from nanoseconds to microseconds."""
     import pyarrow as pa
 
     kind = column.type

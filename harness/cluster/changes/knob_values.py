@@ -1,4 +1,4 @@
-"""Sets knobs to given values, or to multiples of the values in the manifests."""
+"""Sets knobs to given values, or to multiples of their values in the manifests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _USUAL_WEIGHT = 1
 
 
 def is_knob(name: str) -> bool:
-    """Returns True if a name has the form of a cluster knob rather than of a setting or an option."""
+    """Returns True if a name has the form of a cluster knob, and not of a setting or an option."""
     return "/" in name or "*" in name
 
 
@@ -36,10 +36,10 @@ def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
 
 
 def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
-    """Resolves relative values: `x1.1`, for example, becomes 1.1 times the current value of the knob.
+    """Resolves relative values. For example, `x1.1` becomes 1.1 times the current value of the knob.
 
-    Quantities are rounded up to the smallest unit of their resource, as in Kubernetes. A limit that the
-    manifests don't set remains unset.
+    Quantities are rounded up to the smallest unit of their resource, as in Kubernetes. If the manifests don't
+    set a limit, it remains unset.
 
     Returns:
         A dictionary that maps the path of each knob to its value.

@@ -1,7 +1,7 @@
-"""Knobs: the numbers in a cluster's manifests that users can vary by name.
+"""Lists and sets knobs, which are numbers in a cluster's manifests that users can change by name.
 
-A knob is identified by a path, such as `ClusterQueue/team-a.weight` or
-`ClusterQueue/team-a.quota[nvidia.com/gpu]`. If there are several flavors, the path names one of them:
+Each knob has a path, such as `ClusterQueue/team-a.weight` or `ClusterQueue/team-a.quota[nvidia.com/gpu]`. If
+there are several flavors, the path also contains the flavor, as in
 `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses `KNOBS`.
 """
 
@@ -28,23 +28,25 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Value = int | float | Fraction | str | None
-"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`). None removes the field."""
+"""The value of a knob, which is a number, or text as in manifests (`500m`, `64Gi`). None removes the field.
+"""
 
 Values = Mapping[str, Any]
-"""Values by path, nested by object and knob, or nested by object, knob and resource."""
+"""The values of knobs by path. They can also be nested by object and knob, or by object, knob and resource.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A number in an object's manifest that users can vary.
+    """A number in an object's manifest that users can change.
 
     Attributes:
         name: the knob's name.
-        kinds: the kinds that have the knob. Elastic quotas are `ElasticQuota`, whether in a tree or not.
+        kinds: the kinds that have the knob. Elastic quotas have the kind `ElasticQuota`, even in a tree.
         field: the field in a manifest.
-        by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
-            flavor.
-        needed: whether the field is required, so that it can't be removed.
+        by: the meaning of the key in brackets, which is `resource`, or `flavor` for a resource in a flavor.
+            It is "" if there is no key.
+        needed: whether the field is required, so that users can't remove it.
         whole: whether the value must be an integer.
     """
 
@@ -80,8 +82,8 @@ Place = tuple[str | int, ...]
 def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fraction | None]:
     """Returns the knobs of a cluster by path, with their exact values in the unit that manifests use.
 
-    The units are cores, bytes and devices. A value is the one in the manifests, before the cluster is scaled;
-    it is None if the manifests don't set the field.
+    The units are cores, bytes and devices. The values are those in the manifests, before the cluster is
+    scaled. A value is None if the manifests don't set the field.
 
     Args:
         cluster: a cluster made from manifests.
@@ -97,13 +99,13 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 
 
 def with_values(cluster: Cluster, values: Values) -> Cluster:
-    """Returns a copy of a cluster in which some knobs have other values.
+    """Returns a copy of a cluster with new values for some knobs.
 
     Args:
         cluster: a cluster made from manifests.
         values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight":
             2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If
-            a knob is given several values, the last one applies.
+            there are several values for a knob, the last value applies.
 
     Raises:
         InputError: an object or knob does not exist, or a value has the wrong type.
@@ -142,7 +144,10 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
 
 
 class _Owner(NamedTuple):
-    """An object or a quota of a tree that has knobs; its content is at `place` in the manifest."""
+    """An object that has knobs, or a quota of a tree that has knobs.
+
+    Its content is at `place` in the manifest.
+    """
 
     kind: str
     name: str
@@ -152,7 +157,7 @@ class _Owner(NamedTuple):
 
 
 class _Setting(NamedTuple):
-    """A knob of one object; `alone` means that the resource identifies the knob without a flavor."""
+    """A knob of one object. `alone` is True if the resource identifies the knob without a flavor."""
 
     owner: str
     knob: Knob
@@ -164,7 +169,7 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource, with its flavor as a prefix."""
+        """The resource. If there is a flavor, it is a prefix."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property
@@ -215,7 +220,7 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
         if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
             continue  # Karpenter has a kind NodePool too
         if has_times(content):
-            continue  # the values of a timed patch don't always apply
+            continue  # a timed patch sets its values only for some time
         metadata = content.get("metadata") or {}
         name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
         if kind == "ElasticQuotaTree":
@@ -249,7 +254,7 @@ def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
 
 
 def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs that a path names, at least one.
+    """Returns the knobs that a path names. There is at least one.
 
     Raises:
         InputError: no knob has this path. The message suggests a similar path.
@@ -285,7 +290,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 
 
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs of one object that match a key: a flavor with a resource, or a resource alone."""
+    """Returns the knobs of one object that match a key, which is a resource with or without a flavor."""
     own = [each for each in settings if each.owner == owner]
     exact = [each for each in own if each.flavor and like(key, each.full)]
     found = exact or [each for each in own if like(key, each.resource)]
@@ -301,7 +306,7 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
 
 
 def like(pattern: str, text: str) -> bool:
-    """Returns True if a text matches a pattern, in which `*` matches any text."""
+    """Returns True if a text matches a pattern. A `*` in the pattern matches any text."""
     if "*" not in pattern:
         return pattern == text
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
@@ -325,7 +330,7 @@ def _flat(values: Values) -> Iterator[tuple[str, Any]]:
 
 
 def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields (key, value) pairs from a value, or from a table by resource, or by flavor and resource."""
+    """Yields (key, value) pairs from a value, or from a table by resource or by flavor and resource."""
     if not isinstance(value, Mapping):
         yield "", value
         return
@@ -340,7 +345,7 @@ def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _written(setting: _Setting, value: Any) -> int | str | None:
-    """Returns a value in the form in which a manifest writes it; None removes the field.
+    """Returns a value as it appears in a manifest. None removes the field.
 
     Raises:
         InputError: the value is not valid for the knob.

@@ -1,4 +1,4 @@
-"""Computes how a cluster changes over time if its manifests have times."""
+"""Computes how a cluster with times in its manifests changes over time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _NODE, _POOL = "Node", "NodePool"
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """Returns the cluster as it is at the trace's origin, with `changes` instead of times in manifests.
 
-    `changes` has an entry for a time even if no object changes then.
+    If a manifest starts or ends at a time, `changes` has an entry for this time, even if no object changes.
 
     Args:
         cluster: the cluster with the times in its manifests.
         origin: the trace's origin, in microseconds since 1970, or None if the times in the trace are not
             dates.
         begin: when the replay begins, in microseconds since the origin. Durations in the manifests, such as
-            3d2h, count from this time. It differs from 0 only for a window of a trace without dates.
+            3d2h, count from this time. It is 0 except for a window of a trace without dates.
 
     Raises:
         ClusterError: the manifests are faulty at some time, or contain a date although the trace has none.
@@ -78,7 +78,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields the nodes that documents name but that don't exist in a cluster of another size."""
+    """Yields the nodes that documents name but a cluster of another size doesn't contain."""
     pools = node_names(turned)
     for each in turned:
         name = name_of(each)
@@ -88,11 +88,11 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """Returns a warning that the cluster lacks an object that a document changes."""
+    """Returns a warning that a document changes an object that isn't in the cluster."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
-        f"it{size}, so nothing changes"
+        f"this object{size}, so nothing changes"
     )
 
 
@@ -105,8 +105,8 @@ def replaced(
 
     Args:
         documents: the manifests at the beginning.
-        then: pairs of a time, in microseconds since the origin, and a manifest, sorted by time. From that
-            time on, the manifest replaces the object of the same kind and name.
+        then: pairs of a time, in microseconds since the origin, and a manifest, sorted by time. At that time,
+            the manifest replaces the object of the same kind and name.
         make: a function that creates a cluster from manifests.
 
     Raises:
@@ -135,12 +135,12 @@ def nodes_replaced(
     then: Iterable[tuple[int, Mapping[str, Any] | str]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Iterator[Instant]:
-    """Yields the changes of nodes at each time, even if a node remains the same.
+    """Yields the changes of nodes at each time, even if a node doesn't change.
 
     Args:
         nodes: the nodes at the beginning.
-        then: pairs sorted by time, each with the microseconds since the origin, and the manifest of a Node or
-            the name of a removed node. From that time on, the manifest describes the node of that name.
+        then: pairs sorted by time. Each has the microseconds since the origin, and the manifest of a Node or
+            the name of a removed node. Starting at that time, the manifest describes the node of that name.
         make: a function that creates a cluster from manifests.
     """
     nodes = dict(nodes)
@@ -160,8 +160,8 @@ def nodes_replaced(
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     """Check, as far as possible, that manifests with times form a valid cluster at every time.
 
-    Dates are checked separately from times that are relative to the origin, because their relative order is
-    known only together with a trace.
+    Dates are checked separately from times that are relative to the origin, because only a trace determines
+    their order.
 
     Args:
         cluster: the cluster of the manifests.
@@ -175,7 +175,7 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     from harness.cluster.changes.states import Span, States
 
     def span(each: Timed, *, dated: bool) -> Span:
-        """Returns when a document applies; times in the other form (dates or durations) count as unknown."""
+        """Returns when a document applies. Times in the other form (dates or durations) count as unknown."""
         starts, ends = (
             at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
         )
@@ -203,8 +203,8 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
     Args:
         before: the state before the change.
         after: the state after the change.
-        turned: the documents that begin or cease to apply, each with whether it is announced. An object's
-            change is announced if all of its documents are.
+        turned: the documents that begin or cease to apply. Each has a flag that says whether it is announced.
+            An object's change is announced if all of its documents are announced.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:
@@ -230,7 +230,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:
-    """Returns an object, or None if it does not exist, or is a cohort that is only named by other objects."""
+    """Returns an object, or None if it does not exist or is a cohort without a manifest."""
     kind, name = key
     if kind not in (_ELASTIC, _NODE) and key not in state.specs:
         return None

@@ -1,8 +1,8 @@
-"""Patches for the manifests of a cluster, merged in the same way as kustomize's strategic merge.
+"""Applies patches to the manifests of a cluster, in the same way as kustomize's strategic merge.
 
-A patch consists of documents that contain the kind, the name, and only those fields that change. A patch can
-only change existing objects. If an object, field or item does not exist, the fault states the place and
-suggests a similar name.
+A patch consists of documents that contain a kind, a name, and only the fields that change. A patch can change
+only existing objects. If an object, field or item does not exist, the fault states the place and suggests a
+similar name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Patch = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""A file or folder of patch documents, an event table (CSV or Parquet), or documents or rows in Python."""
+"""A file or folder of patch documents, an event table (CSV or Parquet), or documents or rows as Python
+values.
+"""
 
 _IN_PYTHON = "the patch"
 
@@ -97,7 +99,7 @@ def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[
 
 
 def _not_plain(content: Any) -> str:
-    """Returns a sentence about a part of a value that manifests can't contain; "" if every part is valid."""
+    """Returns a sentence about a part of a value that manifests can't contain, or "" if all are valid."""
     level = [content]
     for _ in range(DEEPEST):
         inner: list[Any] = []
@@ -117,7 +119,7 @@ def _not_plain(content: Any) -> str:
 
 
 class _Target(NamedTuple):
-    """The object that a patch refers to; parts that the patch does not specify are empty."""
+    """The object that a patch names. Parts that the patch doesn't specify are empty."""
 
     kind: str
     name: str
@@ -148,7 +150,8 @@ class _World:
     """The manifests of a cluster while patches are applied to them.
 
     Args:
-        manifests: the manifests. If a patch names a node of a pool, they contain Nodes instead of that pool.
+        manifests: the manifests. If a patch names a node of a pool, they contain the pool's Nodes instead of
+            the pool.
         faults: faults are added here.
         given: the original manifests, with all pools.
     """
@@ -178,7 +181,7 @@ class _World:
         self._added: list[Document] = []
 
     def change(self, document: Document) -> None:
-        """Apply one document to its target object, and to the timed patches of that object."""
+        """Apply one document to the object that it names, and to the timed patches of that object."""
         at = self._find(document)
         if at is None:
             return
@@ -193,7 +196,7 @@ class _World:
         self._patches.append((at, document, merge))
 
     def change_later(self, document: Document) -> None:
-        """Apply one document that has a time to its target object."""
+        """Apply a document with a time to the object that it names."""
         plain = timed(document, self._faults).document
         at = self._find(plain)
         if at is None:
@@ -212,7 +215,7 @@ class _World:
     def documents(self) -> list[Document]:
         """Returns the remaining objects and their timed patches.
 
-        A fault in a changed object refers to the last patch of the object.
+        If a changed object is faulty, the fault names the last patch of the object.
         """
         said = {at: document.where for at, document, _ in self._patches}
         gone = {at for at, content in enumerate(self._objects) if content is None}
@@ -226,7 +229,10 @@ class _World:
     # --- which object -------------------------------------------------------------------------------------
 
     def _find(self, document: Document) -> int | None:
-        """Returns the number of the object that a patch refers to; an unknown name is a fault."""
+        """Returns the number of the object that a patch names.
+
+        If there is no such object, a fault is added.
+        """
         wanted = _target(document.content)
         where = f"{document.where}, {wanted}".rstrip(", ")
         if not wanted.kind:
@@ -259,7 +265,7 @@ class _World:
         return {at: _target(content) for at in places if (content := self._objects[at])}
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
-        """Returns the object whose namespace and apiVersion match, if several objects have the same name."""
+        """Returns the object with this namespace and apiVersion, if several objects have the same name."""
         if wanted.namespace:
             spaces = {each.namespace or "default" for each in named.values()}
             named = {
@@ -287,7 +293,7 @@ class _World:
     # --- what a kind has ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that patches only use fields that exist in their kinds, and only add plausible items."""
+        """Check that patches use only fields that exist in their kinds, and add only plausible items."""
         for at, document, merge in self._patches:
             content = self._objects[at]
             if content is None:
@@ -304,7 +310,7 @@ class _World:
     def _check_added(self, added: Added, where: str) -> None:
         """Check that the ResourceFlavor of a new flavor exists, and that a new quota is complete.
 
-        If not, the name is probably misspelled.
+        Otherwise, the name is probably misspelled.
         """
         name = str(added.item.get("name", ""))
         if added.of == "flavors":
@@ -322,7 +328,7 @@ class _World:
 
 
 class _Check(NamedTuple):
-    """Compares the fields of a patch with the fields of its kind."""
+    """Compares the fields of a patch with the fields of a kind."""
 
     where: str
     kind: str

@@ -1,4 +1,4 @@
-"""Rebuilds a cluster from changed manifests, with the same scale and assumptions."""
+"""Creates a cluster again from changed manifests, with the same scale and assumptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """Check that a cluster follows from its manifests, so that other manifests would give another cluster.
+    """Check that the manifests define a cluster, so that other manifests would give another cluster.
 
     Raises:
         InputError: the cluster was made or changed without manifests.
@@ -33,7 +33,7 @@ def require_manifests(cluster: Cluster) -> None:
 
 
 def follows_manifests(cluster: Cluster) -> bool:
-    """Returns True if the manifests of a cluster, at its scale, yield the same cluster again."""
+    """Returns True if the manifests and the scale of a cluster yield the same cluster again."""
     documents = [Document("", content) for content in cluster.manifests]
     try:
         return remade(cluster, documents, cluster.source).digest == cluster.digest

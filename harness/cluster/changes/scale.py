@@ -1,4 +1,4 @@
-"""Scales a cluster: multiplies its nodes and quotas while keeping their proportions."""
+"""Scales a cluster, which multiplies its nodes and quotas but keeps their proportions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _HOSTNAME = "kubernetes.io/hostname"
 def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     """Returns the cluster with `scale` times its nodes and quotas.
 
-    - A smaller cluster keeps nodes at even intervals of the list, so that the mix stays the same. A larger
-      cluster contains copies of nodes.
-    - The nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by the
-      largest remainder method.
+    - A smaller cluster keeps nodes at even intervals of the list, so the mix of nodes stays the same. A
+      larger cluster contains copies of nodes.
+    - For each resource in each flavor, the sum of the nominal quotas is scaled and rounded down. The largest
+      remainder method then divides the sum.
     - Limits and elastic quotas are rounded down one by one. Unlimited quantities stay unlimited.
-    - Objects of plugin kinds scale themselves. An object that can't scale causes a warning.
-    - Pods on removed nodes are removed too, with a warning.
+    - Objects of plugin kinds scale themselves. If an object can't scale itself, the cluster gets a warning.
+    - Pods on removed nodes are also removed, and the cluster gets a warning.
 
     Args:
         cluster: the cluster of the manifests.
-        scale: the factor, which is greater than 0; at least one node remains.
+        scale: the factor, which is greater than 0. At least one node remains.
 
     Raises:
         InputError: there would be too many nodes, or quantities that are too large to represent.
@@ -88,7 +88,7 @@ def scales(resource: object) -> bool:
 
 
 def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
-    """Returns the scaled nodes; the numbers of copies of any two nodes differ by at most one."""
+    """Returns the scaled nodes. The numbers of copies of any two nodes differ by at most one."""
     if not nodes:
         return nodes
     there = list(nodes.values())

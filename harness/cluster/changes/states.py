@@ -1,4 +1,4 @@
-"""The sequence of states of a cluster whose manifests have times.
+"""Computes the sequence of states of a cluster with times in its manifests.
 
 Most changes concern a single object. To save time, only changed objects are merged again, and a state that
 occurred before is not read again. If only nodes change, only nodes are read.
@@ -25,7 +25,7 @@ from harness.cluster.yaml.documents import Document
 
 
 class Span(NamedTuple):
-    """The time during which a document applies. None means that there is no beginning or no end."""
+    """The time during which a document applies. None means that there is no start or no end."""
 
     starts: int | None
     ends: int | None
@@ -51,10 +51,10 @@ class Step(NamedTuple):
 
 @final
 class States:
-    """The sequence of states of a cluster whose manifests have times.
+    """The sequence of states of a cluster with times in its manifests.
 
     Args:
-        cluster: the cluster, whose scale and assumptions apply at all times.
+        cluster: the cluster. Its scale and assumptions apply at all times.
         over: the manifests of the cluster.
         spans: when each manifest with a time applies.
         faults: `over` adds faults here.
@@ -62,11 +62,11 @@ class States:
 
     def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:
         self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
-        # For each object, the numbers of its timed documents that currently apply.
+        # This maps each object to the numbers of its timed documents that currently apply.
         self._holding: dict[int, list[int]] = {}
         self._present: list[tuple[Document, ...]] = []
         self._texts: dict[int, str] = {}  # number of a changeable object -> its current text
-        # Identity of a manifest -> the manifest, and the Node that was read from it.
+        # This maps the identity of a manifest to the manifest and to the Node that was read from it.
         self._nodes_read: dict[int, tuple[Mapping[str, Any], Node]] = {}
         self._amounts: Counter[str] = Counter()  # at least the sum of each resource over nodes at any time
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
@@ -92,10 +92,10 @@ class States:
         return state
 
     def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
-        """Yields the changes that follow a state, in order of time.
+        """Yields the changes that come after a state, sorted by time.
 
         Args:
-            now: the time of this state, which must be the last state that was requested.
+            now: the time of this state. It must be the state that was requested last.
             state: the state.
             called: maps a time to the name of the cluster at that time, for messages.
 
@@ -142,7 +142,7 @@ class States:
     def _nodes(
         self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
     ) -> dict[str, Node] | None:
-        """Returns the nodes after some of them changed; None if their sums may be too large.
+        """Returns the nodes after some of them changed, or None if their sums may be too large.
 
         Raises:
             ClusterError: a changed node is faulty.

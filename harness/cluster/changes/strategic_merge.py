@@ -1,9 +1,11 @@
-"""Kubernetes' strategic merge for plain JSON values, in which fields of a patch override those of an object.
+"""Implements Kubernetes' strategic merge for JSON values.
 
-Mappings are merged field by field, and `null` deletes a field. If a list has items with a key, it is merged
-item by item: existing items keep their positions, and new items are appended. Any other list is replaced. The
-directives `$patch: delete` and `$patch: replace` apply to the mapping or item that contains them. An item
-that consists only of a directive applies to the whole list.
+The fields of a patch override the fields of an object.
+
+Mappings are merged field by field, and `null` deletes a field. If the items of a list have a key, the list is
+merged item by item: existing items keep their positions, and new items are appended. Any other list is
+replaced. The directives `$patch: delete` and `$patch: replace` apply to the mapping or item that contains
+them. If an item consists only of a directive, the directive applies to the whole list.
 """
 
 from __future__ import annotations
@@ -51,20 +53,20 @@ _KEYS: Mapping[str, str] = {
 }
 """Maps the name of a list to the field that identifies its items.
 
-Kubernetes' own kinds use the keys that Kubernetes defines. Other kinds use the field that contains the name
-of the item. As in Kubernetes, some lists are replaced: tolerations, the node taints of a flavor, and the
-terms of selectors and affinities. If a patch specifies effects, taints are also distinguished by effect, as
-in `kubectl taint`.
+Kubernetes defines the keys of its own kinds. In other kinds, the key is the field with the name of the item.
+As in Kubernetes, some lists are replaced: tolerations, the node taints of a flavor, and the terms of
+selectors and affinities. If a patch specifies effects, taints are also distinguished by effect, as in
+`kubectl taint`.
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
-"""The key of an item that does not specify one."""
+"""The key of an item that doesn't contain a key."""
 
 _GROUPS = "resourceGroups"
 
 
 class Added(NamedTuple):
-    """A new item of a list: the name of the list, the item, and its place in the patch."""
+    """A new item of a list, with the name of the list and the place of the item in the patch."""
 
     of: str
     item: Mapping[str, Any]
@@ -96,7 +98,7 @@ class Merge:
     # --- mappings -----------------------------------------------------------------------------------------
 
     def _mapping(self, there: Any, patch: Mapping[str, Any], said: str) -> Any:
-        """Returns a mapping with the patch applied; `_GONE` if the patch deletes the mapping."""
+        """Returns a mapping with the patch applied, or `_GONE` if the patch deletes the mapping."""
         directive = self._directive(patch, said)
         if directive == "delete":
             return _GONE
@@ -183,7 +185,10 @@ class Merge:
         return self._by_key(_KEYS[name], effects=name == "taints")
 
     def _by_key(self, key: str, *, effects: bool) -> _Finder:
-        """Returns the function that finds items by a key, and by their effect if `effects` is set."""
+        """Returns the function that finds items by a key.
+
+        If `effects` is set, it also compares their effects.
+        """
 
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))
@@ -204,7 +209,7 @@ class Merge:
         return find
 
     def _group(self, there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
-        """Returns the index of the resource group that a patch means, by its covered resources or flavors."""
+        """Returns the index of the resource group that a patch refers to by covered resources or flavors."""
         resources, flavors = set(_texts(item.get("coveredResources"))), set(_names(item.get("flavors")))
         found = [at for at, each in enumerate(there) if set(_texts(each.get("coveredResources"))) & resources]
         if resources and not found:
@@ -227,7 +232,10 @@ class Merge:
         return None
 
     def _check_covered(self, group: Mapping[str, Any], added: Sequence[Added]) -> None:
-        """Check that the group covers the new resources of a flavor; others are probably misspelled."""
+        """Check that the group covers the new resources of a flavor.
+
+        A resource that isn't covered is probably misspelled.
+        """
         covered = list(_texts(group.get("coveredResources")))
         for each in added:
             resource = each.item.get("name")
@@ -246,7 +254,9 @@ class Merge:
 
 
 _Finder = Callable[[Sequence[Any], Mapping[str, Any], str], int | None]
-"""Finds the index of an item: the length of the list for a new item, None after a fault."""
+"""A function that finds the index of an item. It returns the length of the list for a new item, or None after
+a fault.
+"""
 
 _GONE: Any = object()
 """Marks a value that a patch deletes."""

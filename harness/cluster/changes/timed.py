@@ -1,8 +1,8 @@
-"""Manifests with times: objects that appear at a given time, and patches that apply for a while.
+"""Reads manifests with times: objects that appear at a given time, and patches that apply for some time.
 
 The `metadata.annotations` of a document can contain `harness/from` and `harness/until`. At time t, the
 cluster consists of the objects that exist at t, with all patches that apply at t, in the given order. A
-document with a time is a patch if an earlier document describes the same object; otherwise, it describes a
+document with a time is a patch if an earlier document describes the same object. Otherwise, it describes a
 new object.
 """
 
@@ -22,7 +22,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
-"""The annotations for the beginning and end of a document, and for whether they are known in advance."""
+"""The annotations with the start and the end of a document, and with whether they are known in advance."""
 
 _ANNOUNCED_KINDS = ("Node", "NodePool")
 
@@ -44,13 +44,16 @@ _KNOWN = (FROM, UNTIL, ANNOUNCED, DRAIN)
 
 
 class Moment(NamedTuple):
-    """A time in a document, in microseconds since 1970 for a date, otherwise since the trace's origin."""
+    """A time in a document.
+
+    A date is in microseconds since 1970, and any other time counts from the trace's origin.
+    """
 
     dated: bool
     time: int
 
     def __str__(self) -> str:
-        """Returns the time in the form that annotations use."""
+        """Returns the time in the format of annotations."""
         if not self.dated:
             return f"{self.time}us"
         return moment_at(self.time).isoformat()
@@ -61,7 +64,7 @@ class Timed(NamedTuple):
 
     Attributes:
         document: the document without its times.
-        starts: when it begins to apply, or None if it applies from the start.
+        starts: when it begins to apply, or None if it applies from the beginning.
         ends: when it ceases to apply, or None if it has no end.
         announced: whether a planning policy knows both times in advance.
     """
@@ -73,12 +76,12 @@ class Timed(NamedTuple):
 
     @property
     def has_time(self) -> bool:
-        """True if the document has a beginning or an end."""
+        """True if the document has a start or an end."""
         return self.starts is not None or self.ends is not None
 
     @property
     def at_first(self) -> bool:
-        """True if the document applies from the very beginning, whatever the origin is."""
+        """True if the document applies from the beginning, no matter when the trace starts."""
         return self.starts is None or (not self.starts.dated and self.starts.time <= 0)
 
 
@@ -92,7 +95,7 @@ def has_times(content: Any) -> bool:
 def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
     """Check that each patch among the manifests has a time and comes after its object.
 
-    Without a time, a patch would be read as an object.
+    A patch without a time would be read as an object.
     """
     contents = [each.content if isinstance(each.content, Mapping) else {} for each in documents]
     if not any(DIRECTIVE in content for content in contents):
@@ -108,7 +111,7 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
-    """Check that no annotation for times is misspelled, because the document would then always apply."""
+    """Check that the annotations for times aren't misspelled. Otherwise, the document would always apply."""
     content = document.content
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
@@ -126,7 +129,7 @@ def check_names(document: Document, faults: list[Fault]) -> None:
 
 
 def timed(document: Document, faults: list[Fault]) -> Timed:
-    """Returns a document and its times; invalid times are faults."""
+    """Returns a document and its times. Invalid times are faults."""
     content = document.content
     if not has_times(content):
         return Timed(document, None, None)
@@ -170,7 +173,7 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
-    """Returns a time: a duration since the origin (`3d2h`), or a date (`2025-01-31T08:00:00Z`)."""
+    """Returns a time, which is a duration since the origin (`3d2h`) or a date (`2025-01-31T08:00:00Z`)."""
     if value is None:
         return None
     text = value.isoformat() if isinstance(value, datetime) else str(value)
@@ -204,7 +207,7 @@ def _key(content: Any) -> _Key:
 
 @final
 class OverTime:
-    """A list of manifests in which some documents have times.
+    """A list of manifests, where some documents have times.
 
     Args:
         documents: objects, and patches that come after their objects.
@@ -212,7 +215,7 @@ class OverTime:
 
     Attributes:
         timed: the documents with a time, in order.
-        of: for each document in `timed`, the number of its object.
+        of: the number of the object for each document in `timed`.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
@@ -239,19 +242,19 @@ class OverTime:
         return len(self._objects)
 
     def at_first(self) -> Iterator[Document]:
-        """Yields the objects that exist from the very beginning, with the patches that apply then."""
+        """Yields the objects that exist from the beginning, with the patches that apply then."""
         for number, several in enumerate(self._objects):
             yield from self.object(number, [each for each in several if each.has_time and each.at_first])
 
     def object(self, number: int, holding: Sequence[Timed]) -> Iterator[Document]:
         """Yields one object with the patches that apply.
 
-        Yields nothing if the object does not exist. Yields several documents if the object is a pool that has
-        grown.
+        If the object does not exist, the method yields nothing. If the object is a pool that has grown, it
+        yields several documents.
 
         Args:
             number: the number of the object.
-            holding: those of the object's timed documents that apply, in order.
+            holding: the timed documents of the object that apply, in order.
         """
         first = self._objects[number][0]
         if first.has_time and not (holding and holding[0] is first):

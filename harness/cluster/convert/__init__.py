@@ -1,7 +1,7 @@
-"""Converts quotas from one family to another: from ClusterQueues to elastic quotas, or the reverse.
+"""Converts quotas from one family to another, either from ClusterQueues to elastic quotas or the reverse.
 
 The guarantee is the nominal quota of a ClusterQueue, or the `min` of an elastic quota. The upper limit is the
-nominal quota plus the borrowing limit, or the `max`. For each object, notes name the settings that have no
+nominal quota plus the borrowing limit, or the `max`. Notes about each object name its settings that have no
 counterpart.
 """
 
@@ -36,14 +36,13 @@ _OF_FAMILY: Mapping[str, Mapping[str, str]] = {
 }
 """Maps each family to its kinds, and each kind to the prefix of its API group.
 
-WorkloadPriorityClasses belong to neither family, because jobs get their priorities from them with any
-scheduler.
+WorkloadPriorityClasses belong to neither family, because they set the priorities of jobs under any scheduler.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Manifests with the quotas of the other family, and sentences about settings that can't be converted."""
+    """Manifests with the quotas of the other family, and notes about settings that couldn't be converted."""
 
     manifests: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...]

@@ -22,11 +22,12 @@ class _Node:
     """A queue or cohort that is being converted.
 
     Attributes:
-        name: its name in the tree.
-        groups: its own quotas.
+        name: the name in the tree.
+        groups: the node's own quotas.
         children: the nodes below it.
-        namespaces: the namespaces whose pods count against it.
-        least: maps a resource to the guarantee of the node, which includes the nodes below it.
+        namespaces: the namespaces whose pods count against the node.
+        least: maps a resource to the guarantee of the node, which includes the guarantees of the nodes below
+            it.
     """
 
     name: str
@@ -39,8 +40,8 @@ class _Node:
 def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
     """Returns one ElasticQuotaTree for the queues and cohorts of a cluster.
 
-    The quotas of several flavors are added up. A queue that may borrow without limit is bounded by the quota
-    of the whole cohort. A queue without a cohort is bounded by its own quota.
+    The quotas of several flavors are added up. The `max` of a queue that may borrow without limit is the
+    quota of the whole cohort. The `max` of a queue without a cohort is its own quota.
 
     Args:
         cluster: a cluster with queues or cohorts.
@@ -86,7 +87,10 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
 
 
 def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
-    """Returns the namespaces of each queue whose LocalQueues all belong to that queue."""
+    """Returns the namespaces of each queue.
+
+    A namespace is left out if its LocalQueues belong to several queues.
+    """
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
         if local.cluster_queue in cluster.cluster_queues:
@@ -103,7 +107,7 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
 
 
 def _guarantee(node: _Node) -> dict[str, int]:
-    """Compute the guarantee of a node as the sum of its own quotas and the quotas of all nodes below it."""
+    """Computes the guarantee of a node, which is the sum of its own quotas and of all quotas below it."""
     node.least = {resource: nominal for resource, (nominal, _) in _own(node.groups).items()}
     for child in node.children:
         for resource, amount in _guarantee(child).items():
@@ -112,7 +116,7 @@ def _guarantee(node: _Node) -> dict[str, int]:
 
 
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
-    """Returns the nominal quota and borrowing limit of each resource, summed over flavors.
+    """Returns the nominal quota and the borrowing limit of each resource, summed over flavors.
 
     A borrowing limit of None means that there is no limit.
     """
@@ -130,10 +134,10 @@ def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
 
 
 def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
-    """Returns a node in the form that a tree uses, with all nodes below it.
+    """Returns a node and all nodes below it, as they appear in the manifest of a tree.
 
-    No node below it has a `max` above the node's own `max`. The node names every resource in the tree,
-    because the pods of a queue must not use resources that the queue doesn't have.
+    No node has a `max` above the `max` of its parent. Each node names every resource in the tree, because the
+    pods of a queue must not use resources for which the queue has no quota.
     """
     below = [_written(child, _bounds(child, most)) for child in node.children]
     own = _own(node.groups)
@@ -142,7 +146,7 @@ def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _bounds(node: _Node, above: Mapping[str, int]) -> dict[str, int]:
-    """Returns the `max` of a node: the `max` of its parent, unless a borrowing limit is lower."""
+    """Returns the `max` of a node, which is the `max` of its parent unless a borrowing limit is lower."""
     own, bounds = _own(node.groups), {}
     for resource, most in above.items():
         nominal, limit = own.get(resource, (0, None))

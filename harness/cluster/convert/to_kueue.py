@@ -1,4 +1,7 @@
-"""Converts elastic quotas: leaves become ClusterQueues, and quotas above them become cohorts."""
+"""Converts elastic quotas to Kueue's objects.
+
+Leaves become ClusterQueues, and quotas above them become cohorts.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ from harness.cluster.model import UNLIMITED, Cluster, ResourceQuota
 _FLAVOR = "default"
 _COHORT = "elastic-quotas"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
-"""The rules of every elastic quota.
+"""The preemption rules that correspond to every elastic quota.
 
 A quota can preempt any job to reclaim its `min`. Within a quota, priorities decide.
 """
 
 
 def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """Returns a ResourceFlavor for all nodes, Cohorts for the quotas above other quotas, and ClusterQueues.
+    """Returns a ResourceFlavor for all nodes, a Cohort for each quota above other quotas, and ClusterQueues.
 
-    Quotas without a parent share one cohort, or one cohort per tree for Koordinator's trees. Namespaces
-    become LocalQueues with the name of the quota.
+    Quotas without a parent share one cohort. With Koordinator's trees, there is one such cohort per tree.
+    Namespaces become LocalQueues with the name of the quota.
 
     Args:
         cluster: a cluster with elastic quotas.
@@ -68,7 +71,7 @@ def _preemption(cohort: str) -> Mapping[str, str]:
 def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]]) -> str:
     """Returns the cohort for a quota that has no parent.
 
-    Each tree has one cohort. A single quota doesn't need a cohort, so the result is "".
+    Each tree has one cohort. A single quota needs no cohort, so the result is "".
     """
     mates = [each for each in below[""] if each.tree == quota.tree]
     if len(mates) == 1:
@@ -88,7 +91,7 @@ def _quotas(
 ) -> dict[str, ResourceQuota]:
     """Returns the quota of each resource.
 
-    Resources that a leaf must not use are omitted, and so are resources that don't bound a cohort.
+    Resources that a leaf must not use are omitted. Resources that don't limit a cohort are omitted, too.
     """
     found = {}
     for resource, amount in nominal.items():

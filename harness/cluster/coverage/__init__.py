@@ -1,4 +1,4 @@
-"""Coverage of manifests as data: how a replay treats every field of every kind that harness reads.
+"""Says how a replay treats every field of every kind that harness reads.
 
 Each module contains one family of kinds.
 """

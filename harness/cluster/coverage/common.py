@@ -34,7 +34,8 @@ def metadata(
     """Returns the coverage of an object's metadata.
 
     Args:
-        named: whether the name distinguishes the object from others; False if only one object can exist.
+        named: whether the name distinguishes the object from others. It is False if only one object can
+            exist.
         namespaced: whether the object belongs to a namespace.
         labels: whether all labels of the object matter.
         stays: whether the object's deletion timestamp is ignored.
@@ -76,7 +77,7 @@ OWNERS: list[Row] = [
         ),
     ),
 ]
-"""Coverage of owner references, for kinds for which they matter."""
+"""Coverage of owner references, for kinds whose owners matter."""
 
 STATUS: list[Row] = harmless(CONTROLLERS, "status")
 

@@ -1,4 +1,4 @@
-"""Coverage of Kueue's Configuration, which Kueue decodes strictly: unknown fields are rejected."""
+"""Coverage of Kueue's Configuration. Kueue decodes it strictly, so unknown fields are rejected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, 
 from harness.cluster.kinds.kueue_configuration import GATES
 
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
-"""Fields that the configuration of every controller manager has, in addition to Kueue's own fields."""
+"""The fields that the configuration of every controller manager has, in addition to Kueue's own fields."""
 
 _JOBS = "the trace contains the jobs and their queues"
 _HERE = "Kueue sends no job to another cluster, so all jobs run in this cluster"
@@ -16,7 +16,7 @@ _FIRST: list[Row] = [
     *harmless(_JOBS, "integrations.podOptions"),
     *harmless(_RUNS, "queueVisibility"),
 ]
-"""Fields that exist only in v1beta1."""
+"""The fields that exist only in v1beta1."""
 
 _SECOND: list[Row] = [
     *assumed(
@@ -32,7 +32,7 @@ _SECOND: list[Row] = [
     *assumed(_HERE, "multiKueue.incrementalDispatcherConfig.stepSize", usual=(3,)),
     *harmless(_RUNS, "visibilityServer"),
 ]
-"""Fields that exist only in v1beta2."""
+"""The fields that exist only in v1beta2."""
 
 CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind"),

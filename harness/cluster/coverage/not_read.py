@@ -1,7 +1,7 @@
-"""Kinds that harness doesn't read although they would change decisions, and the assumptions it makes.
+"""Lists kinds that harness doesn't read although they would change decisions, and what it assumes.
 
-`Kueue` and `Scheduler` are kinds of OpenShift's operators, which derive the configuration of the components
-from objects of these kinds.
+`Kueue` and `Scheduler` are kinds of OpenShift's operators. The operators derive the configuration of the
+components from objects of these kinds.
 
 For kube-scheduler's groups of groups, see
 https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/.

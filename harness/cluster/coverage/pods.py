@@ -120,7 +120,9 @@ _VOLUMES: list[Row] = [
 ]  # fmt: skip
 
 _PORT_NAMES = ("containers[].ports[].name", "initContainers[].ports[].name")
-"""Kueue distinguishes workloads whose pods differ in these fields, or in how long they tolerate a taint."""
+"""Kueue treats workloads as different if their pods differ in these fields, or in how long they tolerate a
+taint.
+"""
 
 _OF_ALL: list[Row] = [
     *_AFFINITY,
@@ -149,7 +151,7 @@ _OF_GROUPS: list[Row] = modelled(
     "schedulingGroup.podGroupName",
     *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
 )
-"""The fields in which a pod names its kube-scheduler pod group, in both spellings."""
+"""The fields with which a pod names its kube-scheduler pod group, in both spellings."""
 
 _USUAL = ("default-scheduler",)
 
@@ -163,7 +165,7 @@ SPEC: list[Row] = [
     *assumed("harness treats the pod as if its scheduling gates were removed", "schedulingGates"),
     *harmless("the API server has written into the pod what the class adds", "runtimeClassName"),
 ]
-"""A Pod's `spec`."""
+"""The `spec` of a Pod."""
 
 _TEMPLATE: list[Row] = [
     *_OF_ALL,

@@ -47,7 +47,7 @@ SCHEDULING_WORKLOAD = Coverage(
         harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec"),
     ),
 )
-"""The Workload kind that belongs to kube-scheduler itself."""
+"""The kind Workload of kube-scheduler's own API."""
 
 SCHEDULING_POD_GROUP = Coverage(
     metadata(namespaced=True),
@@ -78,7 +78,7 @@ IDLE_PLUGINS = (
     "DynamicResources", "GangScheduling", "ImageLocality", "NodeDeclaredFeatures", "NodeVolumeLimits",
     "SchedulingGates", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
 )  # fmt: skip
-"""The other plugins, which have no effect whether they are enabled or not.
+"""The other plugins. They have no effect, no matter whether they are enabled.
 
 A pod with fields that these plugins read causes a warning.
 """

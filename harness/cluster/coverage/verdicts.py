@@ -1,9 +1,9 @@
 """Verdicts on manifest fields, and tables that have a verdict for every field of a kind.
 
-In a path such as `spec.taints[].key`, `[]` means each item of a list. `{}` means each value of a mapping with
-arbitrary names, `{name}` the value of one name, and `{prefix*}` the values of all names with this prefix. A
-row applies to its path and to all paths below it that don't have a row of their own. Rows from `modelled` are
-an exception: a modelled mapping contains only those fields that have a row.
+In a path such as `spec.taints[].key`, `[]` means each item of a list. For a mapping with arbitrary names,
+`{}` means each value, `{name}` means the value of one name, and `{prefix*}` means the values of all names
+with this prefix. A row applies to its path and to all paths below it that don't have their own row. Rows from
+`modelled` are an exception, because a modelled mapping contains only fields that have a row.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Row(NamedTuple):
     Attributes:
         path: the path of the field.
         verdict: how a replay treats the field.
-        why: why the field can't change a decision, or which assumption is made instead. For `SAME`, this is
-            the other place.
-        usual: values that agree with the assumption, so that they don't cause a warning.
-        versions: the API versions that have the field; if empty, all versions have it.
+        why: the reason why the field can't change a decision, or the assumption that harness makes. For
+            `SAME`, this is the other place.
+        usual: the values that agree with the assumption. These values don't cause a warning.
+        versions: the API versions that have the field. If it is empty, all versions have the field.
     """
 
     path: str
@@ -61,12 +61,12 @@ def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
 
 
 def same(path: str, other: str) -> list[Row]:
-    """Returns a row for a place with the same fields as a place above it, such as a tree's children."""
+    """Returns a row for a place that has the same fields as another place, such as a tree's children."""
     return [Row(path, Verdict.SAME, other)]
 
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows with their paths moved one mapping deeper."""
+    """Returns the rows with a prefix before their paths."""
     return [row._replace(path=f"{path}.{row.path}") for row in rows]
 
 
@@ -100,9 +100,9 @@ class Place:
         row: the verdict on the place, or None if it only leads to other places.
         names: the fields of the place.
         prefixes: maps prefixes of names to their places, the longest prefix first.
-        free: the place of any other name, or None if other names are unknown.
+        free: the place of any other name, or None if other names are not allowed.
         item: the place of the items, if the value is a list.
-        quiet: whether no value can cause a finding here. It is set when the tree is complete.
+        quiet: whether no value at this place can cause a finding. It is set when the tree is complete.
     """
 
     row: Row | None = None
@@ -114,7 +114,7 @@ class Place:
 
     @property
     def ends(self) -> bool:
-        """True if there is no verdict below this place."""
+        """True if no place below this place has a verdict."""
         return not (self.names or self.prefixes) and self.free is None and self.item is None
 
     @property
@@ -123,14 +123,14 @@ class Place:
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:
-        """Returns the place of a field by name, or None if no verdict covers the field."""
+        """Returns the place of a field by its name, or None if no verdict covers the field."""
         found = self.names.get(name)
         if found is None:
             found = next((each for start, each in self.prefixes.items() if name.startswith(start)), self.free)
         return found
 
     def _make(self, step: str) -> Place:
-        """Returns the place one step below this one, and creates it if necessary."""
+        """Returns the place one step below this place, and creates it if necessary."""
         if step == "[]":
             self.item = self.item or Place()
             return self.item
@@ -144,14 +144,17 @@ class Place:
         return self.names.setdefault(step.strip("{}"), Place())
 
     def at(self, path: str) -> Place:
-        """Returns the place at a path below this one, and creates it if necessary."""
+        """Returns the place at a path below this place, and creates it if necessary."""
         place = self
         for step in STEP.findall(path):
             place = place._make(step)
         return place
 
     def findings(self, value: Any) -> list[Finding]:
-        """Returns one finding for each field that harness doesn't model; `[]` stands for list items."""
+        """Returns one finding for each field that harness doesn't model.
+
+        In the paths, `[]` means list items.
+        """
         found: list[Finding] = []
         self.look(value, [], None, found)
         return found
@@ -161,7 +164,7 @@ class Place:
 
         Args:
             value: the value that the manifest has at this place.
-            steps: the path of this place, which is unchanged when the method returns.
+            steps: the path of this place. The method changes the list, but restores it before it returns.
             above: the finding that covers the place, or None if only fields with a row are allowed here.
             found: findings are added here.
         """
@@ -204,7 +207,7 @@ class Place:
             found.append(Finding("".join(steps), None, wanted=wanted))
 
     def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """Collect the findings for a value at a place that has no row."""
+        """Collects the findings for a value at a place without a row."""
         if above is None:
             found.append(Finding("".join(steps), None, tuple(self.names)))
         else:
@@ -212,7 +215,7 @@ class Place:
 
 
 def _covered(above: Finding, value: Any, found: list[Finding]) -> None:
-    """Add the finding that covers a field, if it is an assumption and the field has a nonempty value."""
+    """Adds the finding that covers a field, if it is an assumption and the field has a nonempty value."""
     if above.row is not None and above.row.verdict is Verdict.ASSUMED and value not in (None, "", [], {}):
         found.append(above)
 
@@ -244,7 +247,7 @@ class Coverage:
 
 
 def _settle(place: Place, known: set[int]) -> None:
-    """Mark the quiet places of a tree, in which branches may lead back to their ancestors."""
+    """Marks the quiet places of a tree. Branches of the tree may lead back to their ancestors."""
     if id(place) in known:
         return
     known.add(id(place))

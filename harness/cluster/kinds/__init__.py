@@ -1,1 +1,1 @@
-"""The kinds of manifests: one reader for each kind, and the table of all kinds."""
+"""Reads the kinds of manifests. There is one reader for each kind, and a table of all kinds."""

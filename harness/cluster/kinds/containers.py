@@ -13,14 +13,17 @@ ReadAmounts: TypeAlias = Callable[[Fields, str], Amounts]
 
 
 def saturating_amounts(fields: Fields, name: str) -> Amounts:
-    """Returns quantities by resource; a quantity beyond 64 bits becomes the largest possible one."""
+    """Returns quantities by resource. A quantity beyond 64 bits becomes the largest possible quantity."""
     table = fields.child(name)
     found = {resource: table.quota(resource, resource) for resource in table}
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
 def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
-    """Returns the limits and requests of a container or pod; a limit without a request is also a request."""
+    """Returns the limits and requests of a container or pod.
+
+    A limit without a request is also used as request.
+    """
     resources = fields.child("resources")
     limits = read(resources, "limits")
     requests = {**limits, **read(resources, "requests")}
@@ -33,13 +36,13 @@ class Container:
 
     Args:
         fields: the container.
-        read: the function that reads the container's quantities. Kueue turns quantities beyond 64 bits into
-            the largest possible one.
+        read: the function that reads the container's quantities. Kueue's function turns quantities beyond 64
+            bits into the largest possible quantity.
 
     Attributes:
         limits: the limits of the container.
-        requests: the requests of the container. A limit without a request also counts as the request, because
-            the API server adds that request to pods.
+        requests: the requests of the container. If a resource has a limit but no request, the limit is also
+            the request, because the API server fills in requests in this way.
         sidecar: whether the container keeps running beside all containers that start after it.
     """
 
@@ -51,7 +54,7 @@ class Container:
     def ports(self, host_network: bool) -> list[HostPort]:
         """Returns the ports that the container occupies on its node.
 
-        With the host network, these are all of its ports.
+        With the host network, the container occupies all of its ports.
         """
         taken = []
         for port in self._ports:
@@ -74,8 +77,8 @@ def pod_requests(
     """Returns the quantities that a pod requests, by resource.
 
     Init containers run one after another, each together with the sidecars that started before it. Requests of
-    the pod as a whole override those of its containers. `missing` contains the quantities that are assumed
-    for a container without requests.
+    the pod as a whole override the requests of its containers. `missing` contains the quantities that are
+    assumed for a container without requests.
     """
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Reads Kubernetes' own kinds, and `NodePool`, a short form for many equal nodes that harness defines."""
+"""Reads Kubernetes' own kinds, and `NodePool`, a kind of harness that describes many equal nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTNAME = "kubernetes.io/hostname"
 DRAIN = "harness/drain"
 """The annotation of a node that is being drained.
 
-Its value is the duration of `kubectl drain --timeout`, or 0 for no timeout.
+Its value is the duration that `kubectl drain --timeout` got, or 0 if there is no timeout.
 """
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -59,7 +59,7 @@ def _check_slices(node: Node, fields: Fields) -> None:
 
 
 def _drain(metadata: Fields) -> int | None:
-    """Returns the timeout of a drain in progress, in microseconds; None if the node is not being drained."""
+    """Returns the timeout of a running drain in microseconds, or None if the node isn't being drained."""
     annotations = metadata.raw("annotations")
     text = annotations.get(DRAIN) if isinstance(annotations, Mapping) else None
     if text is None:
@@ -72,9 +72,9 @@ def _drain(metadata: Fields) -> int | None:
 
 
 def _is_ready(conditions: Any) -> bool:
-    """Returns True unless a condition says that a node is not ready.
+    """Returns False if a condition says that a node is not ready.
 
-    Handwritten manifests have no conditions.
+    Handwritten manifests have no conditions, so their nodes are ready.
     """
     found = conditions if isinstance(conditions, list) else ()
     return all(
@@ -85,10 +85,10 @@ def _is_ready(conditions: Any) -> bool:
 
 
 def read_node_pool(fields: Fields, draft: Draft) -> None:
-    """Read a NodePool: `spec.count` nodes that follow `spec.template`, named `<pool>-<n>` starting at 0.
+    """Read a NodePool: `spec.count` copies of `spec.template`, named `<pool>-<n>` where n starts at 0.
 
-    The numbers are padded with zeros, so that names sort in numeric order. `devices` are GPUs that pods can
-    share.
+    The numbers are padded with zeros so that the names sort in numeric order. `devices` are GPUs that pods
+    can share.
     """
     pool = read_metadata(fields).name
     spec = fields.child("spec")
@@ -127,9 +127,9 @@ def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
 
 
 def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
-    """Yields manifests in which each NodePool that contains one of the named nodes is replaced by Nodes.
+    """Yields the manifests, and replaces each NodePool that contains one of the named nodes by its Nodes.
 
-    A change can then refer to one node of a pool like to any other node.
+    As a result, a change can refer to one node of a pool in the same way as to any other node.
     """
     for content in manifests:
         nodes = list(_nodes_of(content)) if names and content.get("kind") == "NodePool" else []
@@ -152,7 +152,7 @@ def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields a pool whose size changed, or its Nodes if the new size would rename them.
 
-    In this way, existing nodes keep their names even if the new size has more digits.
+    Existing nodes therefore keep their names even if the new size has more digits.
     """
     size, old = _size(content), _size(before)
     same = size is None or old is None or pool_names("", 1, size) == pool_names("", 1, old)
@@ -161,16 +161,16 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """Returns the number of nodes in a NodePool, or None if the manifest is faulty or has another kind."""
+    """Returns the number of nodes in a NodePool, or None if the manifest is faulty or isn't a NodePool."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
 
 
 def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yields the Nodes of a NodePool, named as in a pool of `size` nodes.
+    """Yields the Nodes of a NodePool, with the names that they have in a pool of `size` nodes.
 
-    Yields nothing if the manifest is faulty or not a NodePool of harness.
+    If the manifest is faulty or isn't a NodePool of harness, the function yields nothing.
     """
     spec, metadata = content.get("spec"), content.get("metadata")
     template = spec.get("template") if isinstance(spec, Mapping) else None
@@ -204,7 +204,7 @@ def _labels(metadata: Any) -> Mapping[str, Any] | None:
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:
-    """Returns the quantities that pods can use: a node's `allocatable`, or its `capacity` without one."""
+    """Returns the quantities that pods can use, which are a node's `allocatable`, or else its `capacity`."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing, so nothing can run on this node")
@@ -212,7 +212,7 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
 
 
 def read_namespace(fields: Fields, draft: Draft) -> None:
-    """Read the labels of a Namespace, and add the label with its name as Kubernetes does."""
+    """Read the labels of a Namespace, and add the label with its name, as Kubernetes does."""
     metadata = read_metadata(fields)
     labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
     draft.namespaces.add(metadata.name, labels, fields)
@@ -233,7 +233,7 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def check_core(draft: Draft) -> None:
-    """Check the rules that relate Kubernetes' own objects to each other."""
+    """Check the rules between Kubernetes' own objects."""
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is already true for {defaults[0]}")

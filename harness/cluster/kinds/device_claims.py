@@ -1,4 +1,6 @@
-"""Reads ResourceClaimTemplates, which describe the devices that each pod claims, as far as Kueue counts them.
+"""Reads the parts of ResourceClaimTemplates that Kueue counts.
+
+They describe the devices that each pod claims.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
@@ -22,8 +24,7 @@ class DeviceRequest(Value):
         count: the number of devices, if `mode` is ExactCount.
         mode: ExactCount or All.
         selects: whether the request selects devices by expressions.
-        admin: whether the request is for administrator access, in which case the devices remain available to
-            others.
+        admin: whether the request is for administrator access. Other pods can still claim such devices.
         alternatives: whether the request lists alternatives (`firstAvailable`).
     """
 
@@ -41,8 +42,8 @@ class ClaimTemplate(Value):
 
     Attributes:
         requests: the device requests of a claim.
-        constrained: whether it restricts which devices can be combined (`constraints`).
-        configured: whether it configures devices (`config`).
+        constrained: whether the template restricts which devices can be combined (`constraints`).
+        configured: whether the template configures devices (`config`).
     """
 
     name: str
@@ -55,7 +56,7 @@ class ClaimTemplate(Value):
 def read_claim_template(fields: Fields, draft: Draft) -> None:
     """Read a ResourceClaimTemplate.
 
-    Up to v1beta1, the fields that later versions put into `exactly` belong to the request itself.
+    Up to v1beta1, a request itself has the fields that later versions put into `exactly`.
     """
     metadata = read_metadata(fields)
     devices = fields.child("spec").child("spec").child("devices")

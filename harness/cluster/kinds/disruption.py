@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, which limit how many pods of an application can be down at the same time."""
+"""Models PodDisruptionBudgets, which limit how many pods of an application can be down at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Share(Value):
     percent: bool = False
 
     def of(self, expected: int) -> int:
-        """Returns the number of pods; a percentage is rounded up."""
+        """Returns the number of pods. A percentage is rounded up."""
         return -(-self.value * expected // 100) if self.percent else self.value
 
 
@@ -31,9 +31,9 @@ class PodDisruptionBudget(Value):
 
     Attributes:
         selector: selects pods of the namespace. None or an empty selector matches no pod in a preemption.
-        min_available, max_unavailable: at most one of the two is set.
+        min_available, max_unavailable: the limits of the budget. At most one of them is set.
         disruptions_allowed: the value in the status. A replay recomputes it from the pods.
-        disrupted_pods: names of pods whose eviction has already been approved; they don't count.
+        disrupted_pods: names of pods whose eviction has already been approved. These pods don't count.
     """
 
     name: str
@@ -45,7 +45,7 @@ class PodDisruptionBudget(Value):
     disrupted_pods: tuple[str, ...] = ()
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if a pod counts towards this budget; pods without labels never do."""
+        """Returns True if a pod counts towards this budget. Pods without labels never count."""
         return bool(
             labels and self.selector and namespace == self.namespace and self.selector.matches(labels)
         )
@@ -81,7 +81,7 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:
-    """Returns an integer number of pods >= 0, or a percentage, which is written as text."""
+    """Returns a number of pods, which is an integer >= 0, or a percentage, which is written as text."""
     value = fields.raw(name)
     if value is None:
         return None

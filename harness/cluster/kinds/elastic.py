@@ -1,4 +1,4 @@
-"""Elastic quotas, which have a guaranteed `min`, an upper bound `max`, and the name of a parent quota.
+"""Models elastic quotas, which have a guaranteed `min`, an upper bound `max`, and the name of a parent quota.
 
 Policies define what these values mean. The plugin for elastic quotas reads the manifests.
 """
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
-"""The possible semantics of quotas: ACK's, those of scheduler-plugins, or Koordinator's."""
+"""The possible semantics of quotas, which are those of ACK, scheduler-plugins or Koordinator."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a `max` bounds even if it doesn't name them; see `ElasticQuota.max_of`."""
+"""The resources that a `max` limits even if it doesn't name them; see `ElasticQuota.max_of`."""
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
 """The prefix of Koordinator's labels and annotations for quotas."""
@@ -37,15 +37,16 @@ class ElasticQuota(Value):
             namespace has one quota.
         min: the guaranteed quantities by resource, or None.
         max: the upper bounds by resource, or None.
-        parent: the quota above it, or "" if there is none.
-        namespaces: the namespaces whose pods count against it.
-        is_parent: whether other quotas can be below it.
+        parent: the name of the parent quota, or "" if there is none.
+        namespaces: the namespaces whose pods count against the quota.
+        is_parent: whether the quota can have child quotas.
         lends: whether other quotas can use the idle part of its `min` (Koordinator).
-        weight: its weight for sharing unreserved capacity (Koordinator). None means the same as `max`.
-        tree: the tree that it belongs to (Koordinator).
+        weight: the weight by which unreserved capacity is shared (Koordinator). None means the same as `max`.
+        tree: the tree that the quota belongs to (Koordinator).
         semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
             scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.
-        total: for the root of a tree, the quantities that its quotas share (Koordinator), or None.
+        total: for the root of a tree, the quantities that its quotas share (Koordinator). It is None for
+            other quotas.
         apart: whether `total` is not deducted from the quantities that quotas outside trees share
             (Koordinator).
     """
@@ -73,11 +74,11 @@ class ElasticQuota(Value):
         return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
 
     def max_of(self, resource: str) -> int:
-        """Returns the upper bound of a resource, or `UNLIMITED` if it has none.
+        """Returns the upper bound of a resource, or `UNLIMITED` if the resource has none.
 
-        Without a `max`, no resource is bounded. As in capacity scheduling of scheduler-plugins, a `max` that
-        does not name cpu, memory or ephemeral storage sets the bound of that resource to 0. Other unnamed
-        resources are unbounded.
+        Without a `max`, no resource has a bound. If a `max` doesn't name cpu, memory or ephemeral storage,
+        the bound of that resource is 0, as in the capacity scheduling of scheduler-plugins. Other resources
+        that `max` doesn't name have no bound.
         """
         if self.max is None:
             return UNLIMITED
@@ -85,7 +86,10 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """Returns the quotas that pods count against: those that aren't parents and have no quotas below."""
+    """Returns the quotas that pods count against.
+
+    They aren't parents, and no quota names them as its parent.
+    """
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 
@@ -135,7 +139,7 @@ class QuotaLeaves:
 
 
 def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:
-    """Returns the semantics of quotas: the requested ones, or else those of the manifests.
+    """Returns the requested semantics of quotas, or the semantics of the manifests if none are requested.
 
     If any quota has one of Koordinator's labels, all quotas have Koordinator's semantics. If there are no
     quotas, the semantics are ACK's.
@@ -145,7 +149,7 @@ def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -
 
 
 def is_koordinators(metadata: Any) -> bool:
-    """Returns True if an ElasticQuota has a label or annotation of Koordinator; then its name matters."""
+    """Returns True if an ElasticQuota has a label or annotation of Koordinator. Its name then matters."""
     given = (
         [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     )

@@ -1,7 +1,7 @@
-"""Reads Kueue's kinds, as written in v1alpha1, v1beta1 and v1beta2.
+"""Reads Kueue's kinds in the versions v1alpha1, v1beta1 and v1beta2.
 
-Readers reject objects that Kueue's webhooks and schemas reject (`Fields.refuse`). Objects that Kueue accepts
-but keeps inactive cause a warning.
+Readers reject objects that Kueue's webhooks and schemas reject (`Fields.refuse`). If Kueue accepts an object
+but keeps it inactive, the reader adds a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
 _DEEPEST = 40
-"""The maximum number of ancestors of a cohort, because computations recurse from a cohort to its parent."""
+"""The maximum number of ancestors of a cohort. It is limited because functions call themselves for the parent
+of a cohort.
+"""
 
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
@@ -109,9 +111,9 @@ def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
-    """Read a field that was renamed.
+    """Read a field that was renamed between API versions.
 
-    The name from another API version is a fault, because a cluster would drop the field.
+    The name from the other version is a fault, because a cluster would drop the field.
     """
     right, wrong = (old, new) if first else (new, old)
     if wrong in spec:
@@ -120,13 +122,16 @@ def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
 
 
 def _by_usage(scope: Fields) -> bool:
-    """Returns True if an admission scope orders by usage. Kueue accepts other values, but ignores them."""
+    """Returns True if an admission scope orders jobs by usage.
+
+    Kueue accepts other values, but ignores them.
+    """
     modes = (_BY_USAGE, "NoAdmissionFairSharing")
     return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
 
 
 def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
-    """Read the admission checks of a ClusterQueue in either form; Kueue rejects both forms together."""
+    """Read the admission checks of a ClusterQueue in either form. Kueue rejects a queue with both forms."""
     plain, strategy = "admissionChecks", "admissionChecksStrategy"
     found = [AdmissionCheck(name) for name in spec.texts(plain)]
     rules = spec.child(strategy).items("admissionChecks")
@@ -137,7 +142,7 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:
-    """Returns the usage that admission fair sharing recorded in the status of a LocalQueue."""
+    """Returns the usage that admission fair sharing stored in the status of a LocalQueue."""
     sharing = status.child("fairSharing")
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")
@@ -173,7 +178,7 @@ def _preemption(fields: Fields) -> Preemption:
 def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
     """Read the flavor fungibility.
 
-    V1beta1 also accepts the older names `Borrow` and `Preempt` for `MayStopSearch`.
+    v1beta1 also accepts the older names `Borrow` and `Preempt` for `MayStopSearch`.
     """
     can_borrow = fields.choice("whenCanBorrow", (*_SEARCH, "Borrow") if first_beta else _SEARCH, _SEARCH[0])
     can_preempt = fields.choice(
@@ -193,7 +198,7 @@ def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
 def _resource_groups(
     spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
 ) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups of a queue or cohort; no resource or flavor can be in two groups."""
+    """Read the resource groups of a queue or cohort. A resource or flavor can be in only one group."""
     groups = []
     resources: set[str] = set()
     flavors: set[str] = set()
@@ -222,7 +227,7 @@ def _resource_groups(
 def _flavor_resources(
     entry: Fields, covered: tuple[str, ...], shares: bool, shares_with: str, lends_at_most_nominal: bool
 ) -> Mapping[str, ResourceQuota]:
-    """Read the quotas of a flavor, which must cover exactly the covered resources in the same order."""
+    """Read the quotas of a flavor, which must name exactly the covered resources in the same order."""
     found: dict[str, ResourceQuota] = {}
     names = []
     for item in entry.items("resources"):
@@ -251,7 +256,7 @@ def _flavor_resources(
 
 
 def check_kueue(draft: Draft) -> None:
-    """Check the rules that relate Kueue's objects to each other."""
+    """Check the rules between Kueue's objects."""
     for key, local in draft.local_queues.items():
         if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
             draft.warnings.add(
@@ -281,7 +286,7 @@ def check_kueue(draft: Draft) -> None:
                 "WorkloadPriorityClass",
                 name,
                 f"a PriorityClass of that name has the value {kubernetes_class.value}; "
-                f"a job's priority class means this one, {kueue_class.value}",
+                f"for jobs, the value {kueue_class.value} of this class applies",
             )
     _check_ancestors(draft)
 
@@ -309,7 +314,10 @@ def _check_ancestors(draft: Draft) -> None:
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
-    """Returns all cohorts: first those with a manifest, then those that are only named by other objects."""
+    """Returns all cohorts.
+
+    Cohorts with a manifest come first, followed by cohorts that only other objects name.
+    """
     names = [queue.cohort for queue in draft.cluster_queues.values()]
     names += [cohort.parent for cohort in draft.cohorts.values()]
     return dict(draft.cohorts) | {

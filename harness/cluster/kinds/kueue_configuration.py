@@ -23,7 +23,7 @@ from harness.cluster.yaml.fields import Fields, shown
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
 TO_INITIAL_SHARE = "LessThanInitialShare"
 STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
-"""The preemption strategies of fair sharing. By default, both apply in this order."""
+"""The preemption strategies of fair sharing. By default, both strategies apply in this order."""
 
 PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
 """The combinations of strategies that Kueue accepts."""
@@ -72,9 +72,11 @@ class AdmissionFairSharing(Value):
     """Settings of admission fair sharing, which orders the jobs of some ClusterQueues by past usage.
 
     Attributes:
-        half_life: the time, in microseconds, after which usage counts half. If it is 0, usage never counts.
-        sampling_interval: how often usage is sampled, in microseconds.
-        resource_weights: the weight of one unit of each resource; 1 for other resources.
+        half_life: the time, in microseconds, after which past usage counts half. If it is 0, past usage never
+            counts.
+        sampling_interval: the time between two samples of the usage, in microseconds.
+        resource_weights: the weight of one unit of each resource. Resources that aren't listed have the
+            weight 1.
     """
 
     half_life: int
@@ -92,12 +94,12 @@ class KueueConfiguration(Value):
         gates: the modelled feature gates that the Configuration sets.
         counting: the rules by which requests count against quotas.
         other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
-        evicted_last: whether a workload that was evicted because its pods were not ready in time is queued by
-            the time of the eviction.
-        pods_ready: how workloads are treated if their pods are not ready in time, unless the feature gate
-            `DisableWaitForPodsReady` is on, or None if Kueue does not watch pods.
-        pods_ready_given: whether the Configuration sets `pods_ready`. If not, Kueue's default since 0.19
-            applies.
+        evicted_last: concerns a workload that was evicted because its pods were not ready in time. If True,
+            the queue orders it by the time of its eviction.
+        pods_ready: how Kueue treats workloads whose pods are not ready in time, unless the feature gate
+            `DisableWaitForPodsReady` is on. It is None if Kueue does not watch pods.
+        pods_ready_given: whether the Configuration sets `pods_ready`. If not, the default that Kueue has
+            since 0.19 applies.
     """
 
     strategies: tuple[str, ...] | None = None
@@ -114,7 +116,8 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     """Read Kueue's Configuration. A second Configuration is a fault."""
     sharing = fields.child("fairSharing")
     strategies: tuple[str, ...] | None = None
-    # v1beta1 has a switch for fair sharing; in v1beta2, the presence of the section is the switch.
+    # v1beta1 has a field that enables fair sharing. In v1beta2, fair sharing is enabled if the section is
+    # present.
     older = fields.string("apiVersion").endswith("v1beta1")
     if "fairSharing" in fields and sharing.boolean("enable", not older):
         strategies = sharing.texts("preemptionStrategies") or STRATEGIES
@@ -161,7 +164,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
-    """Read the section with Kueue's defaults. A sampling interval of 0 stands for the default."""
+    """Read the section with Kueue's defaults. A sampling interval of 0 means the default."""
     interval = read_duration(fields, "usageSamplingInterval")
     return AdmissionFairSharing(
         read_duration(fields, "usageHalfLifeTime") or 0,

@@ -1,4 +1,4 @@
-"""Determines which Kueue release runs in a cluster by the image tag of the Kueue controller."""
+"""Determines which Kueue release runs in a cluster from the image tag of the Kueue controller."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class KueueController(Value):
 
 
 def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController | None:
-    """Returns Kueue's controller, preferably from its Deployment, otherwise from an existing Pod.
+    """Returns Kueue's controller from its Deployment, or from an existing Pod if there is no Deployment.
 
-    Returns None if the manifests contain neither of them.
+    If the manifests contain neither of them, the function returns None.
     """
     found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
     deployments = (each for each in found if each.where.startswith("Deployment "))
@@ -44,7 +44,7 @@ def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
 
 
 def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the tags of Kueue's images in a Deployment, or in a Pod that has not ended or begun to end."""
+    """Yields the tags of Kueue's images in a Deployment, or in a Pod that isn't over."""
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     spec = mapping_of(manifest, "spec")
     if kind == "Deployment" and version == "apps/v1":

@@ -16,11 +16,12 @@ _GATES_ARE_IN = "pkg/features/kube_features.go"
 
 
 class Difference(NamedTuple):
-    """A rule by which a release differs from the newest release.
+    """A rule that differs between a release and the newest release.
 
     Attributes:
         sentence: what the older release does.
-        link: a link to the change; for a gate, a link to the file that defines the gates of the release.
+        link: a link to the change. For a gate, it is a link to the file that defines the gates of the
+            release.
     """
 
     sentence: str
@@ -152,7 +153,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
     }
 )
-"""Maps a rule to the pull request that changed it (0 for none), and to what releases without it do."""
+"""Maps a rule to the pull request that changed it (0 for none), and to what releases without the rule do."""
 
 _DEVICES = ("KueueDRAIntegration", "DynamicResourceAllocation")
 
@@ -165,7 +166,8 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
         "takes_device_selectors": _DEVICES,
     }
 )
-"""Maps a rule to gates. The difference only matters if one of these gates is on, or can be turned on."""
+"""Maps a rule to gates. The difference matters only if one of these gates is on, or if a user can turn it on.
+"""
 
 
 def differences(release: Release) -> Iterator[Difference]:
@@ -200,7 +202,7 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
 
 
 def gates_of_its_own(release: Release) -> list[str]:
-    """Returns the modelled gates that exist in a release, but no longer in the newest release."""
+    """Returns the modelled gates that exist in a release, but no longer exist in the newest release."""
     return [gate for gate in GATES if _can_be_set(gate, release) and not _can_be_set(gate, NEWEST)]
 
 

@@ -124,11 +124,12 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Maps a gate to its history (see `kueue_releases.state_at`), or "" if it is older than all known releases.
+"""Maps a gate to its history (see `kueue_releases.state_at`), or "" if the gate is older than all known
+releases.
 
-`T` and `F` mean that the gate is on or off by default, and `T!` and `F!` that it is locked. `-` means that
-the gate does not exist yet and its behaviour is off. `+` means that the gate no longer exists and its
-behaviour is always on.
+`T` and `F` mean that the gate is on or off by default, and `T!` and `F!` mean that it is locked. `-` means
+that the gate doesn't exist yet, and that its behaviour is off. `+` means that the gate no longer exists, and
+that its behaviour is always on.
 """
 
 RULES_BY_RELEASE: Mapping[str, str] = Frozen(
@@ -151,7 +152,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "zero_needs_no_quota": "16=+",
     }
 )
-"""Maps a rule of the newest Kueue to its history, in which `+` marks the first release that has the rule."""
+"""Maps a rule of the newest Kueue to its history, where `+` marks the first release that has the rule."""
 
 _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
     {
@@ -186,7 +187,7 @@ def is_on(gate: str, release: Release) -> bool:
 
 
 def why_refused(settings: Mapping[str, bool], release: Release) -> str:
-    """Returns why a release fails to start with these gate settings, or "" if it starts."""
+    """Returns the reason why a release doesn't start with these gate settings, or "" if it starts."""
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness.base.errors import OptionError
 
 _NEWEST_PATCHES = {13: 10, 14: 8, 15: 8, 16: 9, 17: 8, 18: 6, 19: 2}
-"""Maps a minor version to its newest patch release that has been read and recorded."""
+"""Maps a minor version to its newest patch release that harness knows."""
 
 _COMMIT = "ff69552"
 _RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
@@ -22,7 +22,6 @@ class Release(NamedTuple):
     patch: int
 
     def __str__(self) -> str:
-        """Returns the release in the form of Kueue's tags."""
         return _COMMIT if self == NEWEST else f"v0.{self.minor}.{self.patch}"
 
 
@@ -37,7 +36,7 @@ RELEASES = (
 
 
 def release_named(text: str) -> Release:
-    """Returns the release for a text: `v0.17.8`, `v0.17` for its newest known patch, or `ff69552`.
+    """Returns the release that a text names: `v0.17.8`, `v0.17` for its newest known patch, or `ff69552`.
 
     Raises:
         OptionError: the text names no known release.
@@ -58,7 +57,10 @@ def release_named(text: str) -> Release:
 
 
 def nearest_release(text: str) -> Release | None:
-    """Returns the nearest known release, preferably not above the named one; None if the text names none."""
+    """Returns the known release that is nearest to a named one, preferably not above it, or None.
+
+    The result is None if the text names no release.
+    """
     found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
     if found is None:
         return NEWEST if text.startswith(_COMMIT) else None
@@ -74,7 +76,7 @@ def state_at(history: str, release: Release) -> str:
 
     Args:
         history: the changes in order, each with the first release that has it, such as `15.6=T 16=- 16.3=T`.
-            A change that was backported to an older minor version appears again for the next minor version.
+            If a change was backported to an older minor version, it appears again for the next minor version.
         release: the release.
 
     Returns:

@@ -1,6 +1,6 @@
 """Computes the requests that Kueue counts against quotas.
 
-Some resources are excluded or transformed, and devices count by class. The upstream code is
+Kueue excludes or transforms some resources, and counts devices by class. The upstream code is
 `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937), and
 `validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
 """
@@ -19,7 +19,7 @@ from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 _MOST_MAPPINGS, _MOST_CLASSES = 16, 8
-"""The maximum numbers of mappings, and of classes in a mapping, that Kueue accepts."""
+"""The maximum number of mappings, and the maximum number of classes in a mapping, that Kueue accepts."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
 
@@ -31,9 +31,9 @@ class Transformation(Value):
 
     Attributes:
         source: the requested resource.
-        replaces: whether the outputs replace the source, so that the source itself doesn't count.
-        multiply_by: a resource whose requested quantity multiplies the outputs, or "" if there is none.
-        outputs: maps a resource to the quantity that counts per unit of the source, in cores for cpu.
+        replaces: whether the outputs replace the source. If True, the source itself doesn't count.
+        multiply_by: a resource or "". The outputs are multiplied by the requested quantity of the resource.
+        outputs: maps a resource to the quantity that counts for each unit of the source. CPU is in cores.
     """
 
     source: str
@@ -52,7 +52,7 @@ class Counting(Value):
         transformations: the transformations, at most one for each source.
         devices: maps a DeviceClass to a resource. Each device of the class counts as one unit of the
             resource.
-        measured: the classes whose devices count by what they contain, which harness doesn't know.
+        measured: the classes whose devices count by their contents. harness doesn't know these contents.
     """
 
     excluded: tuple[str, ...] = ()
@@ -70,10 +70,10 @@ class Counting(Value):
 
         Args:
             requests: the quantities that the pod requests, by resource.
-            exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, sources
-                and multipliers were rounded up to whole units.
-            keeps_inputs: whether a retained source counts with its requested quantity. Before PR 13986, the
-                quantity was also multiplied.
+            exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
+                rounded sources and multipliers up to whole units.
+            keeps_inputs: whether a retained source counts with its requested quantity. Before PR 13986, Kueue
+                also multiplied this quantity.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}
@@ -122,7 +122,7 @@ def read_counting(fields: Fields) -> Counting:
 
 
 def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Returns the resource for each DeviceClass, and the classes with `sources`.
+    """Returns the resource for each DeviceClass, and the classes that have `sources`.
 
     Only classes with `sources` can appear in several mappings.
     """
@@ -151,7 +151,7 @@ def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
 
 
 def _outputs(item: Fields) -> Mapping[str, Fraction]:
-    """Returns the quantity of each output resource; a negative one reduces the sum of the others."""
+    """Returns the quantity of each output resource. A negative quantity reduces the sum of the others."""
     table = item.child("outputs")
     found = {}
     for name in table:
@@ -167,7 +167,7 @@ def _outputs(item: Fields) -> Mapping[str, Fraction]:
 
 
 def _quantity(resource: str, amount: int) -> Fraction:
-    """Returns a quantity of the model in the unit that manifests use, which is cores for cpu."""
+    """Returns a quantity of the model in the unit that manifests use. For cpu, this is cores."""
     return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
 
 

@@ -1,4 +1,4 @@
-"""Pod groups, whose pods are placed together if at least a minimum number of them fit.
+"""Models pod groups. The pods of a group are placed together if at least a minimum number of them fit.
 
 A label of a pod names its group. Policies decide whether and how groups matter.
 https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling/v1alpha1/types.go
@@ -14,19 +14,21 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
-"""The prefix of labels for groups without a manifest. The prefix alone is a label that names a PodGroup."""
+"""The prefix of labels for groups without a manifest. The prefix alone is also a label, which names a
+PodGroup.
+"""
 
 MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"
 """The label with the minimum number of pods, for a group that has no manifest."""
 
 NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/name")
-"""The labels in which a pod can name its group. The first of these labels that the pod has takes precedence.
+"""The labels in which a pod can name its group. If a pod has several of these labels, the first one applies.
 """
 
 
 @fixed()
 class PodGroup(Value):
-    """A PodGroup, which requires that at least `min_member` pods are placed together, or none."""
+    """A PodGroup. Its pods are only placed if at least `min_member` of them can be placed together."""
 
     name: str
     namespace: str
@@ -37,7 +39,7 @@ class Membership(NamedTuple):
     """The group that a pod belongs to.
 
     Attributes:
-        namespace, name: the group, which pods of several jobs can name.
+        namespace, name: the group. The pods of several jobs can name the same group.
         least: the minimum number of pods that must be placed together.
     """
 
@@ -52,7 +54,7 @@ def group_name(labels: Mapping[str, str]) -> str:
 
 
 def min_available(labels: Mapping[str, str]) -> int | None:
-    """Returns the group size that a pod's label specifies, or None unless it is an integer greater than 0."""
+    """Returns the group size that a pod's label specifies, or None if it is not an integer greater than 0."""
     text = labels.get(MIN_AVAILABLE_LABEL, "")
     found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     return found if 0 < found < 2**31 else None
@@ -61,9 +63,9 @@ def min_available(labels: Mapping[str, str]) -> int | None:
 def membership_of(
     namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
 ) -> Membership | None:
-    """Returns the group of a pod, whose size comes from its PodGroup, else from a label of the pod.
+    """Returns the group of a pod with its size, which comes from the PodGroup or else from a label.
 
-    Returns None if the pod names no group, or a group of unknown size.
+    If the pod names no group, or a group of unknown size, the function returns None.
     """
     name = group_name(labels)
     if not name:
@@ -74,7 +76,7 @@ def membership_of(
 
 
 def read_pod_group(fields: Fields, draft: Draft) -> None:
-    """Read a PodGroup of scheduler-plugins, which has two possible API groups."""
+    """Read a PodGroup of scheduler-plugins, which can have one of two API groups."""
     metadata = read_metadata(fields)
     least = fields.child("spec").integer("minMember", 1, required=True, least=1)
     key = (metadata.namespace, metadata.name)

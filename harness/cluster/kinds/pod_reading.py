@@ -40,7 +40,8 @@ _POD_SET_LABELS = (
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
-"""Labels that name the pod set of a pod: Kueue's own label, and the labels from which Kueue takes names.
+"""The labels that name the pod set of a pod, which are Kueue's own label and the labels from which Kueue
+derives names.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
@@ -49,7 +50,7 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def read_pod(fields: Fields) -> Pod:
-    """Read a Pod, whether it is bound or pending."""
+    """Read a Pod, no matter whether it is bound or pending."""
     metadata = fields.child("metadata")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"
@@ -98,7 +99,10 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
-    """Returns the grace period of a pod's deletion, in microseconds. The default is the pod's own."""
+    """Returns the grace period of a pod's deletion in microseconds.
+
+    The default is the grace period of the pod.
+    """
     name = "deletionGracePeriodSeconds"
     if name in metadata:
         return metadata.integer(name, least=0) * SECOND
@@ -115,7 +119,6 @@ def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _kinds_of_owners(owners: Any) -> set[Any]:
-    """Returns the kinds of the owners that a pod's owner references name."""
     several = owners if isinstance(owners, list) else ()
     return {each.get("kind") for each in several if isinstance(each, Mapping)}
 
@@ -158,11 +161,11 @@ def read_pod_spec(
     """Read the `spec` of a pod.
 
     Args:
-        fields: the spec. Its `nodeName` is ignored, because for a bound pod a scheduler chose the node.
+        fields: the spec. Its `nodeName` is ignored, because a scheduler chose the node of a bound pod.
         namespace: the namespace of the pod, for affinity terms that don't specify one.
         labels: the labels of the pod, for `matchLabelKeys`.
-        requests: the requests of one pod if no container has any, as in a trace.
-        limits: the limits of one pod in the same case.
+        requests: the requests of one pod if no container has requests, as in a trace.
+        limits: the limits of one pod if no container has requests.
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
@@ -200,7 +203,7 @@ def read_pod_spec(
 def _amounts_of_trace(
     requests: Amounts, limits: Amounts, overhead: Amounts
 ) -> tuple[dict[str, int], dict[str, int], str]:
-    """Returns requests, requests for scoring, and QoS class of a pod whose quantities come from a trace."""
+    """Returns the requests, the requests for scoring and the QoS class of a pod with a trace's quantities."""
     total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
     scored = {
         "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
@@ -210,7 +213,10 @@ def _amounts_of_trace(
 
 
 def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
-    """Returns a spec with other quantities from a trace; its template must not contain quantities."""
+    """Returns a spec with other quantities from a trace.
+
+    The template of the spec must not contain quantities.
+    """
     total, scored, qos = _amounts_of_trace(requests, limits, {})
     return replace(
         spec, requests=frozen(total), scored_cpu=scored["cpu"], scored_memory=scored["memory"], qos=qos
@@ -238,9 +244,10 @@ def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
 def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str) -> PodSpec:
     """Returns the spec of the pods in a pod set.
 
-    `pod_template` is the `spec` of a pod, or a template with `metadata.labels` and `spec`; `tolerations` and
-    `affinity` are the fields with these names. If containers have requests, these determine the quantities.
-    Otherwise, the requests in the trace do, and a quantity of 0 counts as absent.
+    `pod_template` is the `spec` of a pod, or a template with `metadata.labels` and `spec`. `tolerations` and
+    `affinity` are the fields of the same name. If the containers have requests, those requests determine the
+    quantities. Otherwise, the requests in the trace determine the quantities, and a quantity of 0 counts as
+    absent.
 
     Args:
         pod_set: the pod set.
@@ -253,7 +260,7 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
-    """Returns the spec of the pods in a pod set as in a manifest, without the requests in the trace.
+    """Returns the spec of the pods in a pod set, as it appears in a manifest, without the trace's requests.
 
     Args:
         pod_set: the pod set.
@@ -281,7 +288,7 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
 def manifest_of(pod_set: PodSet) -> Pod | None:
     """Returns the Pod that a pod set represents, if its `pod_template` is a whole manifest.
 
-    Returns None for the pods of a trace.
+    For the pods of a trace, the function returns None.
     """
     manifest = _json(pod_set.pod_template, "pod_template", [], "")
     if not isinstance(manifest, Mapping) or "spec" not in manifest:

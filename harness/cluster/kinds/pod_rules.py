@@ -1,4 +1,4 @@
-"""Reads the rules of a pod about nodes and other pods: affinity, anti-affinity and topology spread."""
+"""Reads a pod's rules about nodes and other pods, which are affinity, anti-affinity and topology spread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read_required_nodes(fields: Fields) -> tuple[NodeSelectorTerm, ...] | None:
-    """Read the required part of a `nodeAffinity`, or None if it is absent."""
+    """Read the required part of a `nodeAffinity`, or None if there is no required part."""
     if REQUIRED not in fields:
         return None
     required = fields.child(REQUIRED)
@@ -97,7 +97,7 @@ def _read_optional(fields: Fields, name: str) -> LabelSelector | None:
 def _with_label_keys(
     selector: LabelSelector | None, fields: Fields, labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """Returns a selector that `matchLabelKeys` and `mismatchLabelKeys` restrict by the pod's own labels."""
+    """Returns a selector that `matchLabelKeys` and `mismatchLabelKeys` restrict with the pod's own labels."""
     own = [
         Requirement(key, operator, (labels[key],))
         for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

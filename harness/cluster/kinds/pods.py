@@ -1,6 +1,6 @@
-"""What a pod requires from the cluster: resources, ports, and rules about nodes and other pods.
+"""Models what a pod requires from the cluster: resources, ports, and rules about nodes and other pods.
 
-`pod_reading.py` makes these objects from manifests and from the pod sets of a trace.
+`pod_reading.py` creates these objects from manifests and from the pod sets of a trace.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""What kube-scheduler's scores assume for a container without requests: 100m of cpu and 200Mi of memory."""
+"""The memory that kube-scheduler's scores assume for a container without a request, which is 200Mi. The
+scores assume 100m of cpu.
+"""
 
 
 @fixed()
@@ -62,14 +64,14 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Other pods that a pod must or should be close to, or apart from, within domains of a topology key.
+    """Other pods. A pod must or should share a domain of the topology key with these pods, or avoid it.
 
     Attributes:
         topology_key: the node label whose values define the domains.
-        selector: selects the other pods. None matches none.
+        selector: selects the other pods. None selects no pod.
         namespaces: the namespaces of the other pods.
-        namespace_selector: selects further namespaces by their labels. An empty selector matches all
-            namespaces, and None matches none.
+        namespace_selector: selects further namespaces by their labels. An empty selector selects all
+            namespaces, and None selects no namespace.
     """
 
     topology_key: str
@@ -100,9 +102,10 @@ class TopologySpreadConstraint(Value):
 
     Attributes:
         required: True for `DoNotSchedule`, False for `ScheduleAnyway`.
-        min_domains: if there are fewer domains than this, the minimum number of pods per domain counts as 0.
-        honor_affinity: whether only nodes that the pod's node selector and affinity allow count.
-        honor_taints: whether only nodes whose taints the pod tolerates count.
+        min_domains: the minimum number of domains. If there are fewer domains, the minimum number of pods per
+            domain counts as 0.
+        honor_affinity: whether a node counts only if the pod's node selector and affinity allow it.
+        honor_taints: whether a node counts only if the pod tolerates its taints.
     """
 
     topology_key: str
@@ -116,7 +119,7 @@ class TopologySpreadConstraint(Value):
 
 @fixed()
 class HostPort(Value):
-    """A port that a pod occupies on its node; the address 0.0.0.0 stands for all addresses of the node."""
+    """A port that a pod occupies on its node. The address 0.0.0.0 means all addresses of the node."""
 
     protocol: str
     address: str
@@ -137,14 +140,14 @@ class PodSpec(Fixed):
     """The parts of a pod's `spec` that a scheduler uses.
 
     Attributes:
-        requests: the requested quantities by resource, which can be 0. Each is the maximum of all containers
-            together and of each init container, plus the overhead.
+        requests: the requested quantities by resource, which can be 0. Each quantity is the sum of all
+            containers or the quantity of one init container, whichever is larger, plus the overhead.
         scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
         host_ports: the ports that the pod occupies on its node.
         node_name: the only node that the pod can run on, or "".
         required_nodes: the alternative terms of the required node affinity, or None if there is no required
             node affinity.
-        affinity, anti_affinity: the required terms, which must all be satisfied.
+        affinity, anti_affinity: the required terms, which the node must all satisfy.
         preferred_pods: the preferred affinity, and the preferred anti-affinity with negative weights.
         qos: Guaranteed, Burstable or BestEffort.
     """
@@ -172,7 +175,7 @@ class PodSpec(Fixed):
         return frozenset().union(*known) if known and len(known) == len(named) else None
 
     def allows(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if node selector and required node affinity match a node of this name and labels."""
+        """Returns True if the node selector and the required node affinity match a node."""
         if any(labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         return self.required_nodes is None or any(term.matches(name, labels) for term in self.required_nodes)
@@ -187,24 +190,25 @@ class Pod(Fixed):
         node: the node of the pod, or "" while the pod is pending.
         nominated_node: the node on which a preemption freed resources for the pod, or "".
         priority: its `spec.priority`. If this is None, `priority_class` determines the priority.
-        preempts: False for `preemptionPolicy: Never`, or None without a policy.
+        preempts: False for `preemptionPolicy: Never`, or None if the pod has no policy.
         grace_period: the grace period in microseconds, or None.
         start: when the pod started, in microseconds since 1970, or None if unknown.
         terminating: whether the pod has a deletion timestamp.
-        gone_at: the deletion timestamp, which is the latest end of the pod, in microseconds since 1970; or
-            None.
-        told_at: when the deletion was requested, in microseconds since 1970, or None if never, or if unknown.
+        gone_at: the deletion timestamp in microseconds since 1970, or None. The pod ends at this time at the
+            latest.
+        told_at: when the deletion was requested, in microseconds since 1970. It is None if there is no
+            request, or if its time is unknown.
         preempted: whether kube-scheduler's condition says that the pod was preempted.
         ended: whether the phase of the pod is Succeeded or Failed.
         scheduler: the name of its scheduler, or "" for Kubernetes' default.
         group: the kube-scheduler pod group that the pod names, or None.
         topology: whether Kueue placed the pod in a topology, according to its annotations.
         of_daemon_set: whether an owner reference names a DaemonSet.
-        deadline: how long the pod can run at most, in microseconds, or None without a limit.
+        deadline: the maximum run time of the pod in microseconds, or None if there is no limit.
         workload: the namespace and name of its Workload, or "" if it has none.
-        pod_set, index: the pod's pod set within the job and its number there, according to its labels; "" and
-            None if the labels don't specify them.
-        lasting: whether the pod never ends on its own, as is the case for the pods of a DaemonSet.
+        pod_set, index: the pod set of the pod and its number in the pod set, according to its labels. They
+            are "" and None if the labels don't specify them.
+        lasting: whether the pod never ends on its own. For example, the pods of a DaemonSet don't.
         named_as_workload: whether a Workload in the manifests has the same namespace and name.
     """
 
@@ -237,7 +241,10 @@ class Pod(Fixed):
 
     @property
     def key(self) -> str:
-        """Its namespace and name, prefixed with `pod` if a Workload has the same, as both can be jobs."""
+        """Its namespace and name.
+
+        The prefix `pod` is added if a Workload has the same name, because both can be jobs.
+        """
         return f"pod {self.full_name}" if self.named_as_workload else self.full_name
 
     @property

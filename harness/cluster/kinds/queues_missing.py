@@ -1,4 +1,7 @@
-"""Handles dumps that have Workloads but no ClusterQueue, so that Kueue can't start any Workload."""
+"""Handles dumps that contain Workloads but no ClusterQueue.
+
+Kueue can't start any Workload in such a cluster.
+"""
 
 from __future__ import annotations
 

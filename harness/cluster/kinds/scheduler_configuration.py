@@ -32,10 +32,11 @@ class ScoringStrategy(Value):
     """How the plugin NodeResourcesFit scores nodes.
 
     Attributes:
-        kind: whether nodes with less allocated score higher, nodes with more allocated score higher, or
-            `shape` determines the score.
+        kind: whether nodes with fewer allocated resources score higher, nodes with more allocated resources
+            score higher, or `shape` determines the score.
         resources: the resources that count, with their weights.
-        shape: points of a line, each with the allocated percentage of a resource and a score from 0 to 10.
+        shape: the points of a line. Each point has an allocated percentage of a resource and a score from 0
+            to 10.
     """
 
     kind: str = LEAST_ALLOCATED
@@ -48,7 +49,7 @@ USUAL_STRATEGY = ScoringStrategy()
 DEVICE_POLICIES = (
     "binpack", "spread", "best-fit", "dot-product", "packing", "clustering", "fgd", "random",
 )  # fmt: skip
-"""The policies for placing pods on devices. The first one is the default."""
+"""The policies for placing pods on devices. The first policy is the default."""
 
 
 @fixed()
@@ -77,11 +78,11 @@ class SchedulerConfiguration(Value):
     Attributes:
         percentage_of_nodes_to_score: if it is 0, the percentage depends on the size of the cluster.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: a preemption considers at least this
-            many nodes as candidates. The larger of the two numbers applies.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: the minimum number of nodes that a
+            preemption considers as candidates. The larger of the two numbers applies.
         hard_pod_affinity_weight: how much the required affinity of a running pod raises the score of a node.
-        preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto, which means
-            ElasticQuota if quotas are in effect and Default otherwise.
+        preemption_algorithm: the algorithm that ACK uses for preemption. None means Auto, which is
+            ElasticQuota if quotas are in effect, and Default otherwise.
         scheduler_name: the name by which pods choose this scheduler, or "" for Kubernetes' default scheduler.
         scoring: how NodeResourcesFit scores nodes.
         devices: how pods that share GPUs are placed. Upstream has no such argument.
@@ -112,7 +113,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
 
     Args:
         fields: the object.
-        warn: a function that receives a sentence about each plugin that the configuration disables but that
+        warn: a function that is called with a sentence about each plugin that the configuration disables but
             harness keeps enabled.
     """
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
@@ -197,7 +198,7 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
 
 
 def _algorithm(fields: Fields, default: str | None) -> str | None:
-    """Read the `preemptionAlgorithm`, which must have a known value; the default applies without it."""
+    """Read the `preemptionAlgorithm`, which must have a known value. If it is absent, return the default."""
     if "preemptionAlgorithm" not in fields:
         return default
     return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

@@ -1,4 +1,4 @@
-"""Reads what kube-scheduler works with: running pods, disruption budgets and its configuration."""
+"""Reads the objects that kube-scheduler uses: running pods, disruption budgets and its configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cluster.yaml.fields import Fields
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """Read a Pod. A Pod that has ended holds no resources; if it succeeded, it counts for its Workload."""
+    """Read a Pod. A Pod that has ended uses no resources. If it succeeded, it counts for its Workload."""
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":
@@ -29,13 +29,13 @@ def read_budget(fields: Fields, draft: Draft) -> None:
 
 
 def read_configuration(fields: Fields, draft: Draft) -> None:
-    """Read a KubeSchedulerConfiguration. A second one is a fault."""
+    """Read a KubeSchedulerConfiguration. A second KubeSchedulerConfiguration is a fault."""
     warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
     draft.schedulers.add("", read_scheduler_configuration(fields, warn), fields)
 
 
 def check_scheduling(draft: Draft) -> None:
-    """Check the rules that relate pods to other objects."""
+    """Check the rules between pods and other objects."""
     for key, pod in draft.pods.items():
         if (
             pod.priority is None

@@ -1,8 +1,8 @@
-"""kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to groups.
+"""Reads kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to groups.
 
 In v1.35, a Workload lists the groups of its pods, and a pod names the Workload and the group in
-`spec.workloadRef`. From v1.36 on, a group is a PodGroup that pods name in `spec.schedulingGroup`, and a
-Workload only contains templates for groups. Policies decide whether groups matter.
+`spec.workloadRef`. Since v1.36, a group is a PodGroup that pods name in `spec.schedulingGroup`, and a
+Workload contains only templates for groups. Policies decide whether groups matter.
 
 The documentation is below https://kubernetes.io/docs/: concepts/workloads/workload-api/ and its subpage
 policies/, concepts/workloads/pods/workload-reference/ (all as of v1.35), concepts/workloads/podgroup-api/,
@@ -31,7 +31,7 @@ class SchedulingGroup(Value):
     Attributes:
         name, namespace: the group. If a Workload lists the group, the name is unique within that Workload.
         workload: the Workload that lists the group, or "" for a PodGroup.
-        min_count: how many pods of the group must be schedulable at the same time, or None for the policy
+        min_count: how many pods of the group must be schedulable at the same time. It is None for the policy
             `basic`, which schedules pods one by one.
     """
 
@@ -42,13 +42,13 @@ class SchedulingGroup(Value):
 
 
 class GroupReference(NamedTuple):
-    """The group that a pod's spec names, which is in the pod's namespace.
+    """A reference to a pod group in a pod's spec. The group is in the pod's namespace.
 
     Attributes:
         name: the name of the group.
         workload: the Workload that lists the group, or "" for a PodGroup.
-        replica: the replica key. Pods that name the same group of a Workload form a separate group for each
-            key.
+        replica: the replica key. Among the pods that name the same group of a Workload, each key forms a
+            separate group.
     """
 
     name: str
@@ -60,7 +60,7 @@ class GroupReference(NamedTuple):
         return namespace, self.workload, self.name
 
     def text(self, namespace: str) -> str:
-        """Returns the name by which messages refer to the group."""
+        """Returns the name that messages use for the group."""
         if not self.workload:
             return f"PodGroup {namespace}/{self.name}"
         replica = f", replica {self.replica}" if self.replica else ""
@@ -68,7 +68,7 @@ class GroupReference(NamedTuple):
 
 
 def read_group_reference(spec: Fields) -> GroupReference | None:
-    """Read which group a pod's `spec` names, or None if the field is absent or faulty."""
+    """Returns the group that a pod's `spec` names, or None if the field is absent or faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
             spec.fault(
@@ -88,7 +88,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
     """Read a Workload.
 
-    In v1alpha1, it lists groups. Later versions contain templates, which PodGroups copy.
+    In v1alpha1, a Workload lists groups. In later versions, it contains templates that PodGroups copy.
     """
     if not fields.string("apiVersion").endswith("/v1alpha1"):
         return
@@ -104,7 +104,7 @@ def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
 
 
 def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
-    """Read a PodGroup, which has its own copy of the fields in its Workload's template."""
+    """Read a PodGroup, which contains a copy of the fields in its Workload's template."""
     metadata = read_metadata(fields)
     found = SchedulingGroup(
         metadata.name, metadata.namespace, "", _read_policy(fields.child("spec"), "schedulingPolicy")
@@ -113,7 +113,7 @@ def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
 
 
 def _read_policy(fields: Fields, name: str) -> int | None:
-    """Returns the `minCount` of the policy `gang`, or None for `basic`; exactly one policy must be set."""
+    """Returns the `minCount` of the policy `gang`, or None for `basic`. Exactly one policy must be set."""
     if name not in fields:
         fields.fault(name, "is missing")
         return None
@@ -139,8 +139,8 @@ def check_scheduling_groups(draft: Draft) -> None:
 def missing(group: GroupReference, namespace: str) -> str:
     """Returns a text that says that a group is missing, and what happens to its pods.
 
-    According to the page on workload references, pods that name a missing Workload or group stay pending. The
-    page on scheduling groups says the same about a missing PodGroup.
+    According to the page on workload references, a pod stays pending if it names a missing Workload or group.
+    The page on scheduling groups says the same about a missing PodGroup.
     """
     return (
         f"{group.text(namespace)}, which does not exist: its pods wait forever if kube-scheduler's own "

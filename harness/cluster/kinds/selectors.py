@@ -1,4 +1,4 @@
-"""Label selectors, taints and tolerations, with Kubernetes' rules for matching."""
+"""Models label selectors, taints and tolerations, with the rules by which Kubernetes matches them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Requirement(Value):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if labels satisfy the expression."""
+        """Returns True if the labels satisfy the expression."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -51,7 +51,7 @@ class Requirement(Value):
 
 @fixed()
 class LabelSelector(Value):
-    """A label selector, in which `matchLabels` and `matchExpressions` must all match.
+    """A label selector. Its `matchLabels` and its `matchExpressions` must all match.
 
     An empty selector matches everything.
     """
@@ -63,7 +63,7 @@ class LabelSelector(Value):
         return bool(self.match_labels or self.match_expressions)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if labels satisfy the whole selector."""
+        """Returns True if the labels satisfy the whole selector."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             requirement.matches(labels) for requirement in self.match_expressions
         )
@@ -71,7 +71,7 @@ class LabelSelector(Value):
 
 @fixed()
 class Taint(Value):
-    """A taint of a node or flavor, whose `effect` is one of `EFFECTS`."""
+    """A taint of a node or flavor. Its `effect` is one of `EFFECTS`."""
 
     key: str
     value: str
@@ -102,7 +102,7 @@ class Toleration(Value):
 
 
 def read_selector(fields: Fields) -> LabelSelector:
-    """Read a label selector. Unknown operators and missing values are faults."""
+    """Read a label selector. An unknown operator or a missing value is a fault."""
     return LabelSelector(
         fields.strings("matchLabels"),
         tuple(read_requirement(item, LABEL_OPERATORS) for item in fields.items("matchExpressions")),

@@ -1,4 +1,4 @@
-"""The table of all kinds that harness reads, including the kinds that plugins add."""
+"""Lists all kinds that harness reads, including the kinds that plugins add."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     scheduling.check_scheduling,
     check_scheduling_groups,
 )
-"""Rules between objects of built-in kinds, which are checked after reading and before the rules of plugins.
+"""The rules between objects of built-in kinds. They are checked after all objects are read, and before the
+rules of plugins.
 """
 
 
@@ -94,8 +95,8 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
     Args:
         brought: the kinds that plugins add. By default, these are the kinds of the installed plugins, which
-            are loaded when a manifest has a kind that is not built in. These kinds are included even if a
-            replay omits the plugins, so that a manifest always has the same meaning.
+            are loaded when a manifest has a kind that isn't built in. The kinds are included even if a replay
+            doesn't use the plugins, so a manifest always has the same meaning.
     """
 
     def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Kueue's topologies, which group nodes at several levels, and requests for topologies."""
+"""Models Kueue's topologies, which group nodes at several levels, and the requests for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
 
 PODSET = "kueue.x-k8s.io/podset-"
-"""The prefix of the annotations in which the pods of a pod set request a topology."""
+"""The prefix of the annotations with which the pods of a pod set request a topology."""
 
 TOPOLOGY_ANNOTATIONS = tuple(
     f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
@@ -57,7 +57,7 @@ def check_topologies(draft: Draft) -> None:
 
 
 def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
-    """Warn about nodes without a level's label, flavors without nodes, and values in several domains."""
+    """Warn about nodes without a label of a level, flavors without nodes, and values in several domains."""
     wanted = flavor.node_labels.items()
     own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
     for node in own:
@@ -86,7 +86,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:
-    """Read a `topologyRequest`. A single layer of slices can be written without a list."""
+    """Read a `topologyRequest`. A single layer of slices can be given without a list."""
     layers = tuple(
         SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
         for item in fields.items("podsetSliceRequiredTopologyConstraints")

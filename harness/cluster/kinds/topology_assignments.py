@@ -1,7 +1,8 @@
-"""Reads a `topologyAssignment`, which lists the domains that hold the pods of an admitted Workload.
+"""Reads a `topologyAssignment`, which lists the domains that contain the pods of an admitted Workload.
 
 v1beta1 lists domains, and v1beta2 lists slices of domains. If all domains of a slice have the same value or
-number of pods, the slice contains it only once. The values of a slice can share a prefix and a suffix.
+number of pods, the slice contains that value or number only once. The values of a slice can share a prefix
+and a suffix.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class DomainPods(NamedTuple):
 
 
 class TopologyAssignment(NamedTuple):
-    """The domains that hold the pods of a pod set, and the levels to which the values of domains belong."""
+    """The domains that contain the pods of a pod set, and the levels to which their values belong."""
 
     levels: tuple[str, ...]
     domains: tuple[DomainPods, ...]
@@ -52,7 +53,7 @@ def _slice(fields: Fields) -> list[DomainPods]:
 
 
 def _values(fields: Fields, domains: int) -> Sequence[str]:
-    """Returns the values that the domains of a slice have at one level."""
+    """Returns the values of the domains in a slice at one level."""
     individual = fields.child("individual")
     roots = _each(individual, "roots", domains, str)
     if roots is None:

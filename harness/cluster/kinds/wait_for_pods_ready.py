@@ -1,4 +1,4 @@
-"""Reads `waitForPodsReady` from Kueue's Configuration: the time limit for pods, and what happens after it."""
+"""Reads `waitForPodsReady` from Kueue's Configuration, which limits how long pods take to become ready."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
 _BASE, _MOST = 60, 3600
-"""Kueue's defaults. The timeout of v1beta1 is shorter."""
+"""Kueue's defaults in seconds. The timeout of v1beta1 is shorter."""
 
 _LONGEST = 10**9
 """The longest backoff in seconds, which is more than thirty years."""
@@ -20,13 +20,14 @@ _LONGEST = 10**9
 @final
 @fixed()
 class WaitForPodsReady(Value):
-    """How Kueue treats workloads whose pods are not ready in time.
+    """Settings for workloads whose pods are not ready in time.
 
     Attributes:
         timeout: how long pods can take to become ready after admission, in microseconds.
-        recovery_timeout: how long lost pods can take to become ready again, in microseconds, or None.
+        recovery_timeout: how long lost pods can take to become ready again, in microseconds, or None if there
+            is no limit.
         block_admission: whether Kueue admits no workload while an admitted workload is not ready.
-        limit: how often a workload can be requeued, or None.
+        limit: how often a workload can be requeued, or None if there is no limit.
         backoff_base: the first backoff before a workload is requeued, in microseconds.
         backoff_max: the longest backoff after the first one, in microseconds.
     """
@@ -42,9 +43,9 @@ class WaitForPodsReady(Value):
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
     """Read how Kueue treats workloads with unready pods, or None if Kueue does not watch pods.
 
-    The second value tells whether a timeout changes the position of a workload in its queue. Since 0.19,
-    Kueue fills in the section if it is absent or null. In v1beta1, the section has a switch. If the switch is
-    off, Kueue ignores the other fields of the section.
+    The second value is True if a timeout changes the position of a workload in its queue. Since 0.19, Kueue
+    fills in the section if it is absent or null. In v1beta1, the section can be disabled. Kueue then ignores
+    its other fields.
 
     Args:
         fields: the Configuration.
@@ -74,7 +75,10 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
 
 
 def read_duration(fields: Fields, name: str) -> int | None:
-    """Read a duration in Go's units, which do not include days or weeks; None if it is absent or faulty."""
+    """Read a duration in Go's units, which don't include days or weeks.
+
+    Absent or faulty durations give None.
+    """
     text = fields.string(name)
     if not text:
         return None

@@ -26,7 +26,7 @@ DEADLINE = "activeDeadlineSeconds"
 
 @fixed()
 class Condition(Value):
-    """A condition of a Workload; `since` is in microseconds since 1970."""
+    """A condition of a Workload. `since` is in microseconds since 1970."""
 
     status: bool
     reason: str
@@ -35,7 +35,7 @@ class Condition(Value):
 
 @fixed()
 class PodSetAssignment(Value):
-    """The admission of one pod set: a flavor per resource, total quantities, number of pods, and domains."""
+    """The admission of one pod set: a flavor for each resource, quantities, number of pods, and domains."""
 
     name: str
     count: int
@@ -46,7 +46,7 @@ class PodSetAssignment(Value):
 
 @fixed()
 class Admission(Value):
-    """The quota that a Workload holds, with its ClusterQueue and its assignments."""
+    """The quota that a Workload has reserved, with its ClusterQueue and its assignments."""
 
     cluster_queue: str
     assignments: tuple[PodSetAssignment, ...]
@@ -57,23 +57,23 @@ class Workload(Value):
     """A Kueue Workload.
 
     Attributes:
-        created: when it was created, in microseconds since 1970, or None.
-        queue: its LocalQueue.
-        boost: the number in its priority-boost annotation, or 0.
-        active: False if it has been deactivated.
+        created: when the Workload was created, in microseconds since 1970, or None.
+        queue: the LocalQueue of the Workload.
+        boost: the number in the priority-boost annotation, or 0.
+        active: False if the Workload has been deactivated.
         reclaimable: the number of ended pods in each pod set that no longer need quota.
-        grace_period: the longest grace period of its pods, in microseconds, or None.
-        time_left: how long it can stay admitted before Kueue deactivates it, in microseconds, or None without
-            a limit.
-        gated_by: the text of its admission-gated-by annotation, or "".
-        time_outs: how often its pods were not ready in time.
-        requeue_at: when its backoff ends, in microseconds since 1970, or None.
-        deadline: how long its pods can run, in microseconds, or None if the pods of some pod set have no
+        grace_period: the longest grace period of the pods, in microseconds, or None.
+        time_left: how long the Workload can stay admitted before Kueue deactivates it, in microseconds, or
+            None if there is no limit.
+        gated_by: the text of the admission-gated-by annotation, or "".
+        time_outs: how often the pods were not ready in time.
+        requeue_at: when the backoff ends, in microseconds since 1970, or None.
+        deadline: how long the pods can run, in microseconds, or None if the pods of some pod set have no
             limit.
-        began: when its job started according to the status of the job, in microseconds since 1970, or None if
-            the dump does not contain the job.
-        ended: the number of further ended pods in each pod set. These pods need no node, but hold their quota
-            until `reclaimable` includes them.
+        began: when the job started according to its own status, in microseconds since 1970, or None if the
+            dump doesn't contain the job.
+        ended: the number of further ended pods in each pod set. These pods need no node, but they keep their
+            quota until `reclaimable` includes them.
     """
 
     name: str
@@ -100,12 +100,12 @@ class Workload(Value):
 
     @property
     def key(self) -> str:
-        """Its namespace and name, in the form that Kueue's messages use."""
+        """Its namespace and name, in the format of Kueue's messages."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def holds_quota(self) -> bool:
-        """True if it holds the quota of its admission; a deactivated workload does until its pods end."""
+        """True if it has reserved quota. A deactivated workload keeps its quota until its pods end."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
@@ -115,7 +115,7 @@ class Workload(Value):
 
     @property
     def takes_part(self) -> bool:
-        """True if it still matters, because it has not ended and is active or still holds quota."""
+        """True if it has not ended, and is active or still has reserved quota."""
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:
@@ -140,8 +140,8 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
     Args:
         fields: the manifest.
-        known: maps texts to the pod sets read from them before, so that Workloads with equal requests share
-            pod sets.
+        known: maps texts to the pod sets that were read from them, so that Workloads with equal requests
+            share pod sets.
     """
     metadata = read_metadata(fields)
     more = fields.child("metadata")
@@ -197,7 +197,7 @@ def read_deadline(spec: Fields) -> int | None:
 def _time_left(spec: Fields, status: Fields) -> int | None:
     """Returns how much of `maximumExecutionTimeSeconds` remains.
 
-    In v1beta1, the name of the field for the used time is misspelled.
+    In v1beta1, the name of the field for the time used so far is misspelled.
     """
     name = "maximumExecutionTimeSeconds"
     spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
@@ -219,7 +219,7 @@ def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSe
 
 
 def read_time(fields: Fields, name: str) -> int | None:
-    """Returns a time in the format of Kubernetes, in microseconds since 1970, or None if absent or faulty."""
+    """Returns a time in Kubernetes' format as microseconds since 1970, or None if it is absent or faulty."""
     text = fields.raw(name)
     if text is None:
         return None
@@ -265,7 +265,7 @@ def _topology(fields: Fields) -> TopologyRequest | None:
 
 
 def _pod_limits(containers: list[Container]) -> dict[str, int]:
-    """Returns the limits of one pod; a resource is only limited if all containers have a limit for it."""
+    """Returns the limits of one pod. A resource has a limit only if all containers have a limit for it."""
     tables = [container.limits for container in containers]
     limited = (
         [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
@@ -293,9 +293,11 @@ _OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
 
 
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
-    """Returns the other parts of a pod template that affect scheduling; None if there are none, as is usual.
+    """Returns the other parts of a pod template that affect scheduling.
 
-    The containers are included unless the pod's requests and limits are those of a single container.
+    Usually there are none, so it returns None.
+
+    The containers are included unless the pod has a single container with the same requests and limits.
     """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
     found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
@@ -310,7 +312,10 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """Returns the mappings in a list; a value that is not a list yields none, and is already a fault."""
+    """Returns the mappings in a list.
+
+    If the value is not a list, there is already a fault, and the result is empty.
+    """
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -347,7 +352,7 @@ def _gated_by(annotations: Any) -> str:
 
 
 def _boost(annotations: Any) -> int:
-    """Returns the boost in an annotation. As in Kueue, a text that is not a number counts as 0."""
+    """Returns the boost in an annotation. A text that is not a number counts as 0, as in Kueue."""
     text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
     try:
         return int(text)

@@ -1,7 +1,7 @@
-"""Converts a Slurm cluster to Kubernetes manifests: nodes, priority classes and quotas.
+"""Converts a Slurm cluster to Kubernetes manifests with nodes, priority classes and quotas.
 
-Notes name the settings that manifests can't express. Slurm's definitions apply: CPUs are threads, memory is
-in MiB, and shares divide the capacity.
+Notes name the settings that manifests can't express. As Slurm defines them, CPUs are threads, memory is in
+MiB, and shares divide the capacity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def from_slurm(nodes: Path, *, qos: Path | None = None, associations: Path | Non
     Raises:
         ClusterError: a file can't be read or is malformed. The error lists every fault.
     """
-    # Plugins that read Slurm's priority classes import this module, but don't need the rest of the package.
+    # Plugins that read Slurm's priority classes import this module, but they don't need the rest of the
+    # package.
     from harness.cluster.slurm.accounts import quota_manifests, read_accounts
     from harness.cluster.slurm.nodes import read_nodes
     from harness.cluster.slurm.qos import priority_classes, read_qos

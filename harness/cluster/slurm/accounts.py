@@ -1,6 +1,6 @@
 """Converts the output of `sacctmgr -P show assoc` to quotas.
 
-Accounts become ClusterQueues. Accounts that have accounts below them become cohorts.
+Accounts with child accounts become cohorts. All other accounts become ClusterQueues.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Account:
 
     Attributes:
         name: the name of the account.
-        share: the share of the account, relative to the sum over its siblings.
-        limit: the maximum quantity of each resource for all jobs of the account together; it is empty if
+        share: the share of the account, relative to the sum of the shares of its siblings and itself.
+        limit: the maximum quantity of each resource for all jobs of the account together. It is empty if
             there is no limit.
-        users: the sum of the shares of its own users.
-        below: the accounts below it.
+        users: the sum of the shares of the account's own users.
+        below: the accounts below the account.
     """
 
     name: str
@@ -56,14 +56,15 @@ class Account:
 
 
 def read_accounts(path: Path, notes: Warnings) -> list[Account]:
-    """Returns the accounts at the top of the tree, but not `root`, which contains all of them.
+    """Returns the top-level accounts of the tree. `root`, which contains all accounts, is not included.
 
     Args:
         path: the output of `sacctmgr -P show assoc tree`.
         notes: receives notes about settings that quotas can't express.
 
     Raises:
-        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all malformed
+            rows.
     """
     faults: list[Fault] = []
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
@@ -140,12 +141,14 @@ def _say(kind: str, name: str, row: Row, notes: Warnings) -> None:
 def quota_manifests(
     accounts: Sequence[Account], capacity: Mapping[str, int], notes: Warnings
 ) -> Iterator[dict[str, Any]]:
-    """Yields flavor, cohorts and queues; the nominal quota is an account's share, and accounts can borrow.
+    """Yields the manifests of the flavor, the cohorts and the queues.
+
+    The nominal quota of an account is its share. Accounts can borrow from each other.
 
     Args:
-        accounts: the accounts at the top of the tree.
+        accounts: the top-level accounts of the tree.
         capacity: the total quantity of each resource on all nodes.
-        notes: receives notes about what quotas can't express.
+        notes: receives notes about settings that quotas can't express.
     """
     yield flavor_manifest(_FLAVOR)
     notes.add(
@@ -167,7 +170,7 @@ def _level(
 ) -> Iterator[dict[str, Any]]:
     """Yields the queues and cohorts of sibling accounts, which divide the capacity of their parent.
 
-    `own` is the share of the parent's own users.
+    `own` is the sum of the shares of the parent's own users.
     """
     shares = (
         [own, *(account.share for account in accounts)] if own else [account.share for account in accounts]
@@ -191,7 +194,10 @@ def _level(
 
 
 def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dict[str, int]:
-    """Returns the part of the capacity for one index of `shares`; all parts add up to the capacity."""
+    """Returns the part of the capacity that belongs to one index of `shares`.
+
+    All parts add up to the capacity.
+    """
     total = sum(shares) or len(shares)
     counts = list(shares) if sum(shares) else [1] * len(shares)
     before = sum(counts[:place])
@@ -203,7 +209,7 @@ def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dic
 
 
 def _whole(resource: str, amount: int) -> int:
-    """Returns a quantity rounded to whole cores or MiB, so that it is easy to read."""
+    """Returns a quantity rounded to whole cores or MiB, which is easier to read."""
     unit = {"cpu": 1000, "memory": 2**20}.get(resource, 1)
     return amount // unit * unit
 

@@ -42,7 +42,7 @@ def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[s
         notes: receives notes about settings that Kubernetes can't express.
 
     Raises:
-        ClusterError: the file can't be read, or nodes are malformed. The error lists all of them.
+        ClusterError: the file can't be read, or nodes are malformed. The error lists all malformed nodes.
     """
     faults: list[Fault] = []
     found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
@@ -94,7 +94,7 @@ def _unusable(state: str) -> bool:
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:
-    """Add notes about settings of a node that matter in Slurm but are missing from the manifest."""
+    """Adds notes about settings of a node that matter in Slurm but can't be in the manifest."""
     said: Mapping[str, str] = {
         "features, which jobs may request": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),

@@ -25,10 +25,10 @@ class Qos(NamedTuple):
 
     Attributes:
         name: the name of the QOS.
-        priority: a larger number means more important.
+        priority: the priority. A larger number is more important.
         preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
-        mode: what happens to its preempted jobs; `cluster` stands for the mode of the cluster.
-        limits: maps the name of each limit or factor that is set to its text.
+        mode: what happens to its jobs when they are preempted. `cluster` means the mode of the cluster.
+        limits: maps the name of each limit or factor that is set to its value as text.
     """
 
     name: str
@@ -42,7 +42,8 @@ def read_qos(path: Path) -> list[Qos]:
     """Returns the QOS of a cluster.
 
     Raises:
-        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all malformed
+            rows.
     """
     faults: list[Fault] = []
     found = [
@@ -68,9 +69,9 @@ def read_qos(path: Path) -> list[Qos]:
 
 
 def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, Any]]:
-    """Returns one PriorityClass for each QOS, with the same name.
+    """Returns one PriorityClass for each QOS. The class has the same name as the QOS.
 
-    A QOS that can't preempt another QOS gets the preemption policy `Never`.
+    If a QOS can't preempt another QOS, its class has the preemption policy `Never`.
 
     Args:
         listed: the QOS.
@@ -81,7 +82,7 @@ def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, A
         name = kubernetes_name(qos.name)
         if name in classes:
             notes.add(
-                "QOS", qos.name, f"has the name {name} in Kubernetes like another QOS, so it gets no class"
+                "QOS", qos.name, f"has the same name {name} in Kubernetes as another QOS, so it gets no class"
             )
             continue
         if qos.priority > _HIGHEST:

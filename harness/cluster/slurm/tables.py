@@ -1,4 +1,4 @@
-"""Reads what Slurm's tools print about a cluster: tables with `|` as separator, and `Key=Value` blocks."""
+"""Reads what Slurm's tools print about a cluster: tables with the separator `|`, and `Key=Value` blocks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Row(Value):
 
     Attributes:
         place: the line of the row, for messages.
-        cells: maps a column to the text of its cell. Leading blanks are kept, because they show the depth in
-            a tree.
+        cells: maps a column to the text of its cell. Leading blanks are kept, because they show the depth of
+            an account in a tree.
     """
 
     place: str
@@ -35,7 +35,10 @@ class Row(Value):
         return self.cells.get(name, "").strip()
 
     def count(self, name: str, faults: list[Fault], default: int = 0) -> int:
-        """Returns a cell as an integer; if it is not one, adds a fault and returns the default."""
+        """Returns a cell as an integer.
+
+        If the cell isn't an integer, adds a fault and returns the default.
+        """
         text = self.text(name)
         if not text:
             return default
@@ -45,7 +48,7 @@ class Row(Value):
         return default
 
     def tres(self, name: str, faults: list[Fault]) -> dict[str, int]:
-        """Returns the quantities in a cell such as `cpu=4,mem=8G,gres/gpu:a100=2`, with memory in bytes."""
+        """Returns the quantities in a cell such as `cpu=4,mem=8G,gres/gpu:a100=2`. Memory is in bytes."""
         found: dict[str, int] = {}
         for part in filter(None, self.text(name).split(",")):
             resource, equals, amount = part.partition("=")
@@ -71,7 +74,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
         command: the command that prints the table.
 
     Raises:
-        ClusterError: the file contains no such table, or some rows do not match the header.
+        ClusterError: the file contains no such table, or some rows don't match the header.
     """
     lines = list(_lines(path))
     names = [name.strip() for name in lines[0][1].split("|")]
@@ -100,7 +103,7 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
     Args:
         path: the file.
         first: the key with which each object begins.
-        command: the command that prints such a file.
+        command: the command whose output has this format.
 
     Raises:
         ClusterError: the file can't be read, or has a different format.
@@ -138,7 +141,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:
     """Returns the number of GPUs in TRES quantities, and the types of these GPUs.
 
-    The total and the quantities by type count the same GPUs.
+    The total and the quantities by type describe the same GPUs.
     """
     typed = {name[len("gres/gpu:") :]: size for name, size in amounts.items() if name.startswith("gres/gpu:")}
     count = amounts.get("gres/gpu", sum(typed.values()))

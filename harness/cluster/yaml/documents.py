@@ -1,9 +1,9 @@
 """Parses the documents in a manifest file in the same way as Kubernetes, which converts YAML to JSON.
 
-Like kubectl, the module first splits the text at its `---` lines, so that a broken document does not hide the
-faults of other documents. The nesting depth and the growth through aliases are bounded, so that no file can
-exhaust stack or memory. Kubernetes and PyYAML read plain scalars differently, so
-`harness.cluster.yaml.scalars` resolves them.
+Like kubectl, the module first splits the text at its `---` lines. As a result, it finds the faults of all
+documents, even if one document is broken. It limits the nesting depth and the growth through aliases, so that
+no file can exhaust the stack or the memory. Kubernetes and PyYAML read plain scalars differently, so
+`harness.cluster.yaml.scalars` resolves the scalars.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""The message of libyaml at 1,000 levels since PyYAML 6.0.4; for flow lists, it appears before any event."""
+"""The message that libyaml has for 1,000 levels since PyYAML 6.0.4. For flow lists, it comes before any
+event.
+"""
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_WORD = 40
@@ -46,19 +48,19 @@ _TAGS = {f"tag:yaml.org,2002:{name}": name for name in (*_TYPES.values(), "map",
 
 @fixed()
 class Document(Value):
-    """A document in a file; `where` is its name in messages, and `content` is its JSON value."""
+    """A document in a file. `where` is its name in messages, and `content` is its JSON value."""
 
     where: str
     content: Any
 
 
 def read_specification(path: Path, what: str, *, hint: str | None = None) -> tuple[Any, bytes]:
-    """Returns the content of a file that holds one document, and the bytes of the file.
+    """Returns the content of a file with one document, and the bytes of the file.
 
     Args:
         path: the file.
-        what: how messages refer to this kind of document, such as "a specification".
-        hint: where such documents are described.
+        what: the name that messages use for this kind of document, such as "a specification".
+        hint: says where such documents are described.
 
     Raises:
         SpecError: the file can't be read, or doesn't contain exactly one document.
@@ -121,17 +123,17 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
 def _leading_objects(
     chunk: str, line: int, number: int, faults: list[Fault]
 ) -> tuple[list[Document], int, str]:
-    """Returns the JSON objects at the beginning of a text, such as `kubectl get -o json` prints.
+    """Returns the JSON objects at the beginning of a text, such as the output of `kubectl get -o json`.
 
     Args:
-        chunk: a text that contains `---` only at its very beginning, if at all.
+        chunk: a text. If it contains `---`, then only at its very beginning.
         line: the number of its first line.
-        number: how many documents precede it.
+        number: the number of documents before it.
         faults: faults are added here.
 
     Returns:
-        The documents, and the rest of the text, which is not JSON, with the number of its first line. The
-        YAML parser then reads the rest or reports its faults.
+        The documents, the number of the first line after them, and the rest of the text. The rest is not
+        JSON, so the YAML parser then reads it or reports its faults.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
@@ -157,7 +159,7 @@ def _leading_objects(
 
 
 def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a mapping made from pairs, and adds repeated names to `twice`."""
+    """Returns a mapping of pairs, and adds repeated names to `twice`."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         count = Counter(name for name, _ in pairs)
@@ -166,7 +168,7 @@ def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Yields each nonempty text between `---` lines, with the number of its first line."""
+    """Yields each nonempty text between `---` lines, and the number of its first line."""
     starts = [mark.start() for mark in _MARK.finditer(text)]
     bounds = [0, *starts, len(text)]
     line = 1
@@ -183,15 +185,16 @@ def _is_empty(text: str) -> bool:
 
 
 class _FatalError(Exception):
-    """A fault after which the parser can't read the rest of a document."""
+    """A fault that makes it impossible to read the rest of a document."""
 
 
 @dataclass(slots=True)
 class _Anchored:
-    """A value to which aliases can refer.
+    """A value that aliases can refer to.
 
     Attributes:
-        size: the number of values in it after all aliases are expanded; 0 until its end is read.
+        size: the number of values in it after all aliases are expanded. It is 0 until the end of the value is
+            read.
     """
 
     value: Any
@@ -201,11 +204,11 @@ class _Anchored:
 class _Builder:
     """Builds the value of one document from the events of PyYAML's loader.
 
-    PyYAML's own composer is not used, because it rejects repeated anchors, which YAML allows.
+    PyYAML's own composer is not used because it rejects repeated anchors, although YAML allows them.
 
     Attributes:
         broken: whether the parser could not read the document to its end.
-        expanded: how many values aliases have created in this document and in earlier ones.
+        expanded: how many values aliases have created in this document and in earlier documents.
     """
 
     def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:
@@ -255,7 +258,7 @@ class _Builder:
         return event
 
     def _value(self, event: Any) -> Any:
-        """Returns the value that begins with an event, after reading it to its end."""
+        """Returns the value that begins with an event, and reads all events of the value."""
         self._made += 1
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -303,7 +306,10 @@ class _Builder:
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
-        """Merge mappings into the entries above, as Kubernetes does; in a list, the first one wins."""
+        """Merge mappings into the entries above, as Kubernetes does.
+
+        If there are several, the first mapping takes precedence.
+        """
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):
             self._fault("'<<' must be followed by a mapping or a list of mappings")

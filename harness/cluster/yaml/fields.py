@@ -1,4 +1,4 @@
-"""Reads a manifest field by field with type checks, collects all faults, and lists unread fields."""
+"""Reads a manifest field by field. The module checks types, collects all faults, and lists unread fields."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from harness.cluster.yaml.scalars import Word
 
 
 class WebhookFault(Fault):
-    """A fault that only the admission webhooks of a cluster find; a component would accept the object."""
+    """A fault that only the admission webhooks of a cluster find.
+
+    The Kubernetes component itself would accept the object.
+    """
 
 
 class Fields:
-    """A mapping in a manifest, which is read field by field.
+    """A mapping in a manifest. Callers read it field by field.
 
     A getter marks the field as read, and returns its value or the default. If the value has the wrong type,
-    the getter adds a fault instead of raising an error, so that a single pass finds all faults. `unread()`
-    returns the fields that no getter has read.
+    the getter adds a fault but doesn't raise an error, so a single pass finds all faults. `unread()` returns
+    the fields that no getter has read.
 
     Args:
         value: the mapping. A value of another type is a fault.
@@ -71,7 +74,10 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """Returns a field unchanged and marks it as read, or None if the field is absent."""
+        """Marks a field as read, and returns its value without any check.
+
+        The value is None if the field is absent.
+        """
         self._read.add(name)
         return self._mapping.get(name)
 
@@ -91,7 +97,7 @@ class Fields:
         return default
 
     def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
-        """Returns a text field whose value must be one of the choices."""
+        """Returns a text field. Its value must be one of the choices."""
         value = self.string(name, default, required=required)
         if value not in choices:
             self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
@@ -107,7 +113,7 @@ class Fields:
         least: int = -(2**31),
         most: int = 2**31 - 1,
     ) -> int:
-        """Returns an integer field whose value must be within bounds."""
+        """Returns an integer field. Its value must be between `least` and `most`."""
         value = self.raw(name)
         if value is None:
             if required:
@@ -134,7 +140,7 @@ class Fields:
         return default
 
     def quantity(self, name: str) -> Fraction | None:
-        """Returns the exact value of a quantity >= 0, or None if it is absent or faulty."""
+        """Returns the exact value of a quantity >= 0, or None if the quantity is absent or faulty."""
         value = self.raw(name)
         if value is None:
             return None
@@ -152,7 +158,7 @@ class Fields:
         return quantity
 
     def amount(self, name: str, resource: str) -> int | None:
-        """Returns a quantity in the unit of its resource, >= 0, or None if it is absent or faulty."""
+        """Returns a quantity >= 0 in the unit of its resource, or None if it is absent or faulty."""
         quantity = self.quantity(name)
         amount = None if quantity is None else round_up(resource, quantity)
         if amount is not None and amount > UNLIMITED:
@@ -161,7 +167,10 @@ class Fields:
         return amount
 
     def quota(self, name: str, resource: str) -> int | None:
-        """Returns a quota as Kueue counts it, which is `UNLIMITED` if it does not fit into 64 bits."""
+        """Returns a quota in the way Kueue counts it.
+
+        A quota that doesn't fit into 64 bits becomes `UNLIMITED`.
+        """
         quantity = self.quantity(name)
         return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 
@@ -187,11 +196,11 @@ class Fields:
         return ()
 
     def child(self, name: str) -> Fields:
-        """Returns a field that is itself a mapping; the mapping is empty if the field is absent."""
+        """Returns a field that is itself a mapping. If the field is absent, the mapping is empty."""
         return self._child(self.raw(name), name)
 
     def items(self, name: str) -> list[Fields]:
-        """Returns a field that is a list of mappings; the list is empty if the field is absent."""
+        """Returns a field that is a list of mappings. If the field is absent, the list is empty."""
         value = self.raw(name)
         if value is None:
             return []
@@ -201,7 +210,7 @@ class Fields:
         return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
 
     def ignore(self, *names: str) -> None:
-        """Mark fields as read that need no reading."""
+        """Mark fields as read although their values are not needed."""
         self._read.update(names)
 
     def ignore_rest(self) -> None:
@@ -209,7 +218,7 @@ class Fields:
         self._read.update(self._mapping)
 
     def unread(self) -> list[str]:
-        """Returns the paths of the fields that no getter has read, in this mapping and below."""
+        """Returns the paths of the fields in this mapping and below that no getter has read."""
         here = [
             f"{self.path}.{name}" if self.path else name
             for name in self._mapping
@@ -241,12 +250,11 @@ _TEXT = frozenset({str})
 
 
 def _are_texts(names: Iterable[object]) -> bool:
-    """Returns True if all names are texts, as is usual."""
     return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
 
 
 def shown(value: Any) -> str:
-    """Returns a short form of a value for a message, on a single line."""
+    """Returns a short form of a value on a single line, for messages."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to convert very long integers

@@ -1,10 +1,10 @@
-"""Resolves plain YAML scalars by the rules of the library with which Kubernetes converts YAML to JSON.
+"""Resolves plain YAML scalars in the same way as the library that Kubernetes uses to convert YAML to JSON.
 
 The library is go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses. Integers have Go's syntax (`010` and `0o10`
 are 8), floats don't support base 60, and timestamps are texts. The library always reads the words of YAML 1.1
-as booleans: `name: n` becomes `false`, which an API server rejects as a name. Writers of YAML 1.2 and PyYAML
-do not quote such names. For this reason, a `Word` counts as text if the field requires a text, and as a
-boolean if the field requires a boolean.
+as booleans. For example, `name: n` becomes `false`, which an API server rejects as a name. Programs that
+write YAML 1.2, and PyYAML, do not quote such names. For this reason, a `Word` counts as text if the field
+requires text, and as a boolean if the field requires a boolean.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _SMALLEST = -(2**63)
 _LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
 """The largest unsigned integer and the largest signed integer."""
 _LONGEST_INTEGER = 100
-"""The maximum length of an integer. A longer one exceeds 64 bits, unless it has leading zeros."""
+"""The maximum length of an integer. A longer integer doesn't fit into 64 bits, unless it has leading zeros.
+"""
 _WITH_EXPONENT = 1e21
-"""From this value on, JSON writes a float with an exponent."""
+"""JSON writes a float of this size or more with an exponent."""
 BOOLEAN_FIELDS = frozenset(
     (
         "active",
@@ -61,7 +62,7 @@ BOOLEAN_FIELDS = frozenset(
         "unschedulable",
     )
 )
-"""Fields that are booleans in all kinds that harness reads, so their values are never texts."""
+"""The fields that are booleans in all kinds that harness reads. Their values are never texts."""
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -75,7 +76,7 @@ class NotFiniteError(ValueError):
 
 
 class Word(str):
-    """A plain word that is a boolean in YAML 1.1 and text in YAML 1.2: y, yes, on, n, no or off."""
+    """A plain word that YAML 1.1 reads as a boolean and YAML 1.2 as text: y, yes, on, n, no or off."""
 
     __slots__ = ()
 
@@ -129,7 +130,7 @@ def reads_as_text(plain: str) -> bool:
 
 
 def settled(content: Any) -> Any:
-    """Returns a document in which words are replaced by YAML 1.1 booleans, for fields of unknown type."""
+    """Returns a document with YAML 1.1 booleans instead of words, for fields of unknown type."""
     if isinstance(content, Word):
         return content.truth
     if isinstance(content, Mapping):
@@ -138,7 +139,7 @@ def settled(content: Any) -> Any:
 
 
 def _integer(plain: str) -> int | None:
-    """Returns a signed or unsigned 64-bit integer in the base that its prefix determines, or None."""
+    """Returns a 64-bit integer, signed or unsigned, in the base of its prefix, or None for other texts."""
     if len(plain) > _LONGEST_INTEGER:
         return None
     if _DECIMAL.fullmatch(plain):
@@ -155,7 +156,7 @@ def _integer(plain: str) -> int | None:
 
 
 def _float(plain: str) -> int | float | None:
-    """Returns a float in JSON's form, without a decimal point if it is whole; None if it is out of range."""
+    """Returns a float in JSON's form, without a decimal point if it is whole, or None if out of range."""
     number = float(plain)
     if not isfinite(number):
         return None

@@ -1,6 +1,6 @@
-"""Finds and reads manifest files, which are given as files, folders or standard input.
+"""Finds and reads manifest files, which a user gives as files, folders or standard input.
 
-Files can be plain or gzipped.
+Files can be gzipped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _HINT = "give files or folders of Kubernetes manifests, separated by commas, or 
 
 
 def sources(path: Path) -> list[Path]:
-    """Returns the files and folders in a list of paths that are separated by commas.
+    """Returns the files and folders in a comma-separated list of paths.
 
-    If the whole text is an existing path, it counts as a single path, even if it contains commas.
+    If the whole text is the path of an existing file or folder, it is a single path, even if it contains
+    commas.
 
     Raises:
         ClusterError: a part before or after a comma is empty.
@@ -38,7 +39,7 @@ def sources(path: Path) -> list[Path]:
 
 
 def files_of(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files to read with their names in messages; the name of a single file is "".
+    """Returns the files to read, with their names in messages. The name of a single file is "".
 
     Raises:
         ClusterError: a folder must first be built by kustomize, or contains no manifest file.
@@ -56,7 +57,7 @@ def files_of(path: Path) -> list[tuple[str, Path]]:
 
 
 def _in_folder(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files of a folder and its subfolders, sorted by path, except for hidden files."""
+    """Returns the files of a folder and its subfolders, sorted by path. Hidden files are left out."""
     found: list[tuple[str, Path]] = []
 
     def unreadable(error: OSError) -> None:
@@ -80,7 +81,7 @@ def _in_folder(path: Path) -> list[tuple[str, Path]]:
 
 
 def text_of(path: Path) -> str:
-    """Returns the text of a file, unpacked if the file is gzipped.
+    """Returns the text of a file. A gzipped file is decompressed.
 
     Raises:
         ClusterError: the file can't be read, is an incomplete gzip file, or is not text.

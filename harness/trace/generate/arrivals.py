@@ -1,8 +1,8 @@
-"""The submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
+"""Draws the submission times of jobs. Arrivals are Poisson, diurnal, bursty, or at regular intervals.
 
-All random processes are derived from a single Poisson process of rate 1. Its time is stretched while few
-jobs arrive, and compressed while many arrive (time change by the integrated rate). The processes therefore
-differ only in their rate over time.
+All random processes are derived from a single Poisson process with rate 1. Its time is stretched while few
+jobs arrive, and compressed while many jobs arrive (time change by the integrated rate). As a result, the
+processes differ only in their rate over time.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from harness.base.units import DAY, HOUR, INT64_MAX
 from harness.trace.generate.uniform import key_of, uniforms
 
 _JOB = 1_000_000_000
-"""The number of units per job. The integrated rate is in billionths of a job, so that sums are exact."""
+"""The number of units per job. The integrated rate is in billionths of a job, which makes sums exact."""
 
 
 _MOST = INT64_MAX // 4
-"""The largest gain of a single step, so that no sum overflows. It exceeds the jobs of the largest trace."""
-
-_MOST_STATES = 1_000_000
-"""The maximum number of state changes of a bursty process; more would suggest a wrong unit.
+"""The largest increase in a single step, so that no sum overflows. It exceeds the number of jobs in the
+largest trace.
 """
 
+_MOST_STATES = 1_000_000
+"""The maximum number of state changes of a bursty process. A higher number probably means a wrong unit."""
+
 _END = INT64_MAX // 4
-"""The latest time, so that no time overflows; traces of more than a hundred years are refused."""
+"""The latest time, so that no time overflows. Traces of more than a hundred years are rejected."""
 
 
 class Arrivals(Protocol):
@@ -52,7 +53,10 @@ class Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A job every `every` microseconds; the first job arrives after `first` microseconds."""
+    """Arrivals at regular intervals of `every` microseconds.
+
+    The first job arrives after `first` microseconds.
+    """
 
     every: int
     first: int
@@ -63,7 +67,7 @@ class Regular:
         return 1 / max(self.every, 1)
 
     def begun(self, key: int) -> Arrivals:
-        """See `Process`; this process has no randomness."""
+        """See `Process`. This process has no randomness."""
         return _Regular(self.every, self.first)
 
 
@@ -95,11 +99,13 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Diurnal:
-    """A rate that varies over the day and is lower on weekends; the origin is midnight before a Monday.
+    """Arrivals with a rate that varies over the day and is lower on weekends.
+
+    The origin is the start of a Monday.
 
     Attributes:
         rate: the mean rate over a week, in jobs per microsecond.
-        swing: how far the rate of an hour deviates from the mean of its day, from 0 to 1.
+        swing: the maximum relative deviation of an hour's rate from the mean of its day, from 0 to 1.
         peak: the hour of the day with the highest rate, from 0 to 23.
         weekend: the rate on a weekend day divided by the rate on a weekday.
     """
@@ -117,7 +123,7 @@ class Diurnal:
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
         days = [1.0] * 5 + [self.weekend] * 2
-        # A triangle over the day is exact, but a sine would differ between machines.
+        # The rate is a triangle over the day. A triangle is exact, but a sine would differ between machines.
         hours = [
             1 + self.swing * (1 - min(abs(h - self.peak), 24 - abs(h - self.peak)) / 6) for h in range(24)
         ]
@@ -128,11 +134,11 @@ class Diurnal:
 
 @dataclass(frozen=True, slots=True)
 class Bursty:
-    """A Markov-modulated Poisson process, where each state lasts for an exponentially distributed time.
+    """A Markov-modulated Poisson process. Each state lasts for an exponentially distributed time.
 
     Attributes:
         rates: the rate of each state, in jobs per microsecond.
-        stays: the mean duration of each state, in microseconds; the first state follows the last.
+        stays: the mean duration of each state, in microseconds. The last state is followed by the first.
     """
 
     rates: Sequence[float]
@@ -150,12 +156,12 @@ class Bursty:
 
 
 class _Changed:
-    """A Poisson process of rate 1 with a time change.
+    """A Poisson process with rate 1 and a time change.
 
     Args:
-        key: the key of its random numbers.
-        time_of: returns the times at which the integrated rate reaches given values, in units of 1 / `_JOB`
-            jobs.
+        key: the key of the random numbers.
+        time_of: a function that returns the times at which the integrated rate has given values, in units of
+            1 / `_JOB` jobs.
     """
 
     def __init__(self, key: int, time_of: Callable[[pl.Series], pl.Series]) -> None:
@@ -184,7 +190,7 @@ def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series
 
 
 class _Steps:
-    """A piecewise constant rate, and the times at which its integral reaches given values."""
+    """A piecewise constant rate, and the times at which its integral has given values."""
 
     def __init__(self, spans: Sequence[int] = (), rates: Sequence[float] = ()) -> None:
         self._starts: list[int] = []  # microseconds
@@ -201,10 +207,13 @@ class _Steps:
             self._before.append(self.reached)
             self._paces.append(span / gained)
         self.ends += span
-        self.reached += min(gained, _MOST)  # more than any number of jobs
+        self.reached += min(gained, _MOST)  # larger than any number of jobs
 
     def times(self, reached: pl.Series) -> pl.Series:
-        """Returns when the integral reaches each value; all values must be below `self.reached`."""
+        """Returns the times at which the integral has the given values.
+
+        All values must be below `self.reached`.
+        """
         before = pl.Series(self._before, dtype=pl.Int64)
         place = before.search_sorted(reached, side="right").cast(pl.Int64) - 1
         late = (reached - before.gather(place)).cast(pl.Float64) * pl.Series(self._paces).gather(place)
@@ -213,7 +222,7 @@ class _Steps:
 
 
 class _Modulated:
-    """The states of a bursty process, which are drawn when they are needed."""
+    """The states of a bursty process. They are drawn when they are needed."""
 
     def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
         self._rates, self._stays, self._key = rates, stays, key
@@ -228,7 +237,7 @@ class _Modulated:
                     [
                         Fault(
                             "",
-                            f"changes its state more than {_MOST_STATES:,} times before enough jobs come",
+                            f"changes its state more than {_MOST_STATES:,} times before enough jobs arrive",
                         )
                     ],
                     hint="are rate and stay in the right unit?",

@@ -1,7 +1,7 @@
 """Creates synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
 
-Patterns within a week are preserved: bursts of jobs, their durations and their sizes. Draws differ in the
-weeks that each tenant gets, and in which weeks of different tenants coincide.
+The patterns within a week are preserved, such as bursts of jobs, their durations and their sizes. Draws
+differ in the weeks that each tenant gets, and therefore in which weeks of different tenants coincide.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from harness.trace.trace import Trace
 WEEK = 7 * DAY
 
 _MOST_BLOCKS = 100_000
-"""The maximum number of blocks per tenant; more would take too long, and suggest a wrong length."""
+"""The maximum number of blocks per tenant. A higher number would take too long, and probably means a wrong
+length.
+"""
 
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
@@ -37,7 +39,7 @@ class Bootstrap:
         block: the length of each drawn block, in microseconds.
 
     Attributes:
-        blocks: the number of complete blocks in the record; draws ignore the remainder.
+        blocks: the number of complete blocks in the record. Draws ignore the remainder.
         span: the length of the record, rounded up to complete blocks, in microseconds.
 
     Raises:
@@ -76,7 +78,7 @@ class Bootstrap:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the draws, for the trace's notes."""
+        """Sentences about the draws, which become notes of the trace."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
         left = (
@@ -87,7 +89,7 @@ class Bootstrap:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record's metadata; the source says that the trace is resampled."""
+        """The record's metadata. The source says that the trace is resampled."""
         source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
@@ -95,8 +97,8 @@ class Bootstrap:
         """Yields the rows of a synthetic trace, one block at a time, in order of submission.
 
         Args:
-            span: the end of submissions, which begin at 0, in microseconds.
-            seed: equal seeds draw equal blocks for each tenant.
+            span: the end of submissions in microseconds. Submissions begin at 0.
+            seed: the seed of the draws. Equal seeds draw equal blocks for each tenant.
             jobs: the maximum number of jobs, each with all its pod sets, or None for no limit.
 
         Raises:
@@ -142,7 +144,10 @@ class Bootstrap:
         return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
 
     def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
-        """Returns the rows of each tenant and block; submission times are relative to the block."""
+        """Returns the rows of each tenant and block.
+
+        Submission times are relative to the start of the block.
+        """
         frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
         frame = frame.with_columns(
             (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
@@ -154,7 +159,7 @@ class Bootstrap:
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
-    """Returns the rows of the first jobs, at most `most`, and the number of these jobs."""
+    """Returns the rows of the first jobs, and their number, which is at most `most`."""
     if not has_pod_sets(rows):
         return rows.head(most), min(rows.height, most)
     names = rows["job_id"].unique(maintain_order=True).head(most)

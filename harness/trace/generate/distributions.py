@@ -1,4 +1,4 @@
-"""The distributions of durations, sizes and priorities."""
+"""Defines the distributions of durations, sizes and priorities."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Protocol, TypeAlias
 import polars as pl
 
 Draw: TypeAlias = Callable[[str], pl.Series]
-"""Returns a column of numbers in (0, 1) for a purpose; numbers for different purposes are independent."""
+"""A function that returns a column of numbers in (0, 1) for a purpose. Numbers for different purposes are
+independent.
+"""
 
 _Z90 = 1.2815515655446004  # the 90th percentile of the normal distribution
 
 
 class Distribution(Protocol):
-    """A distribution of integers: microseconds, quantities or counts."""
+    """A distribution of integers, which are microseconds, quantities or counts."""
 
     def values(self, draw: Draw) -> pl.Series:
         """Returns an int64 value for each number that `draw` returns."""
@@ -24,7 +26,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values, whose probabilities are in proportion to weights."""
+    """One of several values. Their probabilities are proportional to weights."""
 
     options: Sequence[int]
     weights: Sequence[float]
@@ -50,7 +52,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """A log-normal distribution, given by its median and 90th percentile, which users can estimate."""
+    """A log-normal distribution, defined by its median and 90th percentile, which users can estimate."""
 
     median: int
     p90: int
@@ -65,9 +67,9 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Weibull:
-    """A Weibull distribution, which is exponential with shape 1 and has a long tail with a smaller shape.
+    """A Weibull distribution. With shape 1, it is exponential, and with a smaller shape, it has a long tail.
 
-    With shape 1, `scale` is the mean of the exponential distribution.
+    With shape 1, `scale` is the mean.
     """
 
     scale: int
@@ -80,7 +82,7 @@ class Weibull:
 
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """A Pareto distribution: values are at least `least`, and P(value > x) falls as x ** -shape."""
+    """A Pareto distribution. Values are at least `least`, and P(value > x) decreases as x ** -shape."""
 
     least: int
     shape: float
@@ -92,7 +94,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """Another distribution within bounds; values beyond a bound are replaced by the bound."""
+    """A distribution that is limited to bounds. Values beyond a bound are replaced by the bound."""
 
     within: Distribution
     least: int
@@ -104,7 +106,7 @@ class Clipped:
 
 
 def pick(weights: Sequence[float], numbers: pl.Series) -> pl.Series:
-    """Returns the index, from 0, that each number in (0, 1) selects according to the weights."""
+    """Returns the index, counted from 0, that each number in (0, 1) selects according to the weights."""
     bounds = pl.Series(weights, dtype=pl.Float64).cum_sum()
     places = bounds.search_sorted(numbers * float(bounds[-1]), side="right")
     return places.clip(0, len(weights) - 1)

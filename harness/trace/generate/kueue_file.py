@@ -1,7 +1,8 @@
 """Reads the jobs and queues from a configuration of Kueue's performance generator (`generator.yaml`).
 
 The file has the same layout and meaning as in Kueue's `test/performance/scheduler/runner/generator`. Every
-set of workloads of a queue begins at 0, and each workload is created one interval after the previous one.
+set of workloads of a queue begins at 0, and each workload is created one interval after the previous
+workload.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _workloads(fields: Fields, place: int) -> list[Stream]:
-    """Returns the streams of a set of workloads, one for each template; their jobs alternate."""
+    """Returns the streams of a set of workloads.
+
+    Each template has its own stream, and the jobs of the streams alternate.
+    """
     most = _count(fields)
     interval = _MILLISECOND * fields.integer("creationIntervalMs", 0, least=0, most=_LONGEST)
     templates = fields.items("workloads")
@@ -122,7 +126,7 @@ def _kind(fields: Fields) -> JobKind:
 
 
 def _of_queue(queue: str, stream: Stream) -> Stream:
-    """Returns the stream of a set for one of its queues, whose jobs are named `NAMESPACE/WORKLOAD`."""
+    """Returns the stream of a set for one of its queues. Its jobs are named `NAMESPACE/WORKLOAD`."""
     return Stream(
         name=f"{queue}/{stream.name}",
         queue=queue,

@@ -1,4 +1,4 @@
-"""Resamples the weeks of every tenant in a trace; the result depends only on the seed."""
+"""Resamples the weeks of every tenant in a trace. The result depends only on the trace and the seed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from harness.trace.trace import Trace
 
 
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
-    """Returns a trace that is as long as the record, from blocks of the record drawn with replacement.
+    """Returns a trace that is as long as the record, and consists of blocks drawn with replacement.
 
     The times have the same kind as in the record.
 
     Args:
         trace: the calibrated record.
         block: the length of each drawn block, in microseconds.
-        seed: equal seeds draw equal blocks for each tenant.
+        seed: the seed of the draws. Equal seeds draw equal blocks for each tenant.
 
     Raises:
         SpecError: the record has fewer than two blocks, or far too many.

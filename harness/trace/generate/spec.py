@@ -1,4 +1,4 @@
-"""The parts of a synthetic trace: tenants, their arrival processes, and their kinds of jobs."""
+"""Defines the parts of a synthetic trace: tenants, their arrival processes, and their kinds of jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_JOBS = 10**9
 """The maximum number of jobs in a trace."""
 
 MOST_STREAMS = 10_000
-"""The maximum number of streams in a trace; a higher number is probably a mistake."""
+"""The maximum number of streams in a trace. A higher number is probably a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Stream:
     """The jobs of one tenant that arrive by one process.
 
     Attributes:
-        name: a unique name, which is the key of the jobs' random numbers and the prefix of their ids.
+        name: a unique name. It is the key of the jobs' random numbers and the prefix of their ids.
         queue: the tenant.
         arrivals: the process of submissions.
         kinds: the kinds of jobs.
         most: the maximum number of jobs, or None for no limit.
         namespace: the namespace, or "" to omit it.
-        suffix: the end of ids, after the name and the number.
+        suffix: the part of the ids that comes after the name and the number.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Spec:
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """The resources that jobs request, sorted."""
+        """The resources that jobs request, in sorted order."""
         return tuple(sorted({name for kind in self._kinds for name in kind.requests}))
 
     @cached_property

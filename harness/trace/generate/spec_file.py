@@ -1,4 +1,4 @@
-"""Reads a specification of a synthetic trace, or reports every fault with its file and field."""
+"""Reads the specification of a synthetic trace, or reports every fault with its file and field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, 
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
-"""The highest rate in jobs per microsecond, which is 10,000 per second; larger sums exceed 64 bits."""
+"""The highest rate in jobs per microsecond, which is 10,000 per second. Sums of higher rates exceed 64 bits.
+"""
 
 _Value = Callable[[Any], int]
 
@@ -182,7 +183,7 @@ def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distributio
 
 
 def _only(fields: Fields, names: tuple[str, ...], *further: str) -> str:
-    """Returns the one field of several that is present; otherwise, adds a fault."""
+    """Returns the name of the only field that is present. If there is no such name, adds a fault."""
     there = [name for name in names if name in fields]
     if len(there) != 1 or any(name not in (*names, *further) for name in fields):
         fields.fault("", f"must be exactly one of {', '.join(names)}")
@@ -196,7 +197,7 @@ def _scalar(fields: Fields, name: str, value: _Value, least: int = 0, most: int 
 
 
 def _value(fields: Fields, name: str, raw: Any, value: _Value, least: int, most: int) -> int:
-    """Returns a value in its own unit; if it cannot be read, adds a fault and returns the minimum."""
+    """Returns a value in its own unit. If it cannot be read, adds a fault and returns the minimum."""
     if raw is None:
         fields.fault(name, "is missing")
         return least

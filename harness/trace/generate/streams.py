@@ -24,9 +24,9 @@ _STREAM = "harness.stream"
 def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     """Yields the rows of a synthetic trace in order of submission, in the schema's types.
 
-    A job depends only on the seed, the name of its stream and its number in the stream. Other streams and
-    the length of the trace do not change the job. Jobs with the same submission time are in the order of
-    the streams.
+    A job depends only on the seed, the name of its stream and its number in the stream. Other streams and the
+    length of the trace do not change it. Jobs with the same submission time have the same order as the
+    streams.
 
     Raises:
         SpecError: submissions would span more than a hundred years, or there would be too many jobs.
@@ -38,7 +38,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     while sources and left != 0:
         for source in sources:
             source.fill()
-        # Later jobs of a source are not submitted before its last job that was made.
+        # Further jobs of a source are not submitted before the last job that was created.
         horizon = min((source.last for source in sources if not source.ended), default=None)
         ready = pl.concat([source.taken(before=horizon) for source in sources])
         sources = [source for source in sources if source.rows.height or not source.ended]
@@ -51,7 +51,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
 
 
 def _check_number(spec: Spec) -> None:
-    """Refuses a trace without a limit if it would have more jobs than a trace can hold."""
+    """Raises an error if a trace without a limit would have more jobs than a trace can contain."""
     if spec.jobs is not None:
         return
     expected = 0.0
@@ -68,7 +68,7 @@ def _check_number(spec: Spec) -> None:
 
 
 class _Source:
-    """A stream, with the jobs that were made but not yet taken."""
+    """A stream, with the jobs that were created but not yet taken."""
 
     def __init__(self, stream: Stream, place: int, spec: Spec, seed: int, piece: int) -> None:
         self._stream, self._place, self._spec, self._piece = stream, place, spec, piece
@@ -101,7 +101,7 @@ class _Source:
 
     @property
     def _first(self) -> int:
-        """The submission time of the first job that was made but not taken."""
+        """The submission time of the first job that was created but not yet taken."""
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:

@@ -1,8 +1,8 @@
-"""Computes random numbers from a key and a counter, which are the same in every version and on every machine.
+"""Computes random numbers from a key and a counter. They are the same in every version and on every machine.
 
-The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
-2014). Its n-th number needs no state except n. Arrow's integer kernels compute whole columns, and their
-functions `multiply` and `add` are documented to wrap around.
+The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+Its n-th number needs no state except n. Arrow's integer kernels compute whole columns. According to their
+documentation, the functions `multiply` and `add` wrap around.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def key_of(*parts: object) -> int:
 
 
 def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
-    """Returns the `numbers`-th outputs (from 0) of SplitMix64 with the state `key`, as uint64."""
+    """Returns outputs of SplitMix64 with the state `key`, as uint64.
+
+    `numbers` are their indices, counted from 0.
+    """
     pc = _kernels()
     counter = numbers.cast(pl.UInt64).to_arrow()
     mixed = pc.add(pc.multiply(pc.add(counter, _word(1)), _word(_GAMMA)), _word(key))
@@ -48,7 +51,10 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Returns Arrow's functions, which are imported late because this takes longer than a short replay."""
+    """Returns Arrow's functions.
+
+    They are imported late because the import takes longer than a short replay.
+    """
     import pyarrow.compute
 
     return pyarrow.compute

@@ -1,4 +1,4 @@
-"""Finds misleading properties of a trace, and reports each with its figure and a remedy."""
+"""Finds misleading properties of a trace, and reports each property with a figure and a remedy."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str]
     """Returns the misleading properties of a trace.
 
     Args:
-        trace: a valid trace; violations of the schema are refused earlier.
-        cluster: the cluster for the replay. Without a cluster, the size of the traced machine counts, if it
+        trace: a valid trace. Violations of the schema are found earlier.
+        cluster: the cluster for the replay. Without a cluster, the size of the traced machine is used, if it
             is known.
         impossible: sentences from plugins about jobs that can never start on the cluster; see
             `harness.runs.impossible`.

@@ -1,4 +1,4 @@
-"""Checks whether quantities per pod are in fact totals of a job."""
+"""Checks whether quantities per pod are actually totals of a job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
 
 _LEAST = 20
-"""The minimum number of jobs with several pods for which a proportion is meaningful."""
+"""The minimum number of jobs with several pods that makes a proportion meaningful."""
 
 _SIZES = 3
-"""The minimum number of different pod counts for which a proportion is meaningful."""
+"""The minimum number of different pod counts that makes a proportion meaningful."""
 
 _SURE = 2.0
 """The number of standard errors by which the slope must exceed half of a proportion."""
@@ -23,7 +23,7 @@ _SURE = 2.0
 def check_totals(material: Material) -> Iterator[Finding]:
     """Finds quantities that grow in proportion to the number of pods.
 
-    If a job's total is read as a quantity per pod, it counts once for each pod.
+    If a job's total is read as a quantity per pod, the total counts once for each pod.
     """
     frame = material.trace.frame
     rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
@@ -42,7 +42,7 @@ def check_totals(material: Material) -> Iterator[Finding]:
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
     """Returns True if jobs with twice as many pods have about twice the quantity per pod.
 
-    The proportion is the slope of the logarithms.
+    The proportion is the slope of a line through the logarithms.
     """
     x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
     x, y = x - x.mean(), y - y.mean()

@@ -14,7 +14,7 @@ _CALIBRATE = "harness trace calibrate --target-load 0.9 computes a scale for the
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Finds a cluster that always suffices, a queue that only grows, and jobs that can never run."""
+    """Finds a cluster that is always large enough, a queue that only grows, and jobs that can never run."""
     jobs = material.jobs
     recorded = runs_of(material.trace, jobs)
     enough: list[str] = []

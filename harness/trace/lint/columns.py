@@ -9,7 +9,7 @@ from harness.trace.misnamed import misnamed
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Finds columns outside the schema whose names are similar to the name of a column in the schema."""
+    """Finds columns outside the schema that have a name similar to a column of the schema."""
     for name, meant in misnamed(material.trace.frame.schema).items():
         yield Finding(
             "column-name",

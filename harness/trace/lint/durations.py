@@ -1,4 +1,4 @@
-"""Checks whether durations are the real run times of jobs, rather than a limit or only the observed part."""
+"""Checks whether durations are the real run times of jobs, and not a limit or only the observed part."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_censored(material: Material) -> Iterator[Finding]:
 
 
 def check_limits(material: Material) -> Iterator[Finding]:
-    """Finds jobs that ran longer than allowed, exactly as long as allowed, or all for the same time."""
+    """Finds jobs that ran as long as allowed or longer, and durations that many jobs have in common."""
     jobs = material.jobs
     if REQUESTED in jobs.columns:
         over = jobs["duration"] - jobs[REQUESTED].to_physical()
@@ -81,14 +81,14 @@ def check_limits(material: Material) -> Iterator[Finding]:
         if limited * 100 >= jobs.height:
             yield Finding(
                 "cut-at-request",
-                f"{counted(limited, jobs.height)} run as long as requested, to a minute",
+                f"{counted(limited, jobs.height)} run as long as requested, to within a minute",
                 "most of them were killed at their limit and would have run longer",
             )
     yield from _at_limit(jobs)
 
 
 def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
-    """Finds a duration that many of the longest jobs share."""
+    """Finds a duration that many of the longest jobs have in common."""
     long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
     duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
@@ -102,8 +102,8 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
 def check_long_limits(material: Material) -> Iterator[Finding]:
     """Finds limits of months.
 
-    No site allows most jobs such long times. The causes of such limits are minutes that were read as hours,
-    or points in time that were read as durations.
+    No site allows most jobs such long times. Such limits usually mean that minutes were read as hours, or
+    points in time as durations.
     """
     if REQUESTED not in material.jobs.columns:
         return

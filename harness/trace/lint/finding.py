@@ -1,4 +1,4 @@
-"""The input and the result of the checks of a trace."""
+"""Defines the input and the result of the checks of a trace."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from harness.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One misleading property.
+    """A misleading property of a trace.
 
     Attributes:
-        check: a short name of the kind of finding.
-        says: the property, with the figure.
+        check: a short name for the kind of finding.
+        says: the property, with a figure.
         do: the remedy.
     """
 
@@ -65,7 +65,7 @@ class Material:
 
 
 def counted(count: int, whole: int) -> str:
-    """Formats a number of jobs with its share of all jobs."""
+    """Formats a number of jobs and its share of all jobs."""
     return f"{count:,} of {whole:,} jobs ({percent(count / whole)})"
 
 

@@ -13,11 +13,13 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue with less than this share of the jobs (1 / N) provides too little information."""
+"""A queue is small if it has less than this share (1 / N) of the jobs. It then provides too little
+information.
+"""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
-    """Finds a single queue, or many queues with a single job."""
+    """Finds a trace with a single queue, or with many queues that have only one job."""
     jobs = material.jobs
     sizes = jobs.group_by("queue").len()
     single = int((sizes["len"] == 1).sum())
@@ -40,7 +42,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
 
 
 def check_priorities(material: Material) -> Iterator[Finding]:
-    """Finds queues that represent priorities, which recorded waits reveal if priorities are not recorded."""
+    """Finds queues that represent priorities, by their recorded waits, if the trace has no priorities."""
     jobs = material.jobs
     if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
         return
@@ -68,7 +70,7 @@ def check_priorities(material: Material) -> Iterator[Finding]:
 
 
 def check_ids(material: Material) -> Iterator[Finding]:
-    """Finds ids that identify several jobs."""
+    """Finds ids that refer to several jobs."""
     jobs = material.jobs
     if "uid" in jobs.columns:
         again = int(jobs["uid"].drop_nulls().is_duplicated().sum())

@@ -13,17 +13,17 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-"""Jobs are "few" if they are less than this share (1 / N) of all jobs."""
+"""The number of jobs is small if it is less than this share (1 / N) of all jobs."""
 
 _LONG = 4
-"""A time is long if it is more than this share (1 / N) of the span, which is a quarter."""
+"""A time is long if it is more than this share (1 / N) of the span."""
 
 _SILENCE = 20
-"""A pause is remarkable if it is longer than this share (1 / N) of the span, which is a twentieth."""
+"""A pause is remarkable if it is longer than this share (1 / N) of the span."""
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """Finds a long beginning or end with hardly any jobs, and long times without jobs."""
+    """Finds a long beginning or end with hardly any jobs, and long periods without jobs."""
     submit = material.jobs[SUBMIT].sort()
     count, first, last = len(submit), int(submit[0]), int(submit[-1])
     span = last - first
@@ -31,7 +31,7 @@ def check_span(material: Material) -> Iterator[Finding]:
         return
     time = (submit - first) / span
     share = pl.int_range(count, eager=True) / count
-    start = int((time - share).arg_max() or 0)  # from here on, jobs arrive faster than on average
+    start = int((time - share).arg_max() or 0)  # after this point, jobs arrive faster than on average
     end = int((time - share).arg_min() or 0)
     head, tail = int(submit[start]) - first, last - int(submit[end])
     if start * _FEW <= count and head * _LONG > span:
@@ -46,7 +46,7 @@ def check_span(material: Material) -> Iterator[Finding]:
             "sparse-end",
             f"the last {counted(count - 1 - end, count)} take {format_duration(tail)} of "
             f"{format_duration(span)}",
-            f"--window ..{after} ends where jobs come regularly",
+            f"--window ..{after} ends where jobs no longer come regularly",
         )
     pauses = submit.diff().fill_null(0)
     longest = int(pauses.max())  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def check_span(material: Material) -> Iterator[Finding]:
 
 
 def check_bursts(material: Material) -> Iterator[Finding]:
-    """Finds many jobs within one second, whose times were invented or rounded."""
+    """Finds many jobs within one second. Their times were probably invented or rounded."""
     jobs = material.jobs
     seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
     second, most = seconds.row(0)
@@ -77,7 +77,7 @@ def check_bursts(material: Material) -> Iterator[Finding]:
 
 
 def check_clock(material: Material) -> Iterator[Finding]:
-    """Finds times that run backwards, from row to row or within a job."""
+    """Finds times that run backwards, either from row to row or within a job."""
     frame, jobs = material.trace.frame, material.jobs
     back = int((frame["submit_time"].to_physical().diff() < 0).sum())
     if back:
@@ -100,5 +100,5 @@ def check_clock(material: Material) -> Iterator[Finding]:
 
 
 def _told(bound: str) -> str:
-    """Formats the text of `window_bound` as part of a sentence."""
+    """Formats the result of `window_bound` as part of a sentence."""
     return f"{bound} after the origin" if bound.endswith("s") else bound

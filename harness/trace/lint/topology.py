@@ -1,4 +1,4 @@
-"""Checks for jobs that no topology domain can hold, although quota and cluster are large enough."""
+"""Finds jobs that don't fit into any topology domain, although the quota and the cluster are large enough."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
-    """Explains why no domain holds the fewest allowed pods of a pod set.
+    """Explains why no domain has enough capacity for the minimum number of pods of a pod set.
 
-    Returns "" if a domain does, or if the pod set does not require a domain.
+    If some domain has enough capacity, or if the pod set does not require a domain, the result is "".
     """
     request = pod_set.topology
     if request is None or not request.required:
@@ -65,7 +65,7 @@ def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
 
 
 def _times(node: Node, requests: Mapping[str, int]) -> int:
-    """Returns how many pods an empty node can hold."""
+    """Returns how many pods fit on an empty node."""
     asked = {resource: amount for resource, amount in requests.items() if amount}
     slots = node.allocatable.get("pods")
     fits = [node.allocatable.get(resource, 0) // amount for resource, amount in asked.items()]

@@ -15,7 +15,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Finds pod requests and durations that are a thousand times too small or too large."""
+    """Finds pod requests and durations that are probably a thousand times too small or too large."""
     frame = material.trace.frame
     for resource in material.resources:
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()

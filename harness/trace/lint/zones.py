@@ -1,4 +1,4 @@
-"""Checks for clock changes while jobs ran, which reveal local times that were read without summer time."""
+"""Finds clock changes while jobs ran. They show that local times were read without summer time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.trace.lint.durations import REQUESTED
 from harness.trace.lint.finding import Finding, Material, counted
 
 _SEVERAL = 3
-"""With fewer jobs than this, the difference may be chance."""
+"""The minimum number of jobs. A smaller number may be chance."""
 
 _EXACTLY = 2 * SECOND
-"""The maximum difference between the clocks of one machine."""
+"""The maximum difference between two clocks of one machine."""
 
 _CHANGES = (3, 4, 9, 10, 11)
-"""The months in which clocks change, on a Sunday morning."""
+"""The months in which clocks change. They change on a Sunday morning."""
 
 _SUNDAY, _MORNING = 6, 12
 _DO = "their times are in a zone with summer time; specify it (zone: of a mapping, --set timezone= of slurm)"
@@ -50,7 +50,7 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
-    """Returns how many jobs are an hour off their limit.
+    """Returns how many jobs differ from their limit by an hour.
 
     Only months in which all such jobs run across a clock change are used.
     """
