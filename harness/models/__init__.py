@@ -1,4 +1,4 @@
-"""Models of scheduler components, such as quotas, evictions, and the parts of kube-scheduler.
+"""Models components of schedulers, such as quotas, evictions, and the parts of kube-scheduler.
 
-Models do not depend on traces, clocks or tables, and do nothing on their own. Policies combine them.
+Models don't depend on traces, clocks or tables. Policies combine models and call them.
 """

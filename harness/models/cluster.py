@@ -1,4 +1,4 @@
-"""The data read from manifests for a `Cluster`, such as nodes, quotas, flavors, pods and configurations."""
+"""Provides the data of a `Cluster`, such as nodes, quotas, flavors, pods and configurations."""
 
 from __future__ import annotations
 

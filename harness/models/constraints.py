@@ -1,4 +1,4 @@
-"""Restrictions on the nodes of a pod set: tolerations, node selector and required node affinity."""
+"""Models restrictions on the nodes of a pod set: tolerations, node selector and required node affinity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from harness.models.manifests import Fields, read_requirement, read_toleration, 
 from harness.policy import PodSet
 
 UNTOLERATED, TEMPORARY, PERMANENT = range(3)
-"""How pods tolerate taints: not all of them, some for a limited time, or all of them without a limit."""
+"""How pods tolerate taints. They don't tolerate all taints, or tolerate some for a limited time, or tolerate
+all without a limit.
+"""
 
 
 @final
@@ -38,17 +40,17 @@ class Constraints:
             raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> bool:
-        """Returns True if pods tolerate a flavor's taints and select its values of the labels in `keys`."""
+        """Returns True if pods tolerate a flavor's taints, and their selectors match its labels in `keys`."""
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
         """Returns why pods cannot run in a flavor, or "" if they can.
 
-        If pods select by a label that the flavor does not have, the labels of the flavor's nodes decide.
+        If pods select by a label that the flavor doesn't have, the labels of the flavor's nodes decide.
 
         Args:
             flavor: the flavor.
-            keys: the labels by which pods can select, or None for the labels of the flavor.
+            keys: the labels by which pods can select. By default, these are the labels of the flavor.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
@@ -65,7 +67,7 @@ class Constraints:
         return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
-        """Returns True if pods that were assigned a flavor can run on this node of the flavor."""
+        """Returns True if pods with this flavor can run on this node of the flavor."""
         labels = node.labels
         return (
             self._untolerated(node.taints, flavor) is None
@@ -77,7 +79,7 @@ class Constraints:
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
-        """Returns how pods with these flavors tolerate taints. The least tolerated taint decides."""
+        """Returns how pods with these flavors tolerate taints. The taint that they tolerate least decides."""
         found = PERMANENT
         tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         for taint in taints:

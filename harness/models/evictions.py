@@ -1,9 +1,9 @@
 """Models how long evictions take after the victim's grace period, and slows down eviction loops.
 
-A scheduler can preempt and start the same jobs again and again. In a cluster, each round of such a loop takes
-time, because pods must stop and controllers must notice. In this model, each round takes twice as long as the
-previous one. A loop is therefore visible, but it cannot continue forever while time stands still. Kueue's
-plugins and the plugins that bind pods share this model.
+A scheduler can preempt and start the same jobs again and again. In a real cluster, each round of such a loop
+takes time, because pods must stop and controllers must notice this. In this model, each round takes twice as
+long as the previous round. A loop is therefore visible, but it can't continue forever while the clock stands
+still. Kueue's plugins and the plugins that bind pods share this model.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ LATENCY = Option(
 )
 
 LONGEST = 10 * MINUTE
-"""The longest round of a loop. A victim that held its resources for longer was not in a loop."""
+"""The longest round of a loop. If a victim used its resources for a longer time, it was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""The first latency of a loop if evictions are otherwise noticed immediately. It doubles in each round."""
+"""The first latency of a loop if the scheduler otherwise notices evictions immediately. It doubles in each
+round.
+"""
 
 _IDLE_ROUNDS = 10
-"""A victim is in a loop after this many consecutive evictions without progress in the cluster.
+"""The number of consecutive evictions without progress in the cluster after which a victim is in a loop.
 
-It does not matter whether the same job preempts it each time.
+The evictions can be for different jobs.
 """
 
 V = TypeVar("V")
@@ -44,19 +46,19 @@ class Preemptor(Protocol):
 
     @property
     def admissions(self) -> int:
-        """How often the job has received resources."""
+        """The number of times that the job has received resources."""
 
 
 class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-        number: the number of consecutive evictions without an effect, starting at 1.
+        number: the number of consecutive evictions without an effect, counted from 1.
         at: the time of the eviction.
         preemptor: the preemptor, or None if there was none.
-        admissions: how often the preemptor had received resources by then.
-        progress: the progress in the cluster by then. See `Evictions.progressed`.
-        idle: the number of consecutive evictions without progress between them, starting at 1.
+        admissions: how often the preemptor had received resources at the time of the eviction.
+        progress: the progress in the cluster at the time of the eviction. See `Evictions.progressed`.
+        idle: the number of consecutive evictions without progress between them, counted from 1.
     """
 
     number: int
@@ -69,16 +71,16 @@ class Round(NamedTuple):
 
 @final
 class Evictions(Generic[V]):
-    """The victims whose pods are gone, but whose resources are not free for the scheduler yet.
+    """The victims whose pods are gone, while the scheduler does not yet see their resources as free.
 
     Args:
-        latency: how long it takes until the scheduler sees the resources as free, in microseconds. None if it
-            always does so immediately, in which case eviction loops never end.
+        latency: the time until the scheduler sees the resources as free, in microseconds. If it is None, the
+            scheduler always sees this immediately, and eviction loops never end.
 
     Attributes:
         progressed: how often a job arrived, received resources for the first time, or ended. Callers
             increment this number.
-        returning: these victims.
+        returning: the victims.
         alarms: the times for which no wake-up was requested yet.
     """
 
@@ -93,7 +95,7 @@ class Evictions(Generic[V]):
         """Records that a victim was evicted, and returns the eviction with its round in a loop.
 
         The eviction is another round of a loop if the victim was evicted twice at the same time. It is also
-        another round if the victim held its resources only for a short time and one of these conditions is
+        another round if the victim used its resources only for a short time and one of these conditions is
         met:
 
         - The previous preemptor has not received resources since then.
@@ -102,7 +104,7 @@ class Evictions(Generic[V]):
         Args:
             last: the previous eviction of the victim.
             preemptor: the preemptor of this eviction.
-            held: how long the victim held its resources.
+            held: how long the victim used its resources.
             now: the current time.
         """
         number = idle = 1
@@ -122,8 +124,8 @@ class Evictions(Generic[V]):
         """Records that the pods of a victim are gone, and returns the time at which its resources are free.
 
         Args:
-            victim: the victim, which `due` returns at that time unless it is the current time.
-            name: the name, which determines the order of victims at the same time.
+            victim: the victim. `due` returns it at that time, unless that time is now.
+            name: the name of the victim. It determines the order of victims at the same time.
             last: the eviction, or None if it started before the replay.
             now: the current time.
         """
@@ -151,7 +153,7 @@ class Evictions(Generic[V]):
         return victims
 
     def wakes(self) -> Sequence[Wake]:
-        """Returns wake-ups for the times when the victims that left since the last cycle are due."""
+        """Returns a wake-up for each time at which victims that left since the last cycle are due."""
         if not self.alarms:
             return ()
         alarms, self.alarms = self.alarms, []

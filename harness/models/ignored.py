@@ -1,4 +1,4 @@
-"""Warnings about manifest fields that policies ignore, with the same messages for all policies."""
+"""Warns about manifest fields that policies ignore. The messages are the same for all policies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
 
 
 def stopped_queues(cluster: Cluster) -> Iterator[str]:
-    """Warns about stopped queues, which policies that only use quotas ignore."""
+    """Warns that policies that use only quotas ignore the stop policies of queues."""
     stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
     stopped |= {
         f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()

@@ -1,7 +1,9 @@
-"""Quotas for whole jobs, which get the first flavor with enough quota in each resource group, or nothing.
+"""Models quotas for whole jobs.
 
-These quotas are for policies without their own flavor assignment. `Quotas.assign` returns the assignment that
-a job can have, `charge` takes it, and `refund` releases it.
+A job gets the first flavor with enough quota in each resource group, or nothing.
+
+Policies that have no flavor assignment of their own use these quotas. `Quotas.assign` returns the assignment
+that a job can have, `charge` takes it, and `refund` releases it.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ _SHAPES = 1 << 16  # how many distinct job shapes to cache
 BORROW = Option("borrow", True, "whether a queue can use quota that its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
-"""The reason for a refusal if the job is next, but its queue and cohort have too little free quota."""
+"""The reason for a refusal if the job is next in line, but its queue and cohort have too little free quota.
+"""
 
 
 Cells = tuple[tuple[int, int], ...]
-"""Cells of the quota tree, each with the quantity that a job requests."""
+"""Cells of the quota tree. Each cell has the quantity that a job requests."""
 
 
 class Assignment(NamedTuple):
@@ -48,10 +51,10 @@ class Request:
     Attributes:
         queue: the ClusterQueue, or "" if the cluster has none.
         node: the node of the queue in the quota tree.
-        home: the root of this tree. Quota that is freed in other trees does not help.
+        home: the root of this tree. Quota that becomes free in other trees does not help.
         groups: for each resource group, the flavors in the order in which they are tried, with their cells.
         never: why such jobs can never run, or None if they can.
-        assignments: earlier assignments by the chosen flavors. Equal choices share one object.
+        assignments: earlier assignments, by their flavors. Equal choices share one object.
     """
 
     __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
@@ -67,11 +70,11 @@ class Request:
 
 @final
 class Quotas:
-    """The quota tree of a cluster for whole jobs. Without ClusterQueues, everything fits.
+    """The quota tree of a cluster for whole jobs. Without ClusterQueues, every job fits.
 
     Args:
         cluster: the cluster.
-        borrow: whether a queue can use what its cohort leaves unused.
+        borrow: whether a queue can use quota that its cohort leaves unused.
     """
 
     def __init__(self, cluster: Cluster, *, borrow: bool) -> None:
@@ -87,12 +90,12 @@ class Quotas:
         """Switches to the quotas of another cluster. Earlier `Request` objects become invalid.
 
         Args:
-            cluster: the new cluster. Queues that it no longer has get no quota, but their jobs keep their
+            cluster: the new cluster. A queue that it no longer has gets no quota, but its jobs keep their
                 assignments.
             held: the assignment of each job.
 
         Returns:
-            The same assignment of each job in the new tree.
+            The assignment of each job in the new tree, which has the same content.
         """
         before = self._tree
         queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
@@ -110,7 +113,7 @@ class Quotas:
         return found
 
     def request(self, job: Job) -> Request:
-        """Returns what a job requests from its queue, which is shared by all jobs of the same shape."""
+        """Returns what a job requests from its queue. All jobs of the same shape share the object."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:
@@ -118,7 +121,7 @@ class Quotas:
         return request
 
     def assign(self, request: Request, job: Job) -> Assignment | None:
-        """Returns the quota that a job can have now, or None if it can have none."""
+        """Returns the quota that a job can have now, or None if it can't have any."""
         chosen = []
         for flavors in request.groups:
             for number, (_, cells) in enumerate(flavors):
@@ -136,7 +139,7 @@ class Quotas:
         return assignment
 
     def assign_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Assignment | None:
-        """Returns the quota that a job can have under all of several usages (see `usage`), or None."""
+        """Returns the quota that a job can have under each of several usages (see `usage`), or None."""
         tree, held = self._tree, self._tree.usage
         chosen: list[int] = []
         for flavors in request.groups:
@@ -167,7 +170,7 @@ class Quotas:
 
     @property
     def usage(self) -> list[int]:
-        """The usage as one list, which can be replaced by a copy to compute results for another time."""
+        """The usage as one list. A copy can replace it to compute results for another time."""
         return self._tree.usage
 
     @usage.setter
@@ -222,7 +225,7 @@ class Quotas:
             why = why or part.never(queue.name)
         if why:
             request.never = by_quota(queue.name, why)
-            request.groups = [[]]  # so that no flavor fits until then
+            request.groups = [[]]  # no flavor fits until then
         return request
 
     def _cells(self, flavor: str, asked: Mapping[str, int]) -> Cells:

@@ -1,4 +1,4 @@
-"""Helpers for reading manifests, such as fields with faults, the draft of a cluster, and field coverage.
+"""Provides helpers that read manifests, such as fields with faults, a draft of a cluster, and coverage.
 
 A plugin adds a kind with `harness_register_kinds`. See `RegisterKind`.
 """

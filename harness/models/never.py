@@ -1,8 +1,8 @@
-"""Messages for why a ClusterQueue can never admit a job, which are the same for all policies.
+"""Explains why a ClusterQueue can never admit a job. The messages are the same for all policies.
 
 Even if nothing else runs, a flavor provides at most the queue's nominal quota and everything that its cohorts
-lend. It provides nothing to pods that do not tolerate its taints, or that select labels that it does not
-have.
+lend. It provides nothing to pods that don't tolerate its taints, or that select labels that the flavor
+doesn't have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.models.quota import UNLIMITED
 from harness.policy import Job, Never
 
 Most = Callable[[str, str], int]
-"""Returns the largest quantity of a resource in a flavor that a queue could use."""
+"""A function that returns the largest quantity of a resource in a flavor that a queue could use."""
 
 _V = TypeVar("_V")
 
@@ -27,7 +27,7 @@ _SHOWN = 4
 
 
 class Part(NamedTuple):
-    """What pods request from one resource group of a queue.
+    """The part of a pod's request that belongs to one resource group of a queue.
 
     Attributes:
         asked: the requested quantity of each resource.
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Returns why no flavor can be used, or "" if one may be usable."""
+        """Returns why no flavor can be used, or "" if some flavor may be usable."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -70,7 +70,7 @@ def by_quota(queue: str, why: str) -> Never:
 
 
 def uncovered(queue: ClusterQueue, wanted: Mapping[str, int]) -> str:
-    """Returns a message if the queue has no quota for some resource, otherwise ""."""
+    """Returns a message if the queue has no quota for some resource, or "" if it has quota for all."""
     covered = {resource for group in queue.resource_groups for resource in group.covered_resources}
     left = sorted(resource for resource, amount in wanted.items() if amount and resource not in covered)
     return f"ClusterQueue {queue.name} has no quota for {', '.join(left)}" if left else ""
@@ -88,8 +88,8 @@ def parts_of(
     Args:
         queue: the queue of the pods.
         cluster: the cluster with the flavors.
-        most: returns the largest quantity that the queue could use.
-        constraints: the constraints of the pods. All of them must be met.
+        most: a function that returns the largest quantity that the queue could use.
+        constraints: the constraints of the pods. A flavor must meet all of them.
         wanted: the total request of the pods for each resource.
     """
     for group in queue.resource_groups:
@@ -128,8 +128,9 @@ class OverTime(Generic[_V]):
 
     Args:
         cluster: the cluster with its changes.
-        judge: returns a function for a state of the cluster. This function returns why a job can never start
-            in that state, or None if it may start. It must already consider nodes that are added later.
+        judge: a function that returns another function for a state of the cluster. The other function returns
+            why a job can never start in that state, or None if it may start. It must also consider nodes that
+            are added later.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:
@@ -155,7 +156,7 @@ class OverTime(Generic[_V]):
         return found
 
     def _of(self, state: int) -> Callable[[Job], _V | None]:
-        """Returns the function for the state after the changes at this many times."""
+        """Returns the function for the state after the changes at the first `state` times."""
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:
                 self._last = edit.on(self._last)

@@ -1,10 +1,10 @@
-"""The quota tree, with nominal quota, borrowing and lending of queues and cohorts as integers.
+"""Models the quota tree, with nominal quota, borrowing and lending of queues and cohorts as integers.
 
-The leaves of the tree are ClusterQueues and its inner nodes are Cohorts, with Kueue's arithmetic for
-hierarchical quotas. The tree contains only quantities: no jobs, no order of queues, no time. Several policies
-use it.
+The leaves of the tree are ClusterQueues, and its inner nodes are Cohorts. The arithmetic is that of Kueue's
+hierarchical quotas. The tree contains only quantities, and no jobs, order of queues or times. Several
+policies use it.
 
-Values are flat lists. The value for node `n` and flavor-resource `c` (a number; see `QuotaTree.cell`) has the
+Values are flat lists. The value for node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) has the
 index `n * tree.width + c`. Parents come before their children.
 """
 
@@ -18,7 +18,9 @@ from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
 UNLIMITED = INT64_MAX
-"""A quota or limit of at least this value means that there is no limit. Sums with it keep this value."""
+"""A quota or limit of at least this value means that there is no limit. A sum that contains it has this
+value, too.
+"""
 
 NO_PARENT = -1
 
@@ -27,7 +29,7 @@ Amounts = Iterable[tuple[int, int]]
 
 
 class FlavorResource(NamedTuple):
-    """What a quota applies to: a resource of one flavor."""
+    """A resource of one flavor. Quotas apply to flavor-resources."""
 
     flavor: str
     resource: str
@@ -37,14 +39,15 @@ class FlavorResource(NamedTuple):
 class QuotaTree:
     """The quotas and usage of ClusterQueues and their cohorts.
 
-    Cohorts that are only referred to exist without their own quota. The usage starts at zero. Quantities of
-    cpu are in millicores, and others are in base units. The usage is exact, whereas quotas saturate at
-    `UNLIMITED`.
+    A cohort without a manifest exists if another object names it, but has no quota of its own. The usage
+    starts at zero. Quantities of cpu are in millicores, and other quantities are in base units. The usage is
+    exact, whereas quotas saturate at `UNLIMITED`.
 
     Args:
         cluster_queues: the leaves, by name.
         cohorts: the cohorts that have a manifest, by name.
-        also: flavor-resources that are in use and need a number although no queue has quota for them.
+        also: flavor-resources that need a number because they are in use, although no queue has quota for
+            them.
 
     Attributes:
         width: the number of flavor-resources.
@@ -54,17 +57,19 @@ class QuotaTree:
         queues: the node of each ClusterQueue.
         cohorts: the node of each Cohort.
         parent: for each node, the node of its cohort, or `NO_PARENT`.
-        children: for each node, the nodes right below it, in ascending order.
+        children: for each node, its child nodes in ascending order.
         root: for each node, the node at the top of its tree.
-        declared: for each node, the flavor-resources for which it or a node below it has quota, in ascending
-            order.
+        declared: for each node, the flavor-resources for which the node or a node below it has quota, in
+            ascending order.
         nominal, borrowing_limit, lending_limit: the values in the manifests (flat, where None means no
             limit).
-        subtree: what a node can provide: its own quota and what its children do not keep (flat).
+        subtree: the quota that a node can provide, which is its own quota and the quota that its children do
+            not keep (flat).
         local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).
         potential_available: the most that a node could use if nothing else were used (flat).
-        usage: the usage; for cohorts, what their children use beyond what they keep (flat).
+        usage: the usage. For a cohort, it is the part of its children's usage that exceeds what they keep
+            (flat).
 
     Raises:
         ClusterError: a cohort is its own ancestor.
@@ -145,7 +150,9 @@ class QuotaTree:
         return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]
 
     def charge(self, node: int, amounts: Amounts) -> None:
-        """Adds to the usage of a node, and adds the part that exceeds what the node keeps to its parent.
+        """Adds quantities to the usage of a node.
+
+        The part that exceeds what the node keeps is also added to its parent.
 
         A negative quantity reduces only the usage of this node. The usage becomes negative only if the node
         has a borrowing limit.
@@ -160,14 +167,14 @@ class QuotaTree:
             while at >= 0:
                 used = usage[at]
                 usage[at] = used + amount
-                if used < local_quota[at]:  # hardly ever, because few nodes keep anything
+                if used < local_quota[at]:  # rarely the case, because few nodes keep anything
                     amount -= local_quota[at] - used
                     if amount <= 0:
                         break
                 at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
-        """Exactly reverts `charge`, even if other quantities were charged in between."""
+        """Reverts `charge` exactly, even if other quantities were charged in between."""
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
@@ -178,7 +185,7 @@ class QuotaTree:
             while at >= 0:
                 used = usage[at]
                 usage[at] = used - amount
-                if used - local_quota[at] < amount:  # hardly ever, because few nodes keep anything
+                if used - local_quota[at] < amount:  # rarely the case, because few nodes keep anything
                     amount = used - local_quota[at]
                     if amount <= 0:
                         break
@@ -217,8 +224,8 @@ class QuotaTree:
     def covers(self, node: int, charged: Amounts) -> bool:
         """Returns True if the quantities charged to a node were available, so that no quota is exceeded.
 
-        A charge reduces `available` by exactly its quantity. This method therefore shows afterwards what
-        `available` would have returned before.
+        A charge reduces `available` by exactly its quantity. After a charge, this method therefore shows what
+        `available` would have returned before it.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often
@@ -227,7 +234,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """Returns the unused part of what a node keeps from its parent, which is never negative."""
+        """Returns the unused part of the quota that a node keeps from its parent. It is never negative."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:
@@ -235,7 +242,7 @@ class QuotaTree:
         return min(local_quota - used, UNLIMITED) if local_quota > used else 0
 
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
-        """Returns the lowest node on the way up that can use the quantity without borrowing, or the root.
+        """Returns the lowest node above this one that can use the quantity without borrowing, or the root.
 
         If a node has unused quota that it does not lend, this quota reduces the quantity for the nodes above
         it.
@@ -254,14 +261,14 @@ class QuotaTree:
         return self.usage[at] + amount > self.subtree[at]
 
     def path(self, node: int) -> list[int]:
-        """Returns the cohorts above a node, starting with the nearest one."""
+        """Returns the cohorts above a node, starting with its parent."""
         found = []
         while (node := self.parent[node]) != NO_PARENT:
             found.append(node)
         return found
 
     def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
-        """Sets the quotas in a node's manifest, and returns the flavor-resources that it contains."""
+        """Sets the quotas from a node's manifest, and returns the flavor-resources in the manifest."""
         first = node * self.width
         parent = self.parent[node]
         if parent != NO_PARENT:
@@ -278,7 +285,7 @@ class QuotaTree:
         return named
 
     def _derive(self, own: list[list[int]]) -> None:
-        """Computes derived values: what nodes have, bottom up, and what they can use, top down."""
+        """Computes what nodes have, starting at the leaves, and what they can use, starting at the root."""
         width = self.width
         self.subtree: list[int] = list(self.nominal)
         self.local_quota: list[int] = [0] * len(self.subtree)
@@ -310,12 +317,12 @@ class QuotaTree:
                 ceiling = plus(self.subtree[at], borrowing)
                 self._ceiling[at] = ceiling
                 self.potential_available[at] = min(self.potential_available[at], ceiling)
-        # Nodes that neither keep nor limit amounts do not affect what is available below them.
+        # A node that neither keeps nor limits quantities does not affect what is available below it.
         self._bound: list[int] = list(range(len(self.subtree)))
         for at, above in enumerate(self._up):
             if above >= 0 and self._ceiling[at] is None and not self.local_quota[at]:
                 self._bound[at] = self._bound[above]
-        # Without unlimited quotas, plain integers are sufficient, and much faster than saturating sums.
+        # Without unlimited quotas, plain integers are sufficient, and much faster than sums that saturate.
         self._saturates: list[bool] = [
             any(
                 self.subtree[at] >= UNLIMITED or (self._ceiling[at] or 0) >= UNLIMITED
@@ -358,7 +365,10 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Returns the parent ("" for none) of each cohort that has a manifest or is named in one."""
+    """Returns the parent of each cohort that has a manifest or is named in one.
+
+    The parent is "" if there is none.
+    """
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:
@@ -367,7 +377,7 @@ def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, C
 
 
 def _top_down(parents: Mapping[str, str]) -> list[str]:
-    """Returns the cohorts level by level, with parents before their children."""
+    """Returns the cohorts level by level. Parents come before their children."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent, []).append(name)

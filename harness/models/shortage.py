@@ -1,4 +1,4 @@
-"""What a queue lacks for a request, with the same fields in the decisions of all policies."""
+"""Computes what a queue lacks for a request. The decisions of all policies have the same fields."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def shortage(
 ) -> dict[str, Any]:
     """Returns the numbers of a request that does not fit.
 
-    The result has these fields, without unlimited quotas:
+    The result has these fields. It omits unlimited quotas.
 
-    - `request` has the requested quantities, and `short` has the missing part of each.
-    - `usage` and `quota` are those of the queue.
+    - `request` has the requested quantities, and `short` has the missing part of each quantity.
+    - `usage` and `quota` are the usage and the quota of the queue.
     - `pool` is the root cohort with the usage of its queues.
-    - `kept` is outside the pool and has the quantities that lending limits keep in the queues.
+    - `kept` has the quantities that lending limits keep in the queues. They are not part of the pool.
     - `holders` has the queues that use most of a flavor that is short, if its resource has several flavors.
 
     Args:
@@ -79,9 +79,9 @@ def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
-    """Returns the queues below a root that use most of a short resource with several flavors.
+    """Returns the queues below a root that use the most of a short resource with several flavors.
 
-    For a resource with only one flavor, the timeline already has their usage.
+    If a resource has only one flavor, the timeline already contains the usage of the queues.
     """
     found: dict[str, dict[str, int]] = {}
     flavors = Counter(each.resource for each in tree.flavor_resources)

@@ -1,7 +1,7 @@
-"""Tracks which reasons for a job's wait were recorded, so that only changes are recorded.
+"""Tracks which reasons for a job's wait have been recorded, so that only changes are recorded.
 
-Two reasons can alternate for a long time, for example for every job in a long queue at every event. A reason
-that was recorded before is recorded again only the first, fourth, sixteenth, ... time that it returns.
+Two reasons can alternate for a long time, for example for every job in a long queue at every event. If a
+recorded reason returns, it is recorded again only the first, fourth, sixteenth, ... time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Told(NamedTuple):
     Attributes:
         last: the reason of the last attempt, or None if it is unknown or the attempt did not fail.
         known: the reasons that were recorded.
-        returns: how often a known reason followed a different one.
+        returns: how often a known reason came after a different reason.
     """
 
     last: Hashable | None = None
@@ -24,13 +24,16 @@ class Told(NamedTuple):
     returns: int = 0
 
     def then(self, reason: Hashable) -> Told:
-        """Returns the state after another failed attempt with a reason that differs from the last one."""
+        """Returns the state after another failed attempt with a different reason."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)
 
     def tells(self, after: Told) -> bool:
-        """Returns True if the reason of the latest attempt must be recorded; `after` results from `then`."""
+        """Returns True if the reason of the latest attempt must be recorded.
+
+        `after` is the result of `then`.
+        """
         returns = after.returns
         return returns == self.returns or (not returns & (returns - 1) and returns % 3 == 1)
 

@@ -1,1 +1,1 @@
-"""Elastic quotas: a tree of guarantees and limits, quantities that are lent, and Koordinator's runtimes."""
+"""Models elastic quotas: a tree of guarantees and limits, lent quantities, and Koordinator's runtimes."""

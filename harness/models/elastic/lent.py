@@ -1,4 +1,4 @@
-"""What quotas use beyond their guarantees and can lose to quotas that reclaim their guarantees."""
+"""Computes what quotas use beyond their guarantees, which other quotas can reclaim."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""For each resource, its index in the list of quantities and its name."""
+"""The resources of a list of quantities. Each entry is an index in the list and the name of the resource."""
 
 
 @final
 class Lent:
-    """What quotas use beyond their guarantees, while a claimant takes pods from them.
+    """The usage of quotas beyond their guarantees, while a claimant takes pods from them.
 
     Quotas must not change in the meantime. `restore` reverts all calls of `take`.
 
@@ -30,11 +30,11 @@ class Lent:
         self._places_of: dict[Quota, list[_Places]] = {}
 
     def may_lose(self, leaf: Quota) -> bool:
-        """Returns True if a quota uses more than its guarantee, from the perspective of the claimant.
+        """Returns True if a quota uses more than its guarantee, so that the claimant can take its pods.
 
         The same must be true for all quotas on the path to the root that do not contain the claimant. Idle
-        guarantees within a group of quotas belong to that group, so a group within its guarantee loses
-        nothing to other groups.
+        guarantees within a group of quotas belong to that group, so other groups can't take anything from a
+        group that uses no more than its guarantee.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):
@@ -46,7 +46,7 @@ class Lent:
         return True
 
     def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """Takes a pod with these requests from a quota that can lose it."""
+        """Takes a pod with these requests from a quota that can lose the pod."""
         left = self._left
         for places in self._places_of[leaf]:
             for place, resource in places:
@@ -57,7 +57,7 @@ class Lent:
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Returns the places of remaining quantities, for each quota on the path outside the claimant's."""
+        """Returns where the remaining quantities are, for each quota on the path without the claimant."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

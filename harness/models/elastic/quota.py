@@ -1,4 +1,4 @@
-"""One elastic quota, with its guarantee (`min`), its limit (`max`), and its usage."""
+"""Models one elastic quota, with its guarantee (`min`), its limit (`max`), and its usage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from harness.cluster.model import UNLIMITED
 _CORE = frozenset(CORE_RESOURCES)
 
 Amounts = Mapping[str, int]
-"""Maps resources to quantities. A resource that is present counts even if its quantity is 0."""
+"""Maps resources to quantities. A resource counts as present even if its quantity is 0."""
 
 
 @final
 class Quota:
-    """One quota, which only its tree changes.
+    """One quota. Only its tree changes it.
 
     Attributes:
         name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
-        min: the guarantee of each resource, or 0 for resources that are not named.
-        max: the limit of each resource. Resources that are not named have no limit. As an exception,
-            cpu, memory and ephemeral storage that are not named have the limit 0, unless only named resources
+        min: the guarantee of each resource. It is 0 for resources that the manifest doesn't name.
+        max: the limit of each resource. Resources that the manifest doesn't name have no limit. As an
+            exception, the limit of cpu, memory and ephemeral storage is then 0, unless only named resources
             count.
         used: the quantity of each resource that is charged.
         leaving: the part of `used` that will soon be released.
-        firm: the part of `used` by pods that must not be preempted, if this distinction is made.
+        firm: the part of `used` that belongs to pods that must not be preempted, if the tree distinguishes
+            them.
         runtime: the most recently computed runtime quota, or None if only `max` limits the quota.
     """
 
@@ -47,7 +48,7 @@ class Quota:
         self.min = dict(manifest.min or {})
         core = () if self._only_named else CORE_RESOURCES
         self.max = {each: manifest.max_of(each) for each in (*core, *(manifest.max or ()))}
-        # Skipping unlimited resources here saves time, because limits are checked a million times.
+        # Limits are checked a million times, so it saves time to skip unlimited resources here.
         self._core = [(each, self.max[each]) for each in core if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
@@ -57,13 +58,13 @@ class Quota:
         return f"<Quota {self.name}>"
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Returns the `max` of all limited resources that `over_max` checks, in its order."""
+        """Returns the `max` of all limited resources that `over_max` checks, in the same order."""
         most = self.max
         named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these quantities would exceed `max`, or None.
+        """Returns a resource whose usage, with these quantities, would exceed `max`, or None.
 
         Resources other than the core resources are checked only if they are among the quantities.
         """
@@ -78,7 +79,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these quantities would exceed `min`, or None."""
+        """Returns a resource whose usage, with these quantities, would exceed `min`, or None."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:
@@ -90,7 +91,7 @@ class Quota:
         return None
 
     def borrows(self) -> str | None:
-        """Returns a resource that is used beyond its guarantee, or None if there is none."""
+        """Returns a resource whose usage exceeds its guarantee, or None if there is none."""
         least = self.min
         for resource, amount in self.used.items():
             if amount > least.get(resource, 0):
@@ -98,7 +99,7 @@ class Quota:
         return None
 
     def borrowed(self) -> dict[str, int]:
-        """Returns the usage of each resource beyond the guarantee, not counting terminating pods."""
+        """Returns the usage of each resource beyond its guarantee. Terminating pods do not count."""
         least, leaving = self.min, self.leaving
         return {
             resource: amount - leaving.get(resource, 0) - least.get(resource, 0)

@@ -1,7 +1,7 @@
-"""Koordinator's runtime quotas, which determine what each quota can use given the requests of all quotas.
+"""Models Koordinator's runtime quotas, which say what each quota can use given the requests of all quotas.
 
-They do not depend on pods, nodes or time; callers supply the requests and the capacity. The rules are based
-on Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` as of July 2026.
+They don't depend on pods, nodes or time, because callers pass the requests and the capacity. The rules are
+based on Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` as of July 2026.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.cluster.model import UNLIMITED
 from harness.models.elastic.sharing import Part, fair_shares
 
 DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
-"""The resources in the `max` of Koordinator's default quota, which counts pods without a quota."""
+"""The resources in the `max` of Koordinator's default quota, which counts pods that have no quota."""
 
 
 @final
@@ -27,8 +27,8 @@ class RuntimeQuotas:
         capacity: the capacity of all nodes for each resource.
         scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
         quirks: whether to reproduce two properties of Koordinator that only its code explains. First, a
-            guarantee is scaled only when its own quota or a quota below it is queried. Second, a quota
-            without children that does not lend counts as requesting nothing until it has had a pod.
+            guarantee is scaled only when its own quota or a quota below it is queried. Second, a quota that
+            has no children and does not lend requests nothing until it has had a pod.
         trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`). If not,
             all quotas are in one tree.
 
@@ -36,7 +36,7 @@ class RuntimeQuotas:
         rescaled: how often a query changed the scale of a guarantee. The runtimes of other quotas can change
             as a result, although no requests change.
         changes: how often any input of the runtimes changed.
-        anew: the quotas that the last quota change reset. Earlier results for these quotas are invalid.
+        anew: the quotas that were reset by the last change of a quota. Earlier results for them are invalid.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RuntimeQuotas:
 
         Args:
             name: the name of the quota.
-            amounts: the requests, which must only contain resources in the `max` of the quota.
+            amounts: the requests. They must contain only resources in the `max` of the quota.
             sign: 1 or -1.
         """
         quota: _Quota | None = self._quotas[name]
@@ -121,12 +121,15 @@ class RuntimeQuotas:
                 self._forget()
 
     def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Reduces (1) or increases (-1) the shared capacity by what a pod without a quota holds."""
+        """Reduces (1) or increases (-1) the shared capacity by the requests of a pod without a quota."""
         add_to(self._totals[""], amounts, -sign)
         self._forget()
 
     def resize(self, capacity: Mapping[str, int]) -> None:
-        """Sets the capacity of all nodes; a resource that no node has any more stays, with 0."""
+        """Sets the capacity of all nodes.
+
+        A resource that no node has any more remains, with the capacity 0.
+        """
         add_to(self._totals[""], self._capacity, -1)
         self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
         add_to(self._totals[""], self._capacity, 1)
@@ -138,12 +141,12 @@ class RuntimeQuotas:
 
         Upstream: `UpdateQuota`, `DeleteQuota` and the functions that they call.
 
-        With quirks, a guarantee keeps its scale unless its own quota changes. Changing the `max` of a quota
-        updates the request that Koordinator stores for it, but changing the `min` does not. If a quota starts
-        or stops lending, or starts or stops being a parent, all quotas are reset.
+        With quirks, a guarantee keeps its scale unless its own quota changes. If the `max` of a quota
+        changes, Koordinator updates the request that it stores for the quota. If the `min` changes, it does
+        not. If a quota starts or stops lending, or starts or stops being a parent, all quotas are reset.
 
         Args:
-            quotas: all quotas from now on.
+            quotas: all quotas after the change.
         """
         before = self._quotas
         self._set_up(quotas)
@@ -153,7 +156,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """Keeps the state of quotas that Koordinator keeps if at most one quota has changed."""
+        """Keeps the state of quotas that Koordinator keeps, given that at most one quota has changed."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):
@@ -189,7 +192,7 @@ class RuntimeQuotas:
     def runtime(self, name: str) -> Mapping[str, int]:
         """Returns what a quota can use now, for the resources in its `max`.
 
-        With lazy scaling, the query updates the guarantees of the quota and its ancestors.
+        With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
         """
         known = self._answers.get(name)
         if known is not None:
@@ -206,13 +209,13 @@ class RuntimeQuotas:
 
     @property
     def settled(self) -> bool:
-        """True if no result depends on the order of queries, because the capacity is sufficient."""
+        """True if the capacity is sufficient, so that no result depends on the order of queries."""
         if self._settled is None:
             self._settled = not (self._scales and self._lazily) or self._is_enough()
         return self._settled
 
     def _is_enough(self) -> bool:
-        """Returns True if no guarantee is scaled, and no query of a quota would scale its guarantee."""
+        """Returns True if no guarantee is scaled, and if no query of a quota would scale its guarantee."""
         if any(quota.scaled for quota in self._quotas.values()):
             return False
         for level in self._levels:
@@ -231,7 +234,10 @@ class RuntimeQuotas:
             self._shared.add(level)
 
     def _scale(self, asked: _Quota, level: _Level) -> None:
-        """Scales the guarantee of the queried quota to the capacity, possibly with those of its siblings."""
+        """Scales the guarantee of the queried quota to the capacity.
+
+        This may also scale the guarantees of its siblings.
+        """
         total = self._total(level)
         quotas = (asked,) if self._lazily else level.quotas
         changed = [quota.scale(total, level.guaranteed) for quota in quotas]
@@ -259,7 +265,7 @@ class _Quota:
         self.lends = manifest.lends
         self.above: _Quota | None = None
         self.level: _Level
-        # The stored request that sharing uses if it is out of date; nothing until the quota has had a pod.
+        # Sharing uses the stored request if it is out of date. It is empty until the quota has had a pod.
         self.figure: Mapping[str, int] | None = None
         self.asked: dict[str, int] = {}  # by its pods or its child quotas
         self.scaled: dict[str, int] = {}  # the scaled guarantee, only for scaled resources
@@ -267,7 +273,7 @@ class _Quota:
 
     @property
     def line(self) -> list[_Quota]:
-        """The quota itself, its parent, and so on."""
+        """The quota, its parent, and so on up to the root."""
         found = [self]
         while found[-1].above is not None:
             found.append(found[-1].above)
@@ -279,16 +285,19 @@ class _Quota:
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of the pods or children, but at least the guarantee if it does not lend."""
+        """Returns the request of the pods or children.
+
+        If the quota does not lend, the request is at least its guarantee.
+        """
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
     def limited(self, resource: str) -> int:
-        """Returns the request for a resource, limited to the `max`."""
+        """Returns the request for a resource, which is limited to the `max`."""
         return min(self.request(resource), self.most.get(resource, UNLIMITED))
 
     def ask(self, change: Mapping[str, int]) -> dict[str, int]:
-        """Changes the requests, and returns the resulting change in the requests of the parent."""
+        """Changes the requests, and returns how the requests of the parent change as a result."""
         found = {}
         for resource, amount in change.items():
             is_new, before = resource not in self.asked, self.limited(resource)
@@ -318,13 +327,13 @@ class _Quota:
         return self.manifest.parent != before.manifest.parent
 
     def starts_anew(self, before: _Quota) -> bool:
-        """Returns True if a quota in the same place changed its kind, so that all quotas are reset."""
+        """Returns True if a quota in the same place changed its kind. All quotas are then reset."""
         now, was = self.manifest, before.manifest
         other = now.lends != was.lends or now.is_parent != was.is_parent
         return other and not self.moved_from(before)
 
     def follow(self, before: _Quota) -> None:
-        """Takes over the state of the former quota of the same name: its pods, and their known requests."""
+        """Takes over the pods of the former quota of the same name, and their known requests."""
         if self.moved_from(before):  # the quota is added again, followed by its pods
             self.figure = None if _some(self.asked) else {}
             return
@@ -340,7 +349,7 @@ class _Quota:
             self.figure = before.figure
 
     def _figure(self, least: Mapping[str, int]) -> Mapping[str, int]:
-        """Returns the request with a different guarantee, limited to the `max`."""
+        """Returns the request with a different guarantee, which is limited to the `max`."""
         now, self.least = self.least, dict(least)
         found = {resource: self.limited(resource) for resource in self.names}
         self.least = now
@@ -359,9 +368,9 @@ class _Level:
 
     Args:
         quotas: the quotas.
-        above: their parent; None at the top.
-        tree: the name of their tree, at the top.
-        resources: the resources that they share.
+        above: the parent of the quotas, or None at the top.
+        tree: the name of the tree, for quotas at the top.
+        resources: the resources that the quotas share.
     """
 
     __slots__ = ("above", "guaranteed", "quotas", "resources", "tree")
@@ -392,6 +401,6 @@ def _some(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def add_to(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
-    """Adds amounts to a total; subtracts them with sign -1."""
+    """Adds amounts to a total. With the sign -1, subtracts them."""
     for resource, amount in amounts.items():
         total[resource] = total.get(resource, 0) + sign * amount

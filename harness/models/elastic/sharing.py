@@ -1,4 +1,4 @@
-"""Divides one resource among quotas: first the guarantees, then a weighted part of the rest.
+"""Divides one resource among quotas. Each quota gets its guarantee, and a weighted part of the rest.
 
 The rules are based on Koordinator's `RuntimeQuotaCalculator` as of July 2026.
 """
@@ -13,7 +13,7 @@ class Part(NamedTuple):
     """The input of one quota for sharing one resource.
 
     Attributes:
-        name: the name, which decides which quota gets a left-over unit if remainders are equal.
+        name: the name of the quota. It decides which quota gets a remaining unit if remainders are equal.
         request: the requests of running and pending pods, up to the `max`.
         least: the guarantee.
         weight: the weight for sharing the rest. With a weight of 0, the quota gets no more than its
@@ -29,11 +29,11 @@ class Part(NamedTuple):
 
 
 def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """Returns the runtime of each quota: the requested part of its guarantee, and a share of the rest.
+    """Returns the runtime of each quota: the requested part of its guarantee, plus a share of the rest.
 
-    The rest of the total is divided by weight, in rounds, by the largest remainder method. A quota that has
-    its whole request drops out, and the other quotas share its surplus. Guarantees are kept even if their sum
-    exceeds the total.
+    The rest of the total is divided by weight in rounds, with the largest remainder method. A quota that gets
+    its whole request takes part in no further round, and the other quotas share its surplus. Guarantees are
+    kept even if their sum exceeds the total.
 
     Args:
         total: the amount to share.

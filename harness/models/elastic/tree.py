@@ -1,4 +1,4 @@
-"""The quota tree, in which guarantees, limits and usage are added up to the root.
+"""Models the tree of quotas, where guarantees, limits and usage are added up to the root.
 
 The tree does not depend on pods, nodes or time. Quantities are integers, and all results depend only on the
 quantities that are charged.
@@ -16,7 +16,7 @@ from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas, add_to
 
 Bound: TypeAlias = tuple[str, str, str]
-"""A limit: `max` or `min`, the quota and the resource. See `Excess`."""
+"""A limit, which is `max` or `min`, with its quota and resource. See `Excess`."""
 
 
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
@@ -27,9 +27,10 @@ If the quota is None, the limit applies to all quotas together.
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""Returns the first limit that would be exceeded, or None if there is none.
+"""A function that returns the first limit that would be exceeded, or None if there is none.
 
-The argument is whether the quota's usage is the same as when none of its own limits was exceeded.
+Its argument says whether the usage of the quota is the same as when the quota exceeded none of its own
+limits.
 """
 
 
@@ -37,11 +38,14 @@ _PREEMPTIBLE = f"{KOORDINATOR}preemptible"
 """Pods that have this label with the value `false` must not be preempted."""
 
 FIRM = "firm min"
-"""The limit for pods that must not be preempted, which is the `min` of their quota."""
+"""The limit for pods that must not be preempted. It is the `min` of their quota."""
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess; without a quota, the `min` of all quotas together."""
+    """A limit that would be exceeded, and the excess.
+
+    Without a quota, it is the `min` of all quotas together.
+    """
 
     bound: str
     quota: str
@@ -50,7 +54,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess, or None for None."""
+    """Returns the limit that would be exceeded, without the excess. For None, it returns None."""
     return None if excess is None else excess[:3]
 
 
@@ -60,18 +64,20 @@ class QuotaTree:
 
     Args:
         manifests: the quotas by name.
-        hierarchical: whether a quota also limits the quotas below it. If not, only leaves count,
-            independently of each other.
-        runtimes: what quotas can use, if it depends on the requests of all quotas (Koordinator). If so, a
-            `max` limits only the resources in it, and does not limit the quotas below. Nominated pods do not
-            count.
-        asks_above: whether the runtimes of its ancestors also limit a quota (`enableCheckParentQuota`).
+        hierarchical: whether a quota also limits the quotas below it. If not, only leaves count, and each
+            leaf counts alone.
+        runtimes: what quotas can use, if this depends on the requests of all quotas (Koordinator). In that
+            case, a `max` limits only the resources that it names, and does not limit the quotas below.
+            Nominated pods do not count.
+        asks_above: whether a quota is also limited by the runtimes of its ancestors
+            (`enableCheckParentQuota`).
 
     Attributes:
         hierarchical: see `Args`.
-        quotas: the quotas by name; without a hierarchy, only the leaves.
+        quotas: the quotas by name. Without a hierarchy, these are only the leaves.
         leaves: the quotas that pods count against, by name.
-        guaranteed: the sum of `min` over the roots for each resource; without a hierarchy, over the leaves.
+        guaranteed: the sum of `min` over the roots for each resource. Without a hierarchy, it is the sum over
+            the leaves.
         used: the usage of all quotas together for each resource.
         runtimes: see `Args`.
     """
@@ -91,7 +97,7 @@ class QuotaTree:
         self._set_up(manifests)
 
     def _set_up(self, manifests: Mapping[str, ElasticQuota]) -> None:
-        """Starts with these quotas and no charges, and reuses the objects of quotas that existed before."""
+        """Starts with these quotas and no charges. The objects of quotas that existed before are reused."""
         leaves, known = leaves_of(manifests), self.quotas
         self.quotas = {}
         for name in manifests if self.hierarchical else leaves:
@@ -114,25 +120,28 @@ class QuotaTree:
 
     @property
     def counts_nominated(self) -> bool:
-        """Whether the requests of nominated pods count in addition to a pod's own."""
+        """Whether the requests of nominated pods count in addition to a pod's own requests."""
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if pods with these labels must not be preempted, so that `min` also limits them."""
+        """Returns True if pods with these labels must not be preempted.
+
+        Their quota's `min` then also limits them.
+        """
         return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
 
     @property
     def rescaled(self) -> int:
-        """How often a query of one quota changed the limits of others. See `RuntimeQuotas`."""
+        """How often the query of one quota changed the limits of other quotas. See `RuntimeQuotas`."""
         return 0 if self.runtimes is None else self.runtimes.rescaled
 
     @property
     def settled(self) -> bool:
-        """Whether no result depends on earlier queries."""
+        """Whether all results are independent of earlier queries."""
         return self.runtimes is None or self.runtimes.settled
 
     def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
-        """Returns the part of a pod's requests that counts against its quota, or Koordinator's default quota.
+        """Returns the part of a pod's requests that counts against its quota or Koordinator's default quota.
 
         With runtimes, only the resources in `max` count.
         """
@@ -179,7 +188,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Removes what a bound pod without a quota uses from what quotas share (1), or restores it (-1)."""
+        """Reduces what quotas share by the usage of a bound pod without a quota (1), or restores it (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
@@ -188,7 +197,7 @@ class QuotaTree:
         """Adds, removes or changes one quota. Within this context, the caller counts all pods again.
 
         Args:
-            manifests: all quotas from now on.
+            manifests: all quotas after the change.
         """
         with nullcontext() if self.runtimes is None else self.runtimes.becoming(manifests):
             self._set_up(manifests)
@@ -224,10 +233,10 @@ class QuotaTree:
         return found
 
     def _over_runtime(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
-        """Yields how far the runtimes of the quota and its ancestors are exceeded.
+        """Yields how far the runtimes of the quota and of its ancestors are exceeded.
 
-        All resources in the quota's `max` count for the quota itself, but only requested ones for its
-        ancestors.
+        For the quota itself, all resources in its `max` count. For its ancestors, only requested resources
+        count.
         """
         for quota in leaf.line if self._asks_above else (leaf,):
             for resource, bound in self.runtime(quota).items():
@@ -238,7 +247,7 @@ class QuotaTree:
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """Returns the first `max` or runtime that a quota or an ancestor would exceed; None if there is none.
+        """Returns the first `max` or runtime that a quota or an ancestor would exceed, or None.
 
         Args:
             leaf: the quota.
@@ -261,13 +270,16 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Returns why a pod is not admitted, or None if it is. The arguments are those of `excesses`."""
+        """Returns why a pod is not admitted, or None if it is admitted.
+
+        The arguments are the same as for `excesses`.
+        """
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
         """Returns the excess if pods that must not be preempted would exceed the `min` of their quota.
 
-        `min` does not limit resources that are not in it.
+        `min` does not limit resources that it does not name.
 
         Args:
             leaf: the quota.
@@ -282,7 +294,7 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that finds the first limit that these quantities exceed when it is called.
+        """Returns a function that returns, when it is called, the first limit that these quantities exceed.
 
         This method is for callers that check repeatedly. The usage that is possible in addition to these
         quantities is computed once, unless it depends on the requests of other quotas.
@@ -305,13 +317,13 @@ class QuotaTree:
     ) -> Excesses:
         """Returns all limits that would be exceeded. See `over_max` and `over_guaranteed`.
 
-        Limits of all quotas together count once per resource, with the largest excess. These limits are the
+        A limit of all quotas together counts once per resource, with the largest excess. These limits are the
         sum of all `min`, and the `max` of the root quota.
 
         Args:
             leaf: the quota.
             amounts: the additional usage of the quota.
-            shared: for quotas above it, the additional usage of other quotas below them.
+            shared: for each quota above it, the additional usage of the other quotas below that quota.
             in_all: the additional usage of all quotas together.
         """
         if self.runtimes is not None:
@@ -363,7 +375,7 @@ class QuotaTree:
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
-        """Returns True if a quota's usage with these quantities stays within its `min` in every resource."""
+        """Returns True if a quota's usage with these quantities stays within its `min` for every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
 
@@ -374,7 +386,7 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Returns each limit of quotas, and the usage that is possible in addition to some quantities."""
+    """Returns each limit of the quotas, and the usage that is possible in addition to some quantities."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas

@@ -1,16 +1,16 @@
-"""Blocks of pods that have failed often, which can fail again without a separate attempt for each pod.
+"""Groups pods that have failed often into blocks, so that they can fail again without separate attempts.
 
-When a pod finishes, all pods that wait for free resources are tried again, and nearly all of them fail
-because an equal pod has just failed. Pods that have failed often have the same backoff. Pods of the same
-priority that failed consecutively at the same time therefore keep their order, and form a block, which is one
-entry of the queue. A block groups equal pods. Groups that wait only for free resources are resting in an
-index (`_resting.py`). The other groups are awake: a pass looks at each of them once, and again after a change
+When a pod finishes, all pods that wait for free resources are tried again. Nearly all of them fail, because
+an equal pod has just failed. Pods that have failed often have the same backoff. If pods of the same priority
+fail consecutively at the same time, they therefore keep their order. They form a block, which is one entry of
+the queue. A block groups equal pods. Groups that wait only for free resources are resting in an index
+(`_resting.py`). The other groups are awake: a pass examines each of them once, and again after a change
 within the pass.
 
 A block always contains its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. During a pass over the block, exactly the pods up to some place have been tried and have failed.
-All equal pods of a block were rejected by the same plugins, as recorded for each pod; otherwise, the pods are
-not handled together. A block never contains a pod whose equals or priority can change while it waits.
+All equal pods of a block were rejected by the same plugins, as recorded for each pod. Otherwise, they are not
+handled together. A block never contains a pod whose equals or priority can change.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOUR
 from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
-"""After this many failures, each additional failure results in the longest backoff."""
+"""The number of failures after which each further failure results in the longest backoff."""
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
-"""Plugins that may no longer reject a pod after another pod is bound."""
+"""The plugins that may no longer reject a pod after another pod is bound."""
 
 
 def _place(pod: PodInfo) -> int:
@@ -37,10 +37,10 @@ def _place(pod: PodInfo) -> int:
 
 
 _WIDEST = 64
-"""The maximum number of free places between two blocks when they are joined.
+"""The maximum number of free places between two blocks that are joined.
 
-Without a limit, a block would move by the width of the block in front of it, and the next block by twice that
-width. Places would eventually exceed `AFTER_ALL`.
+Without a limit, a block would move by the width of the block in front of it, and the next block would move by
+twice that width. Places would eventually exceed `AFTER_ALL`.
 """
 
 
@@ -50,7 +50,7 @@ class Block:
 
     Attributes:
         priority: the priority of all its pods.
-        groups: its pods, grouped by equality.
+        groups: the pods, grouped by equality.
         timestamp, backoff: the same as for a single pod.
         taken: the pod that is being tried.
         tried: how many pods failed in an attempt during this pass.
@@ -68,13 +68,13 @@ class Block:
         self.taken: PodInfo | None = None
         self.tried = 0
         self._reached = BEFORE_ALL
-        # During a pass: the version at the last look, and the groups to examine, by the places of their next
-        # pods.
+        # These are used during a pass: the version at the last look, and the groups to examine, by the places
+        # of their next pods.
         self._version = -1
         self._ahead: list[int] | None = None
         self._at: dict[int, EqualPods] = {}
         self._current: EqualPods | None = None  # the group of the pod that is being tried
-        # Groups with more pods that fail at this version, because of the same plugins or others.
+        # These groups have more pods that fail at this version, because of the same or other plugins.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
         self._become(groups, {})
@@ -89,7 +89,7 @@ class Block:
             if not any(group in each for each in resting.values())
         }
         self._size = sum([len(group.pods) for group in groups.values()])
-        # No pod is outside these places, but pods at these places may have left.
+        # All pods are between these places, but pods at the places themselves may have left.
         self._first = min([group.pods[-1].place for group in groups.values()], default=0)
         self._last = max([group.pods[0].place for group in groups.values()], default=-1)
 
@@ -116,7 +116,7 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Wakes the groups without a lasting refusal before a pass, because nodes have changed."""
+        """Wakes the groups that have no lasting refusal before a pass, because nodes have changed."""
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
@@ -147,7 +147,7 @@ class Block:
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns the pods in order, each with the timestamp that it would have outside of a block.
+        """Returns the pods in order. Each has the timestamp that it would have outside of a block.
 
         Args:
             timestamp: the timestamp of the first pod.
@@ -165,10 +165,9 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """Returns the number of pods if all of them fail as before without an attempt, otherwise 0.
+        """Returns the number of pods if all of them fail as before without an attempt, or else 0.
 
-        Must be called only before a pass. If all pods fail, the block is afterwards in the state after the
-        pass.
+        Call this only before a pass. If all pods fail, the block is then in the state after the pass.
 
         Args:
             version: see `Peers.failed_at`.
@@ -187,14 +186,14 @@ class Block:
         return self._size if self._next_resting() is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
-        """Removes the next pod that needs an attempt. All pods before it fail like an equal pod.
+        """Removes and returns the next pod that needs an attempt. All pods before it fail like an equal pod.
 
-        The pod itself may also fail like an equal pod, if unlike that pod it no longer waits only for free
-        resources.
+        The pod itself may also fail like an equal pod. It still needs an attempt if it no longer waits only
+        for free resources, unlike the equal pod.
 
         Args:
             version: see `Peers.failed_at`.
-            alike: receives the pods before it that are rejected by other plugins than before.
+            alike: receives the pods before it that are now rejected by other plugins than before.
 
         Returns:
             The pod, or None if all remaining pods fail.
@@ -270,7 +269,7 @@ class Block:
         return None
 
     def put_back(self, pod: PodInfo) -> bool:
-        """Takes back the pod that was tried and failed, and returns whether it stays in its place.
+        """Puts back the pod that was tried and failed, and returns whether it stays in its place.
 
         The pod does not stay if it is no longer equal to its group, or if other plugins rejected it.
         """
@@ -338,10 +337,9 @@ class Block:
         return True
 
     def join(self, later: Block) -> Block | None:
-        """Joins this block and the next one into one block, which replaces both.
+        """Joins this block and the next block into one block, which replaces both.
 
-        Returns None if equal pods of the two blocks were rejected by different plugins. A later call may
-        succeed.
+        Returns None if different plugins rejected equal pods of the two blocks. A later call may succeed.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
@@ -357,7 +355,7 @@ class Block:
         return kept
 
     def shift(self, places: int) -> None:
-        """Moves all of its pods back by this many places."""
+        """Moves all pods of the block back by this many places."""
         for group in self.groups.values():
             for pod in group.pods:
                 pod.place += places
@@ -365,7 +363,7 @@ class Block:
         self._last += places
 
     def take_in(self, moved: Block, *, is_later: bool) -> None:
-        """Adds the pods of another block before or after all of its own pods."""
+        """Adds the pods of another block before or after all pods of this block."""
         for peers in moved.groups.keys() & self.groups.keys():
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)
@@ -386,7 +384,7 @@ class Block:
             resting = self._resting.setdefault(most_room, Resting(theirs.seen))
             resting.seen = min(resting.seen, theirs.seen)
             for group, amounts in theirs.items():
-                group = self.groups[group.pods[0].peers]  # it has pods from both blocks
+                group = self.groups[group.pods[0].peers]  # this group has pods from both blocks
                 if group.pods[0].peers not in self._awake and not (is_later and group in resting):
                     resting.add(group, amounts)
 
@@ -416,5 +414,5 @@ def _waits_as_its_equals(pod: PodInfo) -> bool:
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:
-    """Returns True if any deletion of a pod may help, and no binding can."""
+    """Returns True if the deletion of any pod may help, and no binding can help."""
     return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)

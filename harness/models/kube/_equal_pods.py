@@ -1,4 +1,4 @@
-"""The equal pods of a block, in order."""
+"""Keeps the equal pods of a block in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.models.kube.pod import LastingRefusal, PodInfo
 
 BEFORE_ALL = -(1 << 62)
 AFTER_ALL = 1 << 62
-"""Places before and after those of all pods."""
+"""Places before and after the places of all pods."""
 
 
 def from_the_end(pod: PodInfo) -> int:
@@ -23,12 +23,12 @@ class EqualPods:
 
     Attributes:
         pods: the pods in reverse order, so that the first pod can be removed and put back without moving
-            others. Their `rejected_by` is out of date while they are in this list.
+            other pods. Their `rejected_by` is out of date while they are in this list.
         rejected_by: the plugins that rejected the pods before this pass.
-        verdict: the plugins that rejected pods in this pass, or None before the first failure, and for
+        verdict: the plugins that rejected pods in this pass. It is None before the first failure, and for
             resting pods.
-        doubted: a refusal that was still valid although a node had enough for the pods, which therefore do
-            not rest.
+        doubted: a refusal that was still valid although a node had enough resources for the pods. The pods
+            therefore don't rest.
     """
 
     __slots__ = ("doubted", "pods", "rejected_by", "verdict")
@@ -52,7 +52,7 @@ class EqualPods:
         return bisect_left(pods, -place, key=from_the_end)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Marks the pods between two places as failed, rejected by other plugins than before.
+        """Marks the pods between two places as failed, with the plugins that rejected them in this pass.
 
         Returns:
             The pods that must be recorded with these plugins, in order.
@@ -77,7 +77,10 @@ class EqualPods:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Removes and returns the pods after a place: this group if these are all pods, and None if none."""
+        """Removes and returns the pods after a place.
+
+        If these are all pods, returns this group, and if there are none, None.
+        """
         pods, at = self.pods, self.behind(place)
         if not at:
             return None
@@ -93,7 +96,7 @@ class EqualPods:
         return EqualPods(rest, self.rejected_by)
 
     def fails_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails like its equals without an attempt. See `Peers.fail_again`."""
+        """Returns True if a pod fails like its equals, without an attempt. See `Peers.fail_again`."""
         rejected_by = pod.peers.rejected_by
         if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
             return False
@@ -103,7 +106,7 @@ class EqualPods:
         return True
 
     def may_rest(self, lasting: LastingRefusal | None) -> bool:
-        """Returns True if pods that fail as before are waiting only for free resources."""
+        """Returns True if pods that fail as before wait only for free resources."""
         return (
             lasting is not None
             and lasting.most_room is not None

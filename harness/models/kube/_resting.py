@@ -1,12 +1,12 @@
-"""An index of resting pods, which fail until a node offers enough resources for one of them.
+"""Indexes resting pods, which fail until a node offers enough resources for one of them.
 
-Whenever a pod finishes, nearly all pods in a long queue fail again, even if their requests are different. The
-index finds the first pod that may succeed by comparing only a few pods with the nodes that have changed. Pods
-with similar requests are close to each other in the index. If even their smallest requests exceed what a node
-offers, the search skips all of these pods.
+When a pod finishes, nearly all pods in a long queue fail again, even if their requests are different. The
+index compares only a few pods with the nodes that have changed to find the first pod that may succeed. Pods
+with similar requests are close to each other in the index. If even the smallest requests of these pods exceed
+what a node offers, the search skips all of them.
 
-The index consists of trees and of the groups that were added last. Trees of similar size are merged, so that
-pods move from tree to tree only a few times.
+The index consists of trees and of the groups that were added last. Trees of similar size are merged, so each
+pod moves to another tree only a few times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.models.kube._equal_pods import EqualPods
 from harness.models.kube.most_room import is_within
 
 _FEW = 8
-"""A tree with at most this many groups has no halves, so searches examine each group."""
+"""The maximum number of groups in a tree without halves. Searches examine each group of such a tree."""
 
 _NEW = 16
 """The maximum number of groups that are not in a tree yet."""
@@ -30,7 +30,7 @@ Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 
 @final
 class Resting:
-    """Groups of equal pods, as this module describes.
+    """Groups of equal pods, as the module docstring describes.
 
     Attributes:
         seen: the version of the cache at which all groups failed.
@@ -48,7 +48,7 @@ class Resting:
         return group in self._groups
 
     def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
-        """Adds a group, or updates it after pods were added before its first pod."""
+        """Adds a group, or updates the group after pods were added before its first pod."""
         self._groups[group] = amounts
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
@@ -67,12 +67,12 @@ class Resting:
         return self._groups.items()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
-        """Returns the group with the first pod for which a node offers enough, or None if there is none.
+        """Returns the group with the first pod for which a node has enough resources, or None.
 
         Args:
             rooms: the quantities that each node offers.
-            reached: the place after which pods count.
-            place: the place before which pods count.
+            reached: only pods after this place count.
+            place: only pods before this place count.
         """
         found, groups = None, self._groups
         for room in rooms:
@@ -94,7 +94,7 @@ class Resting:
 class Tree:
     """A binary tree of groups.
 
-    When a search visits groups that were removed, it drops them.
+    If a search visits groups that were removed, it drops them from the tree.
 
     Args:
         entries: the groups.
@@ -102,7 +102,7 @@ class Tree:
     Attributes:
         size: the number of groups.
         least: the smallest request of any pod for each resource.
-        first: a place such that no pod of the tree comes before it.
+        first: a place that no pod of the tree comes before.
     """
 
     __slots__ = ("_few", "_halves", "first", "least", "size")
@@ -146,8 +146,8 @@ class Tree:
 
         Args:
             room: the quantities that the node offers.
-            reached: the place after which pods count.
-            place: the place before which pods count.
+            reached: only pods after this place count.
+            place: only pods before this place count.
             groups: the groups that were not removed.
         """
         found, size = None, 0

@@ -1,8 +1,7 @@
-"""The scheduler's cache, with all nodes and their pods, and a log of the nodes that changed.
+"""Models the scheduler's cache, with all nodes and their pods, and a log of the nodes that changed.
 
 Readers of the log cache results that depend on nodes, such as the feasible nodes of a shape, or preemption
-dry runs. The log contains the nodes whose results must be computed again, so that no reader examines all
-nodes.
+dry runs. The log names the nodes whose results must be computed again, so no reader has to examine all nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
 
 _KEPT = 8
-"""The log is truncated when it has this many times as many entries as the cluster has nodes."""
+"""The log is truncated when its number of entries exceeds the number of nodes by this factor."""
 
 
 @final
@@ -39,15 +38,14 @@ class Cache:
             `settle`.
         by_name: the nodes that exist.
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
-        version: grows with every change of a node.
+        version: a number that grows with every change of a node.
         moves: how the positions of nodes have changed.
-        by_rank: the nodes in the order of their ranks. A removed node remains, and keeps its rank when it
-            returns.
+        by_rank: the nodes sorted by rank. A removed node remains, so it has the same rank when it returns.
         rankings: how often the ranks have changed.
-        last_changed: position of the node that changed last; -1 before the first change.
+        last_changed: the position of the node that changed last. It is -1 before the first change.
         freed_at: the version at which a pod last left a node.
         bound: the number of bound pods of each priority.
-        placed: the templates that have bound pods, in the order of their first pod.
+        placed: the templates that have bound pods, sorted by their first pod.
         repelling: the templates in `placed` with required anti-affinity.
         attracting: the templates in `placed` whose affinity or preferences score nodes for other pods.
         expecting: the nodes that have nominated pods.
@@ -90,10 +88,14 @@ class Cache:
         self._forget_positions()
 
     def _forget_positions(self) -> None:
-        """Drops all results kept by position after nodes have changed, except for readers of `moves`."""
+        """Drops all results that are kept by position after nodes have changed.
+
+        Readers of `moves` keep theirs.
+        """
         self._positions_since = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
-        # By position: the free amount of each resource, then the number of further pods that a node takes.
+        # These lists have, by position, the free amount of each resource, and the number of further pods that
+        # a node accepts.
         self._left: list[list[int]] = []
 
     # --- nodes that change --------------------------------------------------------------------------------
@@ -129,9 +131,9 @@ class Cache:
         return bool(new)
 
     def drop(self, name: str) -> None:
-        """Removes a node. Its pods must still be removed one by one.
+        """Removes a node. The caller must still remove its pods one by one.
 
-        Nominations to the node remain, and become valid again if a node with the same name returns.
+        Nominations to the node remain. They become valid again if a node with the same name returns.
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
@@ -148,7 +150,7 @@ class Cache:
         self._forget_positions()
 
     def settle(self) -> bool:
-        """Puts nodes in their current order before an attempt, and drops removed nodes.
+        """Sorts the nodes into their current order before an attempt, and drops removed nodes.
 
         Returns:
             True if nodes or their positions have changed.
@@ -170,7 +172,7 @@ class Cache:
         return True
 
     def _place(self, nodes: Iterable[NodeInfo], first: int) -> None:
-        """Gives nodes the positions from `first` on."""
+        """Assigns positions to the nodes, starting with `first`."""
         moved = {}
         for position, node in enumerate(nodes, first):
             if node.position != position:
@@ -185,13 +187,13 @@ class Cache:
                     counts.update(kept)
 
     def draw_order(self, seed: int) -> None:
-        """Orders equal nodes by a seed instead of by name."""
+        """Orders equal nodes by a seed and not by name."""
         self._seed = seed
         self.by_rank.sort(key=self._by_rank)
         self._number()
 
     def _rank(self, node: NodeInfo) -> None:
-        """Gives a new node its rank, or the rank that a node of this name had."""
+        """Assigns a rank to a new node. If a node with this name had a rank before, it gets the same rank."""
         at = bisect_left(self.by_rank, self._by_rank(node), key=self._by_rank)
         if at < len(self.by_rank) and self.by_rank[at].name == node.name:
             self.by_rank[at] = node
@@ -214,7 +216,10 @@ class Cache:
     # --- changes ------------------------------------------------------------------------------------------
 
     def changed_since(self, version: int) -> Iterable[int]:
-        """Returns the positions of the nodes that changed after a version, each once, in a fixed order."""
+        """Returns the positions of the nodes that changed after a version.
+
+        Each occurs once, in a fixed order.
+        """
         if version == self.version:
             return ()
         if version < self._cut or version < self._positions_since:
@@ -222,7 +227,7 @@ class Cache:
         return dict.fromkeys([node.position for node in self._log[version - self._cut :] if node is not None])
 
     def changed_nodes_since(self, version: int) -> Iterable[NodeInfo]:
-        """The nodes that changed after a version, even if positions have changed since."""
+        """Yields the nodes that changed after a version, even if positions have changed since then."""
         if version < self._cut:
             return self.nodes
         noted = dict.fromkeys(self._log[version - self._cut :])
@@ -235,7 +240,7 @@ class Cache:
         self._note(node)
 
     def _note(self, node: NodeInfo | None) -> None:
-        """Adds a version to the log, with the node that changed."""
+        """Adds a version to the log, together with the node that changed."""
         self.version += 1
         self._log.append(node)
         if self.version - self._cut > self._most:
@@ -282,7 +287,7 @@ class Cache:
         return node
 
     def terminate(self, pod: PodInfo, *, preempted: bool = True) -> None:
-        """Marks a bound pod as terminating. It uses its resources until it is gone."""
+        """Marks a bound pod as terminating. The pod uses its resources until it is gone."""
         pod.terminating, pod.preempted = True, preempted
         leaving = pod.template.leaving
         leaving[pod.node] = leaving.get(pod.node, 0) + 1
@@ -299,10 +304,10 @@ class Cache:
         self.touch(self.nodes[pod.node])
 
     def nominate(self, pod: PodInfo, name: str) -> None:
-        """Nominates a pod to the node with this name, or withdraws its nomination if the name is "".
+        """Nominates a pod to the node with this name. If the name is "", withdraws its nomination.
 
-        After each failed attempt, a pod is nominated again, which puts it behind the other pods nominated to
-        the node.
+        A pod is nominated again after each failed attempt. It then comes after the other pods that are
+        nominated to the node.
         """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
         if pod.nominated == name:
@@ -342,14 +347,16 @@ class Cache:
     # --- questions ----------------------------------------------------------------------------------------
 
     def free_of(self, resource: int) -> Sequence[int]:
-        """Returns the free quantity of a resource on each node, by position. Valid until the next change.
+        """Returns the free quantity of a resource on each node, by position.
+
+        It is valid until the next change.
 
         Callers must not change the result. Only nodes that changed since the last call are updated.
         """
         return self._columns()[resource]
 
     def slots(self) -> Sequence[int]:
-        """Returns how many more pods fit on each node, in the same form as `free_of`."""
+        """Returns how many more pods each node accepts, in the same form as `free_of`."""
         return self._columns()[-1]
 
     def _columns(self) -> list[list[int]]:
@@ -373,7 +380,7 @@ class Cache:
 
 
 def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int, int]:
-    """Returns the first position whose node is another than before, and the end of the changed part."""
+    """Returns the first position with another node than before, and the end of the changed part."""
     most = min(len(nodes), len(before))
     first = _alike(nodes, before, most)
     return first, len(nodes) - min(most - first, _alike(nodes[::-1], before[::-1], most))

@@ -1,13 +1,13 @@
-"""GPUs as devices, where a pod gets either a share of one device or whole devices of its own.
+"""Models GPUs as devices. A pod gets either a share of one device, or whole devices of its own.
 
 A node label contains the number of devices, as in NVIDIA's feature discovery. The node offers shares as a
-resource; for example, Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod
-requests a share of one device, or whole devices. Koordinator and this model refuse other quantities above one
-device.
+resource. For example, Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod
+requests a share of one device, or whole devices. Koordinator and this model reject all other quantities above
+one device.
 
-Two quantities of a node determine whether a pod fits: the largest free share of one device, and the number of
-free devices. Filters and dry runs treat these quantities as resources, which exist only if some node has
-devices. Only `NodeInfo.add` assigns devices to a pod.
+Two quantities of a node determine whether a pod fits, which are the largest free share of one device and the
+number of free devices. Filters and dry runs treat these quantities as resources. The resources exist only if
+some node has devices. Only `NodeInfo.add` assigns devices to a pod.
 """
 
 from __future__ import annotations
@@ -28,24 +28,27 @@ IDLE = "whole GPU"
 
 
 class Ask(NamedTuple):
-    """A pod's request for devices: their number, and the share of each in thousandths."""
+    """A pod's request for devices, with the number of devices and the share of each in thousandths."""
 
     number: int
     share: int
 
     @property
     def is_share(self) -> bool:
-        """True if less than one device is requested. Larger quantities that are not whole fit on no node."""
+        """True if the request is for less than one device.
+
+        Quantities above one device that aren't whole fit on no node.
+        """
         return self.share != WHOLE
 
     @property
     def resource(self) -> str:
-        """The quantity of a node that determines whether the request fits."""
+        """The resource of a node that determines whether the request fits."""
         return LARGEST if self.is_share else IDLE
 
     @property
     def amount(self) -> int:
-        """How much of `resource` the request uses."""
+        """The quantity of `resource` that the request uses."""
         return self.share if self.is_share else self.number
 
 
@@ -67,7 +70,7 @@ def have_devices(cluster: Cluster) -> bool:
 def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
     """Returns a node's quantity of each resource, by index.
 
-    In a cluster with devices, a node without the label accepts no shares, only whole GPUs.
+    In a cluster with devices, a node without the label accepts only requests for whole GPUs.
     """
     found = [node.allocatable.get(name, 0) for name in resources]
     if LARGEST in resources:
@@ -78,10 +81,12 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """Returns the devices with the smallest free share that is sufficient; ties go to the first device.
+    """Returns the devices with the smallest sufficient free share.
 
-    A request for whole devices gets them in order. If the node has too few, for example after losing a
-    device, the result contains the devices with the largest free shares.
+    If several are equal, the first one is chosen.
+
+    A request for whole devices gets them in order. If the node has too few devices, for example because it
+    lost one, the result contains the devices with the largest free shares.
     """
     fit = sorted((left, device) for device, left in enumerate(free) if left >= ask.share)
     if len(fit) < ask.number:
@@ -90,7 +95,7 @@ def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
 
 
 def places(free: Sequence[int], ask: Ask) -> int:
-    """Returns how many equal pods fit on the devices, one after the other."""
+    """Returns how many equal pods fit on the devices, if they are placed one after another."""
     if ask.is_share:
         return sum(max(0, left) // ask.share for left in free)
     return free.count(WHOLE) // ask.number

@@ -1,4 +1,4 @@
-"""Drains of nodes, with evictions that wait for PodDisruptionBudgets like those of `kubectl drain`.
+"""Models drains of nodes. Their evictions wait for PodDisruptionBudgets, like those of `kubectl drain`.
 
 Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction subresource of pods
 (pkg/registry/core/pod/storage/eviction.go). Drains use the options `--ignore-daemonsets`,
@@ -45,14 +45,14 @@ class Evicting(Protocol):
 
     @property
     def budgets(self) -> Budgets:
-        """All PodDisruptionBudgets, with the number of disruptions that each allows now."""
+        """All PodDisruptionBudgets, with the number of disruptions that each budget allows now."""
 
     @property
     def now(self) -> int:
         """The current time, in microseconds since the origin."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod, which uses its resources until it is gone."""
+        """Evicts a bound pod. The pod uses its resources until it is gone."""
 
 
 @final
@@ -61,7 +61,7 @@ class Drain:
 
     Attributes:
         begun: when the drain started, in microseconds since the origin.
-        end: when the timeout of the drain ends, or far in the future if there is no timeout.
+        end: when the drain times out, or a time far in the future if there is no timeout.
         pods: the pods that the drain still has to evict, by name.
     """
 
@@ -77,10 +77,11 @@ class Drain:
 class Drains:
     """The drains of all nodes that are being drained.
 
-    If budgets would refuse every pod, a retry causes no event and changes nothing.
+    A retry causes an event only if budgets allow the eviction of some pod. Otherwise, it would change
+    nothing.
 
     Args:
-        scheduler: evicts pods.
+        scheduler: the scheduler that evicts the pods.
     """
 
     def __init__(self, scheduler: Evicting) -> None:
@@ -90,14 +91,17 @@ class Drains:
 
     @property
     def due(self) -> int:
-        """The next time at which budgets may allow an eviction, or far in the future if there is none."""
+        """The next time at which budgets may allow an eviction, or else a time far in the future."""
         if self._planned == _FAR and self._drains:
             now = self._scheduler.now
             self._planned = min([self._next(drain, now) for drain in self._drains.values()])
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Handles a new or changed node. If its drain starts, evicts the pods that budgets allow, by name."""
+        """Handles a new or changed node.
+
+        If its drain starts, evicts the pods that budgets allow, sorted by name.
+        """
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:
@@ -118,7 +122,7 @@ class Drains:
             drain.pods.pop(pod, None)
 
     def tried(self, now: int) -> Iterator[Preempt]:
-        """Repeats the evictions that are due now, sorted by node and then by name."""
+        """Repeats the evictions that are due now, sorted by node and then by pod name."""
         if self._planned > now:
             return
         self._planned = _FAR
@@ -128,7 +132,7 @@ class Drains:
                 yield from self._try(name, drain)
 
     def _next(self, drain: Drain, now: int) -> int:
-        """Returns the next time at which a drain can evict a pod that budgets allow to evict now."""
+        """Returns the next time at which a drain can evict a pod that budgets allow to be evicted now."""
         if not any(self._is_let_go(pod) for pod in drain.pods):
             return _FAR
         at = now + RETRY - (now - drain.begun) % RETRY
@@ -143,7 +147,10 @@ class Drains:
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
 
     def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction subresource allows an eviction, which several budgets prevent."""
+        """Returns True if the eviction subresource allows an eviction.
+
+        Several budgets for one pod prevent it.
+        """
         covering, budgets = pod.template.budgets, self._scheduler.budgets
         if pod.terminating or not covering:
             return True

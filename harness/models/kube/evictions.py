@@ -1,4 +1,7 @@
-"""Tracks evicted pods: when the scheduler learns that they are gone, and their rounds in a loop."""
+"""Tracks evicted pods.
+
+The module knows when the scheduler learns that they are gone, and their rounds in a loop.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from harness.models.evictions import Evictions, Round
 from harness.policy import Bind, Job, Preempt
 
 Place: TypeAlias = tuple[int, int]
-"""The index of a job and the number of a pod in it, which a pod and its replacements share."""
+"""The index of a job and the number of a pod in the job. A pod and its replacements have the same values."""
 
 
 @final
@@ -37,11 +40,11 @@ class PodEvictions:
     """Tracks a scheduler's decisions about its pods, and the pods that leave.
 
     Args:
-        latency: how long it takes until the scheduler learns that an evicted pod is gone, in microseconds.
-            None if it always learns so immediately.
+        latency: the time until the scheduler learns that an evicted pod is gone, in microseconds. If it is
+            None, the scheduler always learns this immediately.
 
     Attributes:
-        left: the pods that are gone, but that still exist from the scheduler's point of view.
+        left: the pods that are gone, although the scheduler does not know this yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -59,7 +62,7 @@ class PodEvictions:
             self._preempting.pop(job.index, None)
 
     def leave(self, job: Job, pod: int, now: int) -> int:
-        """Records that an evicted pod is gone, and returns when the scheduler learns so."""
+        """Records that an evicted pod is gone, and returns the time at which the scheduler learns this."""
         victim = self._victims.get((job.index, pod))
         last = victim.round if victim is not None else None
         return self.left.leave((job, pod), job.pod_name(pod), last, now)

@@ -1,4 +1,4 @@
-"""Pod templates to which Kueue has added the constraints of their flavors."""
+"""Creates pod templates to which Kueue has added the constraints of their flavors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def template_in(
     """Returns the template of the pods in a pod set.
 
     Args:
-        templates: finds equal templates.
+        templates: the known templates, where equal templates are one object.
         cluster: the cluster with the flavors.
         job: the job of the pods.
         pod_set: the pod set.
-        flavors: the names of the assigned flavors, whose node labels and tolerations apply.
+        flavors: the names of the assigned flavors. Their node labels and tolerations apply.
         labels: other labels that the nodes must have, such as those of a topology domain.
 
     Raises:

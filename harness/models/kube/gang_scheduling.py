@@ -1,12 +1,12 @@
-"""kube-scheduler's own gangs, whose pods wait until enough of them exist and have a place.
+"""Models kube-scheduler's own gangs. The pods of a gang wait until enough of them exist and have a place.
 
-This is an approximation: its rules come from the upstream documentation of Kubernetes v1.35, and no recording
-confirms them.
+The model is an approximation, because its rules come from the upstream documentation of Kubernetes v1.35, and
+no recording confirms them.
 
 Each rule refers to a page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
 scheduling-eviction/gang-scheduling/, `reference` is workloads/pods/workload-reference/, and `policies` is
 workloads/workload-api/policies/. `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
-lists the rules that are on none of these pages.
+lists the rules that none of these pages contain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
 
 TIMEOUT = 5 * MINUTE
-"""How long pods with a place wait for the other pods of their gang (page: fixed)."""
+"""How long pods with a place wait for the other pods of their gang. It is fixed (page)."""
 
 
 _NEVER = INT64_MAX
@@ -32,11 +32,11 @@ _Key: TypeAlias = int | tuple[str, GroupReference]
 
 @final
 class GangRefusal:
-    """Why pods of a gang are not bound, for the record.
+    """Why the pods of a gang are not bound, for the record.
 
     Args:
         message: a sentence without its full stop.
-        other: why one of the pods has no place, if this is known.
+        other: the reason why one of the pods has no place, if it is known.
     """
 
     __slots__ = ("_message", "_other")
@@ -46,7 +46,7 @@ class GangRefusal:
         self._other = other
 
     def detail(self) -> dict[str, Any]:
-        """Returns the message, and what nodes lack."""
+        """Returns the message and the resources that nodes lack."""
         return {"message": self._message, **({} if self._other is None else self._other.detail())}
 
 
@@ -58,9 +58,10 @@ class PermitGang:
         key: identifies the gang.
         least: the `minCount` of the gang.
         name: the name of the group in messages, or "" for the gang of one job.
-        held: the pods that are not tried until more pods of the gang exist.
-        unplaced: the pods that are tried but have no place.
-        waiting: the pods that have a place and wait for others, in the order in which they got their places.
+        held: the pods that the scheduler doesn't try until more pods of the gang exist.
+        unplaced: the pods that the scheduler tries, but that have no place.
+        waiting: the pods that have a place and wait for other pods, in the order in which they got their
+            places.
         bound: how many pods are bound.
         deadline: when the waiting pods give up, or None if no pods are waiting.
         gave_up_at: the value of `PermitGangs.happened` when the gang last gave up, or None if it never did.
@@ -81,7 +82,7 @@ class PermitGang:
 
     @property
     def placed(self) -> int:
-        """The number of pods that have a place, whether bound or not."""
+        """The number of pods that have a place. It includes bound pods."""
         return self.bound + len(self.waiting)
 
     @property
@@ -98,19 +99,19 @@ class PermitGang:
         return self.of_its_pods(self.placed, "got a place, and it waits for the others")
 
     def of_its_pods(self, count: int, what: str) -> str:
-        """Returns a sentence about this many of the pods that the gang needs."""
+        """Returns a sentence about this many of the pods that the gang requires."""
         sentence = f"{count:,} of the {self.least:,} required pods {what}"
         return f"{self.name}: {sentence}" if self.name else sentence
 
 
 @final
 class PermitGangs:
-    """Decides which pods of gangs are tried, which wait with a place, and for how long.
+    """Decides which pods of gangs are tried, which pods wait with a place, and for how long.
 
     A gang consists of the pods of any jobs that refer to the same group, if its policy is `gang` (reference).
-    A job in the trace that progresses only as a whole and refers to no group is a gang, too. Its `minCount`
-    is `min_pods`, which defaults to the number of its pods. Pods of a group with the policy `basic` are
-    scheduled one by one (policies).
+    A job in the trace is also a gang if it makes progress only as a whole and refers to no group. Its
+    `minCount` is `min_pods`, which defaults to the number of its pods. Pods of a group with the policy
+    `basic` are scheduled one by one (policies).
 
     Args:
         groups: the groups that exist.
@@ -130,7 +131,7 @@ class PermitGangs:
     def of(self, pod: PodInfo) -> PermitGang | None:
         """Returns the gang of a pod, or None if it has none.
 
-        Pods that refer to a missing group wait forever, because no group is created during a replay
+        If a pod refers to a missing group, it waits forever, because no group is created during a replay
         (reference).
         """
         job, group = pod.job, pod.group
@@ -152,7 +153,7 @@ class PermitGangs:
         return gang
 
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
-        """Adds a pod that arrives, and returns the pods that are tried from now on.
+        """Adds a pod that arrives, and returns the pods that the scheduler tries from now on.
 
         The pods of a gang are held back until at least `minCount` of them exist (page, PreEnqueue).
         """
@@ -178,9 +179,9 @@ class PermitGangs:
     def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
         """Assigns a place to a pod, and returns the pods that are bound as a result.
 
-        Pods wait with their places until at least `minCount` pods of the gang have a place. Then all of them
-        are bound (page, WaitOnPermit). Later pods are bound as soon as they have a place, because `minCount`
-        is a minimum (KEP).
+        Pods wait with their places until at least `minCount` pods of the gang have a place. All of these pods
+        are then bound (page, WaitOnPermit). Later pods are bound as soon as they have a place, because
+        `minCount` is a minimum (KEP).
         """
         del gang.unplaced[pod]
         gang.waiting[pod] = None
@@ -203,7 +204,7 @@ class PermitGangs:
         return gang is not None and pod in gang.waiting
 
     def lose_place(self, pod: PodInfo) -> None:
-        """Takes the place of a waiting pod away for another pod."""
+        """Takes the place of a waiting pod away, because another pod needs it."""
         gang = self.of(pod)
         assert gang is not None, "a pod without a gang waited for it"
         del gang.waiting[pod]
@@ -228,7 +229,7 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """Yields what gangs have started to wait for since the last call, with one pod for each job."""
+        """Yields why gangs have started to wait since the last call, with one pod for each job."""
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -245,7 +246,7 @@ class PermitGangs:
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """Takes the places of a gang's waiting pods away and returns the pods (page: none is scheduled)."""
+        """Takes the places of a gang's waiting pods away, and returns the pods (page: none is scheduled)."""
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -253,9 +254,9 @@ class PermitGangs:
         return pods
 
     def next_wake(self) -> Wake | None:
-        """Returns a wake-up for when the next gang gives up, unless it was already returned.
+        """Returns a wake-up for the time when the next gang gives up, unless it was already returned.
 
-        A gang that gave up before keeps a replay running only if something has happened since then.
+        If a gang gave up before, it keeps a replay running only if something has happened since then.
         Otherwise, gangs that are too large for the free resources would take each other's places forever.
         """
         gang = next(iter(self._waiting), None)
@@ -272,7 +273,7 @@ class PermitGangs:
         return [pod for gang in self._waiting for pod in gang.waiting]
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """Returns the state of gangs with waiting pods, with times relative to now. See `Standing`."""
+        """Returns the state of gangs with waiting pods. Times are relative to now. See `Standing`."""
         woken = self._woken
         return (
             self.happened,
@@ -292,7 +293,7 @@ class PermitGangs:
         )
 
     def skip(self, span: int) -> None:
-        """Moves all deadlines by this duration. The state of all gangs remains the same."""
+        """Moves all deadlines by this duration. The state of all gangs stays the same."""
         for gang in self._waiting:
             assert gang.deadline is not None, "a gang waits forever"
             gang.deadline += span

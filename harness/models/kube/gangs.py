@@ -1,4 +1,7 @@
-"""Gangs, whose pods are placed and preempt together, either all of them or at least a minimum number."""
+"""Models gangs.
+
+Their pods are placed together and preempt together, either all of them or at least a minimum number.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _Key: TypeAlias = tuple[str, str] | int
 """The namespace and name of a pod group, or the index of a job."""
 
 _Place: TypeAlias = tuple[int, int]
-"""The index of a job and the number of a pod in it, which a pod and its replacements share."""
+"""The index of a job and the number of a pod in the job. A pod and its replacements have the same values."""
 
 
 @final
@@ -24,16 +27,15 @@ class Gang:
     """The pods of a pod group, or of one gang job.
 
     Attributes:
-        key: identifies the gang.
-        least: how many of its pods must be placed together, or None for all pending pods.
-        priority: the priority that applies to all its pods (see `highest`). The scheduler keeps it up to
-            date.
+        key: the pod group or the job, which identifies the gang.
+        least: how many pods must be placed together, or None for all pending pods.
+        priority: the priority that applies to all pods (see `highest`). The scheduler keeps it up to date.
         pending: the pods that are pending, by job and number.
         bound: the pods that have a node, by job and number.
         leader: the pod that represents the pending pods in the scheduling queue, or None if no pod is
             pending.
         ended: how many pods of a group finished while other pods existed. These pods count as placed.
-        waits: whether the gang was tried and not placed, and no pod has joined since then.
+        waits: True if the gang was tried without success, and no pod has joined since then.
     """
 
     __slots__ = (
@@ -93,7 +95,7 @@ class Gang:
         Args:
             pod: the pod.
             ended: whether the pod kept its place until it finished.
-            returns: whether a replacement with the same priority will join next.
+            returns: whether the next pod that joins is a replacement with the same priority.
         """
         place = _place(pod)
         self.ended += ended
@@ -115,12 +117,12 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest own priority of all pods that are pending, are bound or will return."""
+        """The highest own priority of all pods that are pending, bound, or will return."""
         return max(self._counts, default=self.priority)
 
     @property
     def alive(self) -> int:
-        """The number of pods that exist, whether pending or bound."""
+        """The number of pods that exist. It includes pending and bound pods."""
         return len(self.pending) + len(self.bound)
 
     @property
@@ -130,7 +132,7 @@ class Gang:
 
     @property
     def missing(self) -> int:
-        """The number of pending pods that must be placed together. Other pods are placed if they fit."""
+        """The number of pending pods that must be placed together. Further pods are placed if they fit."""
         if self.least is None:
             return len(self.pending)
         return max(0, self.least - self.ended - len(self.bound))
@@ -149,7 +151,7 @@ class Gang:
 
 
 def are_mates(pod: PodInfo, other: PodInfo) -> bool:
-    """Returns True if two pods belong to the same gang or job, so that neither preempts the other."""
+    """Returns True if two pods belong to the same gang or job. Neither of them preempts the other."""
     if pod.gang is not None and pod.gang is other.gang:
         return True
     return pod.job is not None and pod.job is other.job
@@ -178,7 +180,7 @@ class Gangs:
         self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
-        """Returns the gang of a pod: its pod group, or its gang job, or None."""
+        """Returns the gang of a pod, which is its pod group or its gang job, or None if it has none."""
         job = pod.job
         if not self._together or job is None:
             return None
@@ -204,7 +206,7 @@ class Gangs:
         return self._memberships[template]
 
     def own_priority(self, pod: PodInfo) -> int:
-        """Returns a pod's own priority: that of its job, or a higher one in the template of its pod set."""
+        """Returns a pod's own priority, from its job, or a higher one from the template of its pod set."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
         own = self._of_template(job.pod_set_of(pod.pod), job.submit)

@@ -1,4 +1,4 @@
-"""Queueing hints, which tell whether an event may help a pod that some filters rejected."""
+"""Implements queueing hints, which say whether an event may help a pod that some filters rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.models.kube.pod import PodInfo, Template
 
 @final
 class Hints:
-    """Asks the plugins that rejected a pod, and caches the answers for each pair of templates."""
+    """Asks the plugins that rejected a pod, and caches their answers for each pair of templates."""
 
     def __init__(self, labels_of: NamespaceLabels) -> None:
         self._labels_of = labels_of
@@ -53,7 +53,7 @@ class Hints:
         return found
 
     def _repel(self, template: Template, other: Template) -> bool:
-        """Returns True if all required anti-affinity terms of one match the other, in either direction."""
+        """Returns True if all required anti-affinity terms of one template match the other, or vice versa."""
         found = self._repelled.get((template, other))
         if found is None:
             labels_of = self._labels_of

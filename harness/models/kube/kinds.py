@@ -1,4 +1,4 @@
-"""What the pods of a pod set have in common for kube-scheduler, and whether any node could run them."""
+"""Finds what kube-scheduler treats alike in the pods of a pod set, and whether any node could run them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.policy import Job, Never, PodSet
 
 
 class Kind(NamedTuple):
-    """What the pods of a pod set have in common in one namespace.
+    """The properties that all pods of a pod set in one namespace have in common.
 
     Attributes:
         template: the properties that the scheduler uses.
@@ -29,9 +29,9 @@ class Kind(NamedTuple):
         start: when they started, in microseconds since 1970, or None if unknown.
         nominated: the node on which a preemption freed resources for them according to their manifest, or "".
         going: whether they are terminating on that node, and whether the scheduler preempted them.
-        never: why they fit on no node even if all nodes are empty, or wait for a missing group. None if they
-            may be placed, or are already running.
-        group: kube-scheduler's own pod group that they refer to, or None if they refer to none.
+        never: why they can never be placed, either because they fit on no empty node or because their group
+            is missing. It is None if they may be placed, or are already running.
+        group: the pod group of kube-scheduler that they refer to, or None if they refer to none.
         ours: whether the simulated scheduler places them again after they have stopped running.
     """
 
@@ -58,7 +58,7 @@ class JobKinds(NamedTuple):
 
 
 class Nodes(Protocol):
-    """The nodes and pods of kube-scheduler, or of a scheduler based on it."""
+    """The nodes and pods of kube-scheduler, or of a scheduler that is based on it."""
 
     @property
     def cache(self) -> Cache:
@@ -78,9 +78,9 @@ class Kinds:
     """The kinds of pods. Each kind is computed once.
 
     Args:
-        scheduler: has the nodes.
-        cluster: determines which pods the scheduler places.
-        groups: whether pods wait forever if they refer to a missing pod group of kube-scheduler's own.
+        scheduler: the scheduler with the nodes.
+        cluster: the cluster. It determines which pods the scheduler places.
+        groups: whether pods wait forever if they refer to a pod group of kube-scheduler that is missing.
     """
 
     def __init__(self, scheduler: Nodes, cluster: Cluster, *, groups: bool = False) -> None:
@@ -97,7 +97,7 @@ class Kinds:
         self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
 
     def forget(self) -> None:
-        """Drops the results on whether pods fit any node, because nodes have changed."""
+        """Drops the results that depend on nodes, because nodes have changed."""
         if not self._by_present:
             return
         self._by_present = False
@@ -106,7 +106,7 @@ class Kinds:
         self._impossible.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
-        """Returns what the pods of a pod set have in common.
+        """Returns the properties that the pods of a pod set have in common.
 
         Raises:
             ClusterError: the template is not a valid Pod template, or its requests differ from those of the
@@ -155,9 +155,9 @@ class Kinds:
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
-        """Returns why a shape fits on no empty node, in kube-scheduler's words; "" if it fits on some node.
+        """Returns why a shape fits on no empty node, in kube-scheduler's words, or "" if it fits.
 
-        Nodes that the replay adds or changes later count, too.
+        Nodes that the replay adds or changes later also count.
         """
         why = self._impossible.get(shape)
         if why is None:

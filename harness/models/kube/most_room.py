@@ -1,7 +1,8 @@
-"""The most that nodes could offer to a pod: free resources plus those of pods that it can preempt.
+"""Computes the most that nodes could offer to a pod: free resources plus those of preemptible pods.
 
-This is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and preemption
-cannot help. Other rules, such as budgets or resources for nominated pods, only reduce what nodes offer.
+The result is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and
+preemption cannot help. Other rules, such as budgets or resources for nominated pods, only reduce what nodes
+offer.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from harness.models.kube.pod import Shape
 
 @final
 class MostRoom:
-    """The bound for pods of one priority for which the same nodes are excluded.
+    """The bound for pods that have the same priority and can't run on the same nodes.
 
     Args:
         cache: the nodes and pods.
-        rules: determines which nodes can never run them.
-        above: their priority, if they preempt pods of lower priority; None if they never preempt.
+        rules: determines which nodes can never run the pods.
+        above: the priority of the pods if they preempt pods of lower priority, or None if they never preempt.
     """
 
     __slots__ = ("_above", "_cache", "_rules")
@@ -34,18 +35,18 @@ class MostRoom:
 
     @property
     def version(self) -> int:
-        """Changes whenever the result of `since` may change."""
+        """A number that changes whenever the result of `since` may change."""
         return self._cache.version
 
     @property
     def has_victims(self) -> bool:
-        """Whether any bound pod can be preempted for them."""
+        """Whether the pods can preempt any bound pod."""
         return self._above is not None and self._cache.has_lower(self._above)
 
     def since(self, version: int) -> list[Sequence[int]]:
-        """Returns the bound by resource of each node that changed after a version and might fit another pod.
+        """Returns the bound by resource of each node that changed after a version and may run another pod.
 
-        Callers must not change the result, and must use it before the next change.
+        Callers must use the result before the next change, and must not change it.
         """
         if version == self._cache.version:
             return []
@@ -74,7 +75,7 @@ class MostRoom:
             room = left
         if slots < 1:
             return None
-        # An overcommitted resource does not exclude pods that do not request it.
+        # Even if a resource is overcommitted, the node can run pods that do not request it.
         return room if min(room) >= 0 else [max(0, amount) for amount in room]
 
 

@@ -1,6 +1,6 @@
-"""Changes of the positions of nodes.
+"""Records how the positions of nodes change.
 
-A reader keeps results by position. It moves these results, and evaluates only nodes that are new or changed.
+A reader that keeps results by position moves these results, and evaluates only nodes that are new or changed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 _MOST = 128
-"""A reader that is more than this many moves behind may have to evaluate all nodes again."""
+"""If a reader is more than this many moves behind, it may have to evaluate all nodes again."""
 
 Move: TypeAlias = tuple[int, int, Sequence[int]]
 """Two positions between which nodes are replaced, and the former position of each node that is there now.
 
-A new or changed node has the former position -1.
+The former position of a new or changed node is -1.
 """
 
 
@@ -33,7 +33,7 @@ class Moves:
         self._moves: list[Move | None] = []  # None for a change that moved no node
 
     def add(self, start: int, end: int, sources: Sequence[int]) -> None:
-        """Notes that nodes between two positions are replaced, see `Move`; an empty move counts, too."""
+        """Records that nodes between two positions are replaced, see `Move`. An empty move also counts."""
         self.count += 1
         if len(self._moves) == 2 * _MOST:
             del self._moves[:_MOST]
@@ -48,7 +48,7 @@ class Moves:
 
 
 def moved(column: Any, move: Move, blank: Any) -> None:
-    """Moves the values of a column, one for each node.
+    """Moves the values in a column that has one value for each node.
 
     Args:
         column: a list or a bytearray.

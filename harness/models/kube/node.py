@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it, with its capacity, its pods, and the pods nominated to it."""
+"""Models a node as the scheduler sees it, with its capacity, its pods, and the pods nominated to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, d
 from harness.models.kube.pod import PodInfo, Shape
 
 CPU, MEMORY = 0, 1
-"""The indexes of the resources that are scored. Every vector starts with these two."""
+"""The indices of the resources that affect scores. Every vector begins with these two."""
 
 UNLIMITED_PODS = 1 << 62
 
@@ -20,7 +20,7 @@ GONE = -1
 
 
 class DeviceChooser(Protocol):
-    """Chooses which of its devices a node assigns to a pod."""
+    """Chooses the devices that a node assigns to a pod."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
         """Returns the devices for a pod. The node's free quantities already exclude its other requests."""
@@ -33,19 +33,19 @@ class NodeInfo:
     Attributes:
         manifest: the node's manifest, which is a new object after each change.
         position: its position in the order in which the scheduler checks nodes.
-        rank: its position in the order of names, which decides between nodes that are otherwise equal.
+        rank: its position among nodes sorted by name. It decides between nodes that are otherwise equal.
         allocatable: the quantity of each resource, by index, or 0 for a resource that the node does not have.
         free: `allocatable` minus the requests of its pods. Values can be negative.
-        slots: how many more pods it accepts. A node without a limit accepts any number.
+        slots: how many more pods it accepts. A node without a limit accepts any number of pods.
         scored_cpu, scored_memory: the requests of its pods with defaults, for the score of NodeResourcesFit.
         pods: its pods, including terminating pods, in the order in which they were bound.
         ports: the host ports in use, each with the number of pods that use it.
-        chooser: chooses devices for a pod, or None for the devices with the smallest free share that is
-            sufficient.
+        chooser: an object that chooses devices for a pod. If it is None, the devices with the smallest
+            sufficient free share are chosen.
         devices: the free share of each device, in thousandths. It is empty if GPUs are only counted.
         nominated: the pods for which a preemption frees resources on this node, in the order in which they
             were nominated or last failed with the nomination.
-        generation: incremented by every change of these attributes.
+        generation: a number that every change of these attributes increments.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class NodeInfo:
         self._balance_of = -1
 
     def become(self, node: Node, resources: Mapping[str, int]) -> None:
-        """Applies a changed manifest and keeps the pods, which may then use more than the node has."""
+        """Applies a changed manifest. The pods stay, even if they then use more than the node has."""
         held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
         self.manifest = node
         self.labels = node.labels
@@ -94,7 +94,10 @@ class NodeInfo:
         self.generation += 1
 
     def _change_devices(self) -> None:
-        """Applies the number of devices in the manifest. Pods keep their devices unless these are gone."""
+        """Applies the number of devices in the manifest.
+
+        Pods keep their devices unless the devices are gone.
+        """
         has, free = device_count(self.manifest), self.free
         asks = [(pod, ask) for pod in self.pods if (ask := pod.template.shape.device) is not None]
         for amount in (self._largest, self._idle):
@@ -148,7 +151,10 @@ class NodeInfo:
         del self.pods[pod]
 
     def _give(self, pod: PodInfo, ask: Ask) -> None:
-        """Assigns devices to a pod, or keeps those that it has, which the node may have lost."""
+        """Assigns devices to a pod.
+
+        If the pod already has devices, it keeps them, even if the node has lost them.
+        """
         if not self.devices:
             pod.devices = ()
             return
@@ -167,7 +173,7 @@ class NodeInfo:
         self.count_devices(self.devices, self.free)
 
     def devices_without(self, gone: Iterable[PodInfo]) -> list[int]:
-        """Returns the free share that each device would have without some pods."""
+        """Returns the free share that each device would have if some pods were gone."""
         devices = self.devices.copy()
         for pod in gone:
             for device in pod.devices:
@@ -188,17 +194,17 @@ class NodeInfo:
         return self._ordered
 
     def balance(self) -> int:
-        """Returns the balance of the cpu and memory requests of its pods. See `balanced`."""
+        """Returns the balance between the cpu and memory requests of its pods. See `balanced`."""
         if self._balance_of != self.generation:
             self._balance = self.balanced(self.free[CPU], self.free[MEMORY])
             self._balance_of = self.generation
         return self._balance
 
     def balanced(self, free_cpu: int, free_memory: int) -> int:
-        """Returns the balance of cpu and memory requests, from 0 to 100, if these quantities are free.
+        """Returns the balance between cpu and memory requests, from 0 to 100, if these quantities are free.
 
-        The balance is 100 minus half of the difference between the requested fractions, in IEEE doubles and
-        truncated as in kube-scheduler. A resource that the node does not have is ignored.
+        The balance is 100 minus half of the difference between the requested fractions. It is computed in
+        IEEE doubles and truncated, as in kube-scheduler. A resource that the node does not have is ignored.
         """
         cpu, memory = self.allocatable[CPU], self.allocatable[MEMORY]
         if cpu <= 0 or memory <= 0:

@@ -1,4 +1,4 @@
-"""The effects of added, removed and changed nodes on the parts of the scheduler.
+"""Applies added, removed and changed nodes to the parts of the scheduler.
 
 Upstream: `addNodeToCache`, `updateNodeInCache` and `deleteNodeFromCache` in pkg/scheduler/eventhandlers.go.
 """
@@ -46,7 +46,7 @@ class ChangingNodes:
         self._queue = queue
 
     def put(self, node: Node) -> None:
-        """Adds, restores or changes a node. An equal manifest has no effect."""
+        """Adds, restores or changes a node. If the manifest is equal to the current one, nothing happens."""
         old = self._nodes.get(node.name)
         events = [Event.ADDED] if old is None else list(reports(old, node))
         if old is not None and not events and old.unschedulable == node.unschedulable:
@@ -59,7 +59,7 @@ class ChangingNodes:
             self._queue.changed(NodeHint(event, old, node).helps)
 
     def drop(self, name: str) -> None:
-        """Removes a node. The caller must then delete its pods, sorted by name."""
+        """Removes a node. The caller must then delete the node's pods, sorted by name."""
         old = self._nodes.pop(name)
         self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
         self._cache.drop(name)

@@ -1,4 +1,4 @@
-"""Queueing hints for nodes, which tell whether a node change may help a pod that filters rejected.
+"""Implements queueing hints for nodes, which say whether a node change may help a pod that filters rejected.
 
 Upstream: the functions `isSchedulableAfterNode...` and similar functions of the plugins in
 pkg/scheduler/framework/plugins, and `nodeSchedulingPropertiesChange` in pkg/scheduler/framework/events.go.
@@ -38,14 +38,14 @@ class Event(Enum):
 Plugins: TypeAlias = frozenset[str]
 
 _ALWAYS_BY_TAINTS = frozenset({NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT, INTER_POD_AFFINITY})
-"""Plugins that register for added nodes but not for taints.
+"""The plugins that register for added nodes but not for taints.
 
-Upstream also asks them about changed taints, and they always answer that the node may help.
+Upstream also asks these plugins about changed taints. They always answer that the node may help.
 """
 
 
 def reports(old: Node, new: Node) -> Iterator[Event]:
-    """Yields the events that an update causes: an uncordon is a taint change, and a cordon has no event."""
+    """Yields the events that an update causes. An uncordon changes a taint, and a cordon causes no event."""
     if old.unschedulable and not new.unschedulable:
         yield Event.TAINTS
     if old.allocatable != new.allocatable:
@@ -58,7 +58,10 @@ def reports(old: Node, new: Node) -> Iterator[Event]:
 
 @final
 class NodeHint:
-    """Asks the plugins that rejected a pod about an event; `old` and `new` are the node before and after."""
+    """Asks the plugins that rejected a pod about an event.
+
+    `old` and `new` are the node before and after it.
+    """
 
     def __init__(self, event: Event, old: Node | None, new: Node | None) -> None:
         self._event = event
@@ -133,7 +136,7 @@ def _has_keys(template: Template, node: Node) -> bool:
 
 
 def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
-    """Returns True if the node's taints, spread domain, or membership in the domains changes."""
+    """Returns True if the node's taints or spread domain change, or if it joins or leaves the domains."""
     had, has = _has_keys(template, old), _has_keys(template, new)
     if had != has:
         return True

@@ -1,4 +1,4 @@
-"""The order in which kube-scheduler checks nodes: a tree of zones, and the list made from it last.
+"""Models the order in which kube-scheduler checks nodes, which comes from a tree of zones.
 
 Upstream: `nodeTree` in pkg/scheduler/backend/cache/node_tree.go, `updateNodeInfoSnapshotList` in cache.go.
 """
@@ -14,12 +14,12 @@ _ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 _REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 
 Zone = tuple[str, str]
-"""A region and one of its zones. Both are "" for nodes without labels."""
+"""A region and one of its zones. Both are "" for nodes without these labels."""
 
 
 @final
 class NodeOrder:
-    """Zones in the order of their first node, and nodes of a zone in the order in which they joined it.
+    """Zones sorted by their first node, and the nodes of each zone in the order in which they joined it.
 
     Args:
         nodes: the initial nodes, in the order in which they joined.
@@ -36,7 +36,10 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """Adds a node or changes its labels. A node with a new zone becomes the last node in that zone."""
+        """Adds a node or changes its labels.
+
+        If the zone of a node changes, it becomes the last node in its new zone.
+        """
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:
@@ -47,7 +50,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """Removes a node. A zone without nodes is dropped, and returns as the last zone."""
+        """Removes a node. A zone without nodes is also removed. If it returns, it becomes the last zone."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:
@@ -64,8 +67,8 @@ class NodeOrder:
     def renew(self) -> list[str]:
         """Returns the order for an attempt.
 
-        The list is rebuilt only if a node is missing from it or if it contains removed nodes. A node whose
-        zone has changed therefore keeps its place until another node is added or removed.
+        The list is rebuilt only if a node is missing from it, or if it contains removed nodes. If the zone of
+        a node changes, the node therefore keeps its place until another node is added or removed.
         """
         known = set(self.listed)
         if len(known) > len(self._zone_of) or not known.issuperset(self._zone_of):

@@ -2,7 +2,7 @@
 
 A `Shape` contains the properties that determine whether a single node fits. Thousands of pods have only a few
 hundred different shapes, so the results of a shape on a node are computed once. A `Template` adds the
-properties that matter between pods: the namespace, the labels, and the rules about other pods.
+properties that matter between pods, which are the namespace, the labels, and the rules about other pods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource index and a quantity above 0."""
 
 NOT_STARTED = 1 << 120
-"""The start of a pod whose start is unknown. The pod counts as started now, later than all other pods."""
+"""The start of a pod whose start is unknown. Such a pod counts as started now, which is later than all other
+pods.
+"""
 
 
 @final
@@ -32,14 +34,16 @@ class Shape:
     """The properties of a pod that determine whether a single node fits.
 
     Attributes:
-        amounts: the quantities that it uses on a node.
+        amounts: the quantities that the pod uses on a node.
         requests: `amounts`, and the required quantities of the node's devices. See `devices.py`.
-        device: its request for devices, or None if it requests none, or if no node has any.
+        device: the request for devices, or None if the pod requests none, or if no node has devices.
         missing: the requested resources that no node has.
         scored_cpu, scored_memory: the requests with defaults, for the score of NodeResourcesFit.
-        ports: the host ports that it uses.
-        asks_for_several: whether a node can lack several resources for it, apart from the number of pods.
-        balanced: whether NodeResourcesBalancedAllocation scores it, which requires requests of cpu or memory.
+        ports: the host ports that the pod uses.
+        asks_for_several: whether a node can lack several resources for the pod, apart from the number of
+            pods.
+        balanced: whether NodeResourcesBalancedAllocation scores the pod. This requires a request for cpu or
+            memory.
     """
 
     __slots__ = (
@@ -56,7 +60,7 @@ class Shape:
         self.count_by(resources)
 
     def count_by(self, resources: Mapping[str, int]) -> None:
-        """Sets the indexes of its resources, at first and when nodes have a new resource."""
+        """Sets the indices of its resources, at first and whenever nodes have a new resource."""
         spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         found = [(resources[name], amount) for name, amount in asked if name in resources]
@@ -72,16 +76,16 @@ class Shape:
 
 @final
 class Template:
-    """What equal pods in one namespace have in common.
+    """The properties that equal pods in one namespace have in common.
 
     Attributes:
-        number: the position in the order in which templates were first seen.
+        number: the position among all templates, which are numbered when they are first seen.
         spread: the spread constraints that filter nodes (`DoNotSchedule`).
         soft_spread: the spread constraints that only score nodes.
-        alone: whether none of its rules is about other pods.
+        alone: True if none of the rules is about other pods.
         budgets: the numbers of the PodDisruptionBudgets that cover its pods.
-        placed: for the position of each node, how many of its pods are bound there.
-        leaving: for the position of each node, how many of its bound pods are terminating there.
+        placed: by the position of the node, how many pods with this template are bound there.
+        leaving: by the position of the node, how many bound pods with this template are terminating there.
         made: how many pods with this template have existed.
     """
 
@@ -114,7 +118,7 @@ class Template:
         self._peers: dict[tuple[int, bool], Peers] = {}
 
     def peers(self, priority: int, preempts: bool) -> Peers:
-        """Returns the `Peers` of its pods with one priority that do, or do not, preempt others."""
+        """Returns the `Peers` of the pods with this priority that preempt other pods, or that do not."""
         peers = self._peers.get((priority, preempts))
         if peers is None:
             peers = self._peers[priority, preempts] = Peers()
@@ -122,18 +126,19 @@ class Template:
 
 
 class Refusal(Protocol):
-    """Why a pod did not get a node, and why no pod is preempted for it."""
+    """The reason why a pod did not get a node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """Returns the numbers behind the refusal, immediately after the attempt."""
+        """Returns the numbers behind the refusal. It must be called immediately after the attempt."""
 
 
 class LastingRefusal(Protocol):
-    """Why a failed pod would fail again although something has changed.
+    """The reason why a failed pod would fail again although something has changed.
 
     Attributes:
         most_room: an upper bound of what nodes offer to equal pods, if only a node with more free resources
-            may help them. The refusal is valid until a changed node offers the quantities. Otherwise None.
+            may help them. The refusal is valid until a changed node offers the quantities. Otherwise, it is
+            None.
         amounts: the request of a pod for each resource.
     """
 
@@ -148,7 +153,7 @@ class LastingRefusal(Protocol):
     def holds(self, pod: PodInfo) -> bool:
         """Returns True if an attempt for an equal pod would fail in the same way, without a new record.
 
-        Callers must not pass a pod for which resources are being freed.
+        Callers must not pass a pod if a preemption is freeing resources for it.
         """
 
     def outlives_nodes(self) -> bool:
@@ -157,7 +162,7 @@ class LastingRefusal(Protocol):
 
 @final
 class Peers:
-    """Pods that are equal for the scheduler, except for their age.
+    """Pods that the scheduler treats alike, except for their age.
 
     Attributes:
         failed_at: the version of the cache at which one of the pods last failed without a nomination. It is
@@ -165,7 +170,7 @@ class Peers:
         rejected_by: the plugins that rejected this pod.
         refusal: why this pod failed, for the record.
         lasting: why the pods would fail again, or None if this is not known.
-        loose: whether a pod can get other equals, or another priority, while it waits. See `_blocks.py`.
+        loose: whether the equals or the priority of a pod can change while it waits. See `_blocks.py`.
     """
 
     __slots__ = ("failed_at", "lasting", "loose", "refusal", "rejected_by")
@@ -178,10 +183,10 @@ class Peers:
         self.lasting: LastingRefusal | None = None
 
     def fail_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails like its peers did last, without an attempt.
+        """Returns True if a pod fails without an attempt, like its peers in their last attempt.
 
-        If so, its peers also fail at this version for the same reason. If the pods wait only for free
-        resources, however, each reason is recorded with the numbers of an attempt.
+        In that case, its peers also fail at this version for the same reason. However, if the pods wait only
+        for free resources, each reason is recorded with the numbers of an attempt.
 
         Args:
             pod: the pod.
@@ -197,22 +202,24 @@ class Peers:
 
 @final
 class PodInfo:
-    """One pod, which is compared by identity. The replacement of an evicted pod is a different object.
+    """One pod. Pods are compared by identity, and the replacement of an evicted pod is a different object.
 
     Attributes:
         name: the name within the namespace.
         job, pod: the job, and the number of the pod in the job.
-        group: kube-scheduler's own pod group that the pod refers to, or None if it refers to none.
+        group: the pod group of kube-scheduler that the pod refers to, or None if it refers to none.
         start: when the pod started, as a number that grows with time.
         node: the position of the node to which the pod is bound, or -1 if it is not bound.
         nominated: the name of the node where a preemption frees resources for the pod, or "".
-        keeps: the highest priority against which its nomination reserves these resources; normally its own.
+        keeps: the highest priority against which its nomination reserves these resources. It is normally the
+            priority of the pod.
         preempted: whether the pod is terminating because the scheduler preempted it.
         peers: the pods that are equal to this pod, including itself.
         quota: what a scheduler with quotas stores for the pod, or None without quotas.
         gang: the gang with which the pod is placed, or None if it is placed alone.
-        devices: the devices that the pod has on its node, or will get if they are known before it is bound.
-        timestamp, failures, errors, backoff, rejected_by: used by the queue. See `queue.py`.
+        devices: the devices that the pod has on its node. If they are known before the pod is bound, it is
+            these devices.
+        timestamp, failures, errors, backoff, rejected_by: the queue uses these attributes. See `queue.py`.
         place: the place in its block. See `_blocks.py`.
         told: the recorded sets of plugins that rejected the pod since the last preemption for it.
     """
@@ -282,15 +289,15 @@ class PodInfo:
 
     @property
     def key(self) -> str:
-        """The namespace and name, as Kubernetes writes them."""
+        """The namespace and name, in the format of Kubernetes."""
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
         """Stores that these plugins reject the pod, and returns whether the rejection must be recorded.
 
-        It must be recorded if other plugins rejected the pod last (see `Told`), or if a preemption has freed
-        resources for it since then. While victims are terminating for the pod, only changes are recorded. For
-        a gang, the code that places the gang records every change.
+        A rejection must be recorded if other plugins rejected the pod last time (see `Told`), or if a
+        preemption has freed resources for it since then. While victims are terminating for the pod, only
+        changes are recorded. For a gang, the code that places the gang records every change.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
@@ -302,7 +309,7 @@ class PodInfo:
 
     @property
     def is_told(self) -> bool:
-        """True if the reason why the pod waits needs no other record."""
+        """True if the recorded reason why the pod waits is still sufficient."""
         return self.gang is not None or self.rejected_by == self.told.last
 
     @property
@@ -319,11 +326,11 @@ class PodInfo:
 
 @final
 class Templates:
-    """Finds the template and shape of a pod, so that equal pods share them.
+    """Finds the template and shape of a pod. Equal pods share them.
 
     Args:
         resources: the index of each resource of nodes.
-        budgets_of: returns the budgets that cover pods with some labels in a namespace.
+        budgets_of: a function that returns the budgets that cover pods with some labels in a namespace.
     """
 
     def __init__(self, resources: Mapping[str, int], budgets_of: Any) -> None:
@@ -339,7 +346,7 @@ class Templates:
 
     @property
     def made(self) -> int:
-        """How many pods have existed."""
+        """The number of pods that have existed."""
         return sum(template.made for template in self._templates.values())
 
     def count_by_resources(self) -> None:

@@ -1,6 +1,6 @@
-"""A policy based on a scheduler of pods, which turns the jobs of a trace into pods for the scheduler.
+"""Implements policies that are based on a scheduler of pods, and turns the jobs of a trace into pods.
 
-kube-scheduler does not handle a gang as a unit: bound pods wait on their nodes until all pods are bound. A
+kube-scheduler does not handle a gang as a unit, so bound pods wait on their nodes until all pods are bound. A
 scheduler that supports gangs groups pods by `PodInfo.job` (`gangs.py`).
 """
 
@@ -43,7 +43,7 @@ class Erring(Nodes, Protocol):
 
 
 class PodScheduler(Erring, Evicting, Protocol):
-    """The scheduler of the pods: kube-scheduler, or a scheduler based on it."""
+    """The scheduler of the pods, which is kube-scheduler or a scheduler that is based on it."""
 
     @property
     def attempts(self) -> int:
@@ -51,7 +51,7 @@ class PodScheduler(Erring, Evicting, Protocol):
 
     @property
     def nodes(self) -> NodesHeard:
-        """Handles nodes that are added, removed or changed."""
+        """The object that handles added, removed or changed nodes."""
 
     def advance(self, now: int) -> None:
         """Advances to `now`."""
@@ -69,33 +69,37 @@ class PodScheduler(Erring, Evicting, Protocol):
         """Tries pods until all remaining pods wait for an event."""
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """Simulates idle wake-ups that have no effect, if the scheduler can. See `harness.policy.Policy`."""
+        """Simulates idle wake-ups that have no effect, if the scheduler supports this.
+
+        See `harness.policy.Policy`.
+        """
 
     def standing(self, now: int) -> Standing | None:
         """Returns the state of the scheduler. See `harness.policy.Policy`."""
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """Advances the time by this duration. The state of the scheduler remains the same."""
+        """Advances the time by this duration. The state of the scheduler stays the same."""
 
 
 @final
 class PodPolicy:
-    """Simulates jobs with a scheduler of pods, as this module describes.
+    """A policy that simulates jobs with a scheduler of pods.
 
     Args:
         cluster: the cluster, which must have nodes.
-        scheduler: schedules the pods. It has its own records, as in reality.
-        never: returns why a job can never start for reasons other than nodes, for a scheduler with quotas.
-            Such jobs are rejected before jobs that fit on no node.
+        scheduler: the scheduler of the pods. It has its own records, as in reality.
+        never: for a scheduler with quotas, a function that returns why a job can never start for reasons
+            other than nodes. Such jobs are rejected before jobs that fit on no node.
         gives_up: whether to reject jobs that fit on no node even if all nodes are empty. A real scheduler
             tries them again and again.
-        latency: how long it takes until the scheduler learns that an evicted pod is gone, in microseconds.
-            None if it always learns so immediately (see `Evictions`).
+        latency: the time until the scheduler learns that an evicted pod is gone, in microseconds. If it is
+            None, the scheduler always learns this immediately (see `Evictions`).
         groups: see `Kinds`. With `gives_up`, jobs that wait for missing groups are also rejected.
         preempts: whether the scheduler ever evicts pods. If not, evictions are not counted.
-        lets_in: returns whether quotas admit pods together, without preemption, or None without quotas.
-        heard: called with every change and all pods, after nodes have changed, or None for a scheduler that
-            depends only on nodes.
+        lets_in: a function that returns whether quotas admit pods together, without preemption. It is None
+            without quotas.
+        heard: a function that is called with every change and all pods, after nodes have changed. It is None
+            for a scheduler that depends only on nodes.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -124,7 +128,7 @@ class PodPolicy:
         self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
-        self._unseen: dict[tuple[int, int], int] = {}  # for pods that are gone: when the scheduler learns so
+        self._unseen: dict[tuple[int, int], int] = {}  # when the scheduler learns that a pod is gone
         self._preempts = preempts
         self._lets_in = lets_in
         self._heard = heard
@@ -175,7 +179,7 @@ class PodPolicy:
             self._successors[key] = self._successors.get(key, 0) + 1
             if self.timers is not None:
                 self._taints.forget(self._pods[key])
-            # The scheduler learns immediately that a node and its pods are gone.
+            # If a node is gone, the scheduler learns immediately that its pods are gone, too.
             due = now if why is Why.LOST else self._evictions.leave(job, pod, now)
             if due == now:
                 self.scheduler.delete(self._pods.pop(key))
@@ -242,7 +246,7 @@ class PodPolicy:
 
     @property
     def within_quota(self) -> Callable[[Job, Sequence[int]], bool] | None:
-        """See `harness.policy.Policy`. None without quotas."""
+        """See `harness.policy.Policy`. It is None without quotas."""
         return None if self._lets_in is None else self._is_let_in
 
     def _is_let_in(self, job: Job, pods: Sequence[int]) -> bool:
@@ -251,7 +255,7 @@ class PodPolicy:
         return self._lets_in([pod for pod in known if pod is not None])
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """Schedules pods if pods can be preempted or jobs must be rejected."""
+        """Schedules pods in a replay where pods can be preempted or jobs must be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
             if self._unseen.get((job.index, pod), now + 1) <= now:  # otherwise its node was removed before
@@ -281,7 +285,7 @@ class PodPolicy:
         self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
-        """Adds a pending or running pod. An evicted pod returns as a new pod, behind its equals.
+        """Adds a pending or running pod. An evicted pod returns as a new pod, which comes after its equals.
 
         A pod of another scheduler does not return to this scheduler.
         """
@@ -305,12 +309,13 @@ class PodPolicy:
 
 @final
 class PodTimers:
-    """The timers of pods, except for the queue's flush. See `Policy.timers`.
+    """The timers of pods. The timer of the queue is not one of them. See `Policy.timers`.
 
     Args:
         taints: determines when the next toleration ends.
-        scheduler: retries pods whose last attempt ended with an error.
-        deliver: makes the decisions when tolerations end. The scheduler's own timers always come first.
+        scheduler: the scheduler, which retries pods whose last attempt ended with an error.
+        deliver: a function that makes the decisions when tolerations end. The scheduler's own timers always
+            come first.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The scheduling queue, with pods to try now, pods that back off, and pods that wait for an event.
+"""Models the scheduling queue, with pods to try now, pods that back off, and pods that wait for an event.
 
-Stamps order events at the same time: a stamp is a time followed by a counter. Pods that have failed often are
-kept in blocks, which the queue handles like single pods (see `_blocks.py`).
+Events at the same time are ordered by stamps. A stamp is a time followed by a counter. Pods that have failed
+often are kept in blocks, which the queue handles like single pods (see `_blocks.py`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from harness.models.kube.pod import Peers, PodInfo, Template
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
 _BACKOFFS = (0, 1, 2, 4, 8)
-"""The backoff in seconds by the number of failures or errors; later ones have the longest backoff."""
+"""The backoff in seconds for each number of failures or errors. Higher numbers have the longest backoff."""
 
 NEVER = 2**63 - 1
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
-"""The time between two moves of the only entry, which fails, by the timer."""
+"""The time between two moves by the timer of an entry that always fails, if it is the only entry."""
 
 
 @final
 class SchedulingQueue:
-    """The queue. Backoff only orders retries: if no other pod can be tried, the next pod in backoff is tried.
+    """The queue.
+
+    Backoff only orders retries, so if no other pod can be tried, the next pod in backoff is tried.
 
     Attributes:
         now: the current time.
         attempts: how many pods were tried.
-        failed_alike: the pods that failed without an attempt because an equal pod had failed, for which the
-            rejecting plugins are new. The scheduler removes them from this list.
+        failed_alike: the pods that failed without an attempt because an equal pod had failed, if the
+            rejecting plugins are new for them. The scheduler removes the pods from this list.
         error_due: the time of the next retry of a pod whose last attempt ended with an error.
     """
 
@@ -48,11 +50,12 @@ class SchedulingQueue:
         self._hints = hints
         self._began = 0  # the time from which the timers count
         self._last_stamp = self.now << _COUNTER_BITS
-        # Sorted, with the next entry last: by priority and age, and before that by the end of the backoff.
+        # These lists are sorted, and the next entry is last. The first list is sorted by priority and age,
+        # and the second by the end of the backoff, then priority and age.
         self._active: list[tuple[int, int, Waiting]] = []
         self._backoff: list[tuple[int, int, int, Waiting]] = []
-        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, so that any
-        # deletion may help them, and all other pods.
+        # The unschedulable pool is sorted by stamps. The first part has pods that NodeResourcesFit rejected,
+        # so any deletion may help them. The second part has all other pods.
         self._short: dict[Waiting, None] = {}
         self._others: dict[PodInfo, None] = {}
         self._by_bindings: dict[PodInfo, None] = {}  # pods in both pools that a binding may help
@@ -63,9 +66,9 @@ class SchedulingQueue:
         self._parted_at = -1  # the last time at which a node moved only some pods
 
     def advance(self, now: int) -> None:
-        """Advances to `now`. At a new time, the timers run first.
+        """Advances to `now`. If this is a new time, the timers run first.
 
-        The timers count from the second of the first time.
+        The timers count from the first time, rounded down to a whole second.
         """
         if now != self.now:
             if self._passed is not None or self._late is not None:
@@ -88,7 +91,7 @@ class SchedulingQueue:
             version: see `pop`.
 
         Returns:
-            The number of simulated timer events, and when the timer is due next.
+            The number of simulated timer events, and the time at which the timer is due next.
         """
         played = 0
         while at < before:
@@ -109,7 +112,7 @@ class SchedulingQueue:
         return played, at
 
     def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """Makes the only waiting entry fail at the next timer events as well, without any other change.
+        """Makes the only waiting entry fail at the next timer events, too, without any other change.
 
         Args:
             late: the entry.
@@ -127,9 +130,9 @@ class SchedulingQueue:
             self._wait(late, late.rejected_by)
 
     def standing(self) -> tuple[object, ...]:
-        """Returns the state of the pool at the end of a cycle, with times relative to now. See `Standing`.
+        """Returns the state of the pool at the end of a cycle. Times are relative to now. See `Standing`.
 
-        An attempt that fails like the last one changes only stamps, which follow from this state.
+        If an attempt fails like the last one, only stamps change, and they follow from this state.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
@@ -149,7 +152,10 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Advances the time by this duration, with this many attempts. The pool's state remains the same."""
+        """Advances the time by this duration, with this many attempts.
+
+        The state of the pool stays the same.
+        """
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -221,7 +227,7 @@ class SchedulingQueue:
         """Returns True if the entry that the timer moved fails again immediately, and nothing else is due.
 
         The entry then waits from now on, as if it had been moved and tried. This is the most common case,
-        because the timer moves entries that no event has helped. Otherwise, the entry is moved.
+        because the timer moves entries that no event has helped. In all other cases, the entry is moved.
         """
         if not self._active:
             short = self._short
@@ -245,7 +251,7 @@ class SchedulingQueue:
         return False
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
-        """Puts a pod whose attempt failed into the pool, until an event may help it."""
+        """Puts a pod whose attempt failed into the pool, where it stays until an event may help it."""
         passed = self._passed
         if passed is not None and passed.taken is pod:
             pod.rejected_by = rejected_by
@@ -267,7 +273,10 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """Stamps an entry that failed now and backs off for these seconds. Blocks use a stamp per pod."""
+        """Stamps an entry that failed now and backs off for this many seconds.
+
+        A block uses a stamp for each pod.
+        """
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
@@ -275,7 +284,7 @@ class SchedulingQueue:
     def _settle(self) -> None:
         """Ends or interrupts the pass over a block, so that its failed pods return to the pool.
 
-        If the timer has selected an entry, the entry is moved before anything else happens.
+        If the timer has selected an entry, this entry is moved before anything else happens.
         """
         if self._late is not None:
             late, self._late = self._late, None
@@ -306,14 +315,14 @@ class SchedulingQueue:
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
     def activate(self, pod: PodInfo) -> None:
-        """Makes a pending pod ready to be tried in its turn, without backoff."""
+        """Makes a pending pod ready to be tried when it is next in order, without backoff."""
         self.discard(pod)
         insort(self._active, (pod.priority, -pod.timestamp, pod))
 
     # --- attempts without nodes ---------------------------------------------------------------------------
 
     def pop_any(self) -> PodInfo | None:
-        """Returns the next pod to try in a cluster without nodes, where each pod needs an attempt."""
+        """Returns the next pod to try in a cluster without nodes. There, each pod needs an attempt."""
         self._settle()
         while self._active or self._backoff:
             if self._active:
@@ -328,7 +337,10 @@ class SchedulingQueue:
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """Adds a pod whose attempt ended with an error. Only time brings the pod back, never an event."""
+        """Adds a pod whose attempt ended with an error.
+
+        The pod returns after some time, and no event makes it return earlier.
+        """
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])
@@ -354,7 +366,7 @@ class SchedulingQueue:
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
-        """Drops lasting refusals of pending pods that may not be valid, because nodes have changed."""
+        """Drops lasting refusals of pending pods that may be invalid, because nodes have changed."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
@@ -367,7 +379,7 @@ class SchedulingQueue:
                 waiting.wake()
 
     def part(self) -> None:
-        """Dissolves all blocks, because what equal pods have in common is about to change."""
+        """Dissolves all blocks, because the properties that equal pods have in common are about to change."""
         self._settle()
         alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
         self._short = dict.fromkeys(alone)
@@ -383,7 +395,7 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Moves the pods that a change may help; `helps` decides by template and rejecting plugins."""
+        """Moves the pods that a change may help. `helps` decides by template and rejecting plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -429,7 +441,7 @@ class SchedulingQueue:
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """Returns when the timer will move the next pod unless an event moves it earlier; None without pods.
+        """Returns when the timer moves the next pod unless an event moves it earlier, or None without pods.
 
         Every 30 s, pods that have been in the pool for more than 5 minutes are tried, even without an event.
         """
@@ -480,7 +492,7 @@ class SchedulingQueue:
             self._join(backoff)
 
     def _join(self, pending: list[Any]) -> None:
-        """Joins neighbors that will be tried consecutively into one block."""
+        """Joins neighbors that would be tried consecutively into one block."""
         kept: list[Any] = []
         for entry in pending:
             after = kept[-1] if kept else None
@@ -506,12 +518,12 @@ def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool])
 
 
 def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    """Returns the individual pods of a block (see `Block.pods`), or a single pod as the only element."""
+    """Returns the individual pods of a block (see `Block.pods`), or a list with the single pod."""
     return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
-    """Returns True if a pod outside of blocks, and therefore its peers, fail now as they did last."""
+    """Returns True if a pod outside of blocks, and therefore its peers, fail now as in the last attempt."""
     if pod.rejected_by != peers.rejected_by:
         return False
     if peers.failed_at == version:

@@ -1,4 +1,4 @@
-"""Records why a pod waits: its requests, what nodes lack, and why it preempts no pod."""
+"""Records why a pod waits, with its requests, what nodes lack, and why it preempts no pod."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_VICTIMS = "no node can be freed for it"
 @final
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The refusal of a pod that fits on no node and for which no pod is preempted.
+    """The refusal of a pod that fits on no node, and for which no pod is preempted.
 
     Attributes:
         diagnosis: why each node rejected the pod.
@@ -33,7 +33,7 @@ class Unschedulable:
     preemption: str
 
     def detail(self) -> dict[str, Any]:
-        """Returns the numbers for the record, as the same object if the numbers are the same."""
+        """Returns the numbers for the record. If the numbers are the same, it is the same object."""
         return node_detail(self.diagnosis, self.preemption)
 
 
@@ -42,13 +42,13 @@ class NoRoom:
     """The refusal of a pod that requests more than any node could offer, even without preemptible pods.
 
     While the refusal is valid, the same plugins reject equal pods, and an attempt has no other effect. Every
-    node that is not excluded has too few resources for them, regardless of nominated pods and budgets.
+    node that isn't excluded has too few resources for these pods, regardless of nominated pods and budgets.
 
     Args:
         nodes: the results of the pod's shape on nodes.
         most_room: the upper bound of what these nodes offer.
         cache: the nodes and pods.
-        seen: the version of the cache at which the refusal was valid; -1 if it was not checked yet.
+        seen: the version of the cache at which the refusal was valid, or -1 if it was not checked yet.
         by_others: whether some node rejected the pod because of other pods.
     """
 
@@ -83,7 +83,7 @@ class NoRoom:
 
 @final
 class NoNodes:
-    """The refusal of a pod whose attempt ended with an error, because the cluster has no nodes."""
+    """The refusal of a pod whose attempt ended with an error because the cluster has no nodes."""
 
     def detail(self) -> dict[str, Any]:
         """See `Refusal`."""
@@ -97,14 +97,14 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     """Returns a pod's request, the number of nodes for each reason, and the largest free quantities.
 
     For each resource that is short, `most_free` has the largest free quantity on any node that could ever run
-    the pod. `preemption` is why no pod is preempted.
+    the pod. `preemption` is the reason why no pod is preempted.
     """
     nodes, statuses = diagnosis.nodes, diagnosis.statuses
     nodes.refresh()  # pods may have been placed since the attempt
     moment, known, detail = nodes.said
     now = None if statuses else (*nodes.moment, preemption)
     if now is not None and moment == now:
-        return detail  # the case for most pods that fail because an equal pod has just failed
+        return detail  # most pods fail because an equal pod has just failed
     reasons, most = nodes.tally()
     for position, status in statuses.items():
         if nodes.fits(position):  # its resources are reserved for others, or rules about other pods fail

@@ -1,7 +1,7 @@
 """Determines whether pods would fit on the nodes by kube-scheduler's filters, while other pods come and go.
 
-This module has its own nodes, so that it works with any scheduler. It tries pods one after the other,
-starting with the largest, as if earlier pods were placed.
+The module has its own nodes, so it works with any scheduler. It tries pods one after another, starting with
+the largest pod, as if the earlier pods were placed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.kube.pod import PodInfo, Template, Templates
 from harness.policy import Job, PodSet
 
 Flavors = Mapping[str, Mapping[str, str]]
-"""For each pod set, the flavor of each resource. See `harness.policy.Admit`."""
+"""The flavor of each resource, for each pod set. See `harness.policy.Admit`."""
 
 _FINE = 1 << 20
 """Requests are compared in units of this fraction of a node's quantity."""
@@ -35,8 +35,8 @@ class Ask:
     Attributes:
         counts: the number of pods of each template.
         fits: whether the pods fitted.
-        crowded: whether they did not fit because no single node fits one of the pods.
-        tried: the number of changes before the last attempt, or -1 before the first one.
+        crowded: True if the pods did not fit because one of them fits on no single node.
+        tried: the number of changes before the last attempt, or -1 before the first attempt.
     """
 
     __slots__ = ("counts", "crowded", "fits", "tried")
@@ -80,7 +80,7 @@ class Room:
         self._roomier = self._changes
 
     def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
-        """Adds pods of a job that use their resources on a node from now on."""
+        """Adds pods of a job that use resources on a node from now on."""
         there = self._cache.by_name[node]
         for pod in pods:
             template = self._template(job, job.pod_set_of(pod), flavors)
@@ -106,13 +106,13 @@ class Room:
         return self._asks.setdefault(tuple(counts.items()), Ask(counts))
 
     def takes(self, ask: Ask, job: Job) -> bool:
-        """Returns True if pods that are not bound fit on the nodes together.
+        """Returns True if the pods, which are not bound, fit on the nodes together.
 
         Args:
             ask: the pods.
             job: a job with such pods.
         """
-        # A node that was too full is still too full if pods were only added.
+        # If pods were only added, a node that was too full is still too full.
         if ask.tried < (self._roomier if ask.crowded else self._changes):
             if self._cache.unsettled and self._cache.settle():
                 self._scheduling.renew()
@@ -123,7 +123,7 @@ class Room:
         return ask.fits
 
     def _is_simple(self, ask: Ask) -> bool:
-        """Returns True for a single pod if no rule of any pod depends on the other pods of a node."""
+        """Returns True for a single pod, if no rule of any pod depends on other pods on the node."""
         (template, count), *others = ask.counts.items()
         return count == 1 and not others and template.alone and not self._cache.repelling
 
@@ -163,5 +163,5 @@ class Room:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns no PodDisruptionBudgets, because no pod is evicted."""
+    """Returns no budgets, because no pod is evicted."""
     return ()

@@ -1,4 +1,4 @@
-"""Converts the running and pending pods in the manifests to the jobs with which a replay starts."""
+"""Converts the running and pending pods in the manifests to jobs. A replay starts with these jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _OF_POD = '"kind": "Pod"'
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
-    """Returns one job for each pod that is bound to a node of the cluster, in the order of their starts.
+    """Returns one job for each pod that is bound to a node of the cluster, sorted by start.
 
-    One job for each pod that waits for a node follows, in the order of the manifests. The result excludes
-    pods of other schedulers (`schedulerName`), and pods that do not fit on their node, because no kubelet
-    would run them.
+    After these jobs, there is one job for each pod that waits for a node, in the order of the manifests. Pods
+    of other schedulers (`schedulerName`) are left out. Pods that don't fit on their node are also left out,
+    because no kubelet would run them.
 
-    Because their run times are unknown, running pods run until they are preempted, and then return like any
-    other job. A terminating pod runs until it is gone, for the time that `standing.leaving` returns.
+    The run times of running pods are unknown. A running pod therefore runs until it is preempted, and then
+    returns like any other job. A terminating pod runs until it is gone, for the time that `standing.leaving`
+    returns.
 
     Args:
         cluster: the cluster with the pods, nodes and priority classes.
@@ -35,7 +36,7 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
 
 def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> list[Arrival]:
-    """Returns one job for each of these pods of a cluster; `first` is the number of the first job."""
+    """Returns one job for each of these pods of a cluster. `first` is the number of the first job."""
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }

@@ -1,7 +1,7 @@
-"""The scheduler, which tries pending pods one by one, binds them, and preempts for them.
+"""Models the scheduler, which tries pending pods one by one, binds them, and preempts other pods for them.
 
-It handles pods and nodes; a policy turns jobs into pods. The scheduler updates its own records before it
-yields a decision, so that the records are correct for immediate effects of the decision.
+The scheduler handles pods and nodes, while a policy turns jobs into pods. The scheduler updates its own
+records before it yields a decision, so the records are correct if the decision has immediate effects.
 """
 
 from __future__ import annotations
@@ -40,13 +40,17 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason for a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""The rejecting plugins of a pod that gave up its place and waits for resources that any pod frees."""
+"""The rejecting plugins of a pod that gave up its place. The pod waits for resources that the end of any pod
+frees.
+"""
 
 _BY_NO_NODE = frozenset({"no node"})
-"""Marks a pod whose attempt ended with an error, although no plugin rejected it."""
+"""Marks a pod whose attempt ended with an error, although no plugin rejected the pod."""
 
 _BEFORE_ALL = 1 << 70
-"""Subtracted from the start of running pods, so that it is earlier than the stamp of any binding."""
+"""This number is subtracted from the start of running pods, so that their start is earlier than the stamp of
+any binding.
+"""
 
 _NOTHING: Iterator[Decision] = iter(())
 
@@ -65,7 +69,7 @@ class Scheduler:
     Args:
         cluster: the nodes, namespaces and budgets.
         configuration: the KubeSchedulerConfiguration fields that are used.
-        gangs: makes pods wait for other pods of their gang. None places each pod individually.
+        gangs: makes pods wait for other pods of their gang. If it is None, each pod is placed individually.
 
     Attributes:
         queue: the pending pods.
@@ -85,7 +89,7 @@ class Scheduler:
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
         self._most_room: Memo[tuple[NodeRules, int | None], MostRoom] = Memo()
-        # The last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
+        # These are the last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
@@ -111,7 +115,7 @@ class Scheduler:
     # --- changes of the cluster ---------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Advances to `now`. The queue's timers run before everything else at that time."""
+        """Advances to `now`. The timers of the queue run before everything else at that time."""
         self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
@@ -125,12 +129,13 @@ class Scheduler:
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a running pod, which is bound before anything is scheduled.
+        """Adds a running pod. It is bound before anything is scheduled.
 
         Args:
             pod: the pod.
             node: the name of its node.
-            start: when the pod started, in microseconds since 1970. This is earlier than all later bindings.
+            start: when the pod started, in microseconds since 1970. This start is earlier than all later
+                bindings.
         """
         self.budgets.exists(pod.template, 1)
         pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
@@ -180,7 +185,7 @@ class Scheduler:
         Args:
             at: when the timer is due.
             before: when another event is due.
-            version: see `Peers.failed_at`. Defaults to the version of the cache, if nothing else matters.
+            version: see `Peers.failed_at`. It defaults to the version of the cache, if nothing else matters.
         """
         if at != self._woken or self._running or self._gangs is not None:
             return 0, at
@@ -203,7 +208,7 @@ class Scheduler:
         return Standing(state, (self.queue.attempts,))
 
     def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
-        """Returns what can change in the cache: the places that gangs hold. Bound pods stay."""
+        """Returns what can change in the cache, which are the places that gangs hold. Bound pods stay."""
         cache = self.cache
         nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
         return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]
@@ -216,7 +221,7 @@ class Scheduler:
             self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
-        """Tries pods if pods are already running, gangs count, or the cluster has no nodes."""
+        """Tries pods in a replay with pods that are already running, with gangs, or without nodes."""
         yield from self.bind_running()
         if not self.cache.by_name:
             yield from self.fail_without_nodes()
@@ -236,7 +241,7 @@ class Scheduler:
 
         Args:
             pod: the first pod to try.
-            wakes: whether only wake-up requests follow in this cycle.
+            wakes: whether the rest of this cycle contains only wake-up requests.
         """
         queue, cache = self.queue, self.cache
         while pod is not None:
@@ -260,7 +265,7 @@ class Scheduler:
             yield wake
 
     def fail_without_nodes(self) -> Iterator[Decision]:
-        """Makes every attempt end with an error, because there are no nodes to filter or preempt on."""
+        """Makes every attempt end with an error, because there are no nodes to filter or to preempt on."""
         while (pod := self.queue.pop_any()) is not None:
             self.queue.add_erring(pod)
             if pod.note_rejection(_BY_NO_NODE):
@@ -290,10 +295,11 @@ class Scheduler:
         return Wake(flush, True)  # idle; a keyword argument would take twice as long
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
-        """Records refusals of pods that failed without an attempt because an equal pod did, one per job.
+        """Records refusals of pods that failed without an attempt because an equal pod failed, one per job.
 
         Args:
-            why: returns why a pod, or its job or gang, waits, or None if the reason is already recorded.
+            why: a function that returns why a pod, or its job or gang, waits, or None if the reason is
+                already recorded.
         """
         return self._refuse_alike(why) if self.queue.failed_alike else ()
 
@@ -306,7 +312,10 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
+        """Records why a pod waits, unless the last record for its job has the same reason.
+
+        The pod may have been tried or not.
+        """
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()
@@ -338,7 +347,7 @@ class Scheduler:
     def _place_in_gang(
         self, gangs: PermitGangs, gang: PermitGang, pod: PodInfo, node: NodeInfo
     ) -> Iterator[Decision]:
-        """Assigns a place to a pod, and binds it with the waiting pods of its gang if there are enough."""
+        """Assigns a place to a pod. If enough pods of its gang have a place, binds it together with them."""
         self.cache.nominate(pod, "")
         self.cache.add_pod(pod, node)
         for mate in gangs.place(gang, pod, self.queue.now):
@@ -369,7 +378,7 @@ class Scheduler:
             yield wake
 
     def _lose_place(self, gangs: PermitGangs, victim: PodInfo) -> Refuse:
-        """Takes the place of a pod that is not bound yet away. The pod is tried again."""
+        """Takes away the place of a pod that is not bound yet. The scheduler tries the pod again."""
         gangs.lose_place(victim)
         self.cache.remove_pod(victim)
         self.queue.pod_deleted(victim)
@@ -381,7 +390,7 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        """Preempts pods for a pod that fits on no node, if it can preempt and preemption helps."""
+        """Preempts pods for a pod that fits on no node, if it may preempt and preemption helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
@@ -412,7 +421,7 @@ class Scheduler:
             yield from self.refuse(pod, why)
 
     def _lasting(self, pod: PodInfo, diagnosis: Diagnosis) -> NoRoom | None:
-        """Returns why pods equal to a failed pod fail until a node has more free resources, or None."""
+        """Returns why equal pods fail until a node has more free resources, or None if they may not."""
         nodes, statuses, cache = diagnosis.nodes, diagnosis.statuses, self.cache
         others_count = nodes.shape.ports or diagnosis.state is not NOTHING
         if others_count or (statuses and nodes.rules.named is not None):
@@ -429,7 +438,10 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evicts the victims on the best node, and nominates the preemptor to it, which is retried later."""
+        """Evicts the victims on the best node, and nominates the preemptor to this node.
+
+        The preemptor is tried again later.
+        """
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
@@ -451,7 +463,7 @@ class Scheduler:
                 self.queue.nomination_withdrawn(pod)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod, which uses its resources until it is gone."""
+        """Evicts a bound pod. The pod uses its resources until it is gone."""
         self._refused = None  # the next reason for waiting is new
         self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
@@ -463,7 +475,7 @@ class Scheduler:
         self.budgets.runs(pod.template, -1)
 
     def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
-        """Withdraws a pod's nomination."""
+        """Withdraws the nomination of a pod."""
         self.cache.nominate(pod, "")
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)
@@ -471,7 +483,7 @@ class Scheduler:
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
-    """Returns the numbers behind the choice of these victims on this node."""
+    """Returns the numbers that explain why these victims on this node were chosen."""
     return {
         "node": chosen.node.name,
         "criterion": criterion,

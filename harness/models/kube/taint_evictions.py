@@ -1,6 +1,6 @@
-"""Evictions by NoExecute taints, of pods that must leave now or when a toleration ends.
+"""Models evictions by NoExecute taints. Pods must leave immediately, or when a toleration ends.
 
-Node changes also start drains, which evict pods (`drains.py`).
+Node changes also start drains, which evict pods, too (`drains.py`).
 
 Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. The model has no rate limits,
 so the controller acts within the same second.
@@ -23,7 +23,7 @@ DELETED_BY_TAINT = "DeletionByTaintManager"
 """The reason for an eviction by a taint, as in the pod's condition."""
 
 ADMITTED = 300
-"""How many seconds a pod without its own toleration tolerates a node that is not ready or unreachable.
+"""How long a pod without its own toleration tolerates a node that is not ready or unreachable, in seconds.
 
 Upstream: the DefaultTolerationSeconds admission plugin.
 """
@@ -37,9 +37,10 @@ def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 
 
 def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> int | None:
-    """Returns for how many seconds a pod tolerates NoExecute taints: 0 for not at all, None without limit.
+    """Returns for how many seconds a pod tolerates NoExecute taints.
 
-    For each taint, the first toleration that tolerates it counts.
+    The value 0 means that it doesn't tolerate them, and None means that there is no limit. For each taint,
+    the first toleration that tolerates the taint counts.
     """
     seconds: int | None = None
     for taint in taints:
@@ -53,7 +54,7 @@ def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
 
 
 def _is_admitted(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Returns True if admission added a toleration for a taint, because the pod had none for its key."""
+    """Returns True if admission added a toleration for a taint, because the pod had none with its key."""
     return taint.key in _ADMITTED_KEYS and not any(
         each.key in ("", taint.key) and each.effect in ("", "NoExecute") for each in tolerations
     )
@@ -65,11 +66,12 @@ class TaintEvictions:
 
     Args:
         cluster: the cluster with the nodes and their changes.
-        scheduler: evicts pods.
+        scheduler: the scheduler that evicts pods.
 
     Attributes:
-        tainted: the NoExecute taints of each node that has any.
-        may_be: whether timers may be needed: nodes get NoExecute taints, are drained, or all vanish.
+        tainted: the NoExecute taints of each node that has such taints.
+        may_be: whether timers may be needed. They are needed if nodes get NoExecute taints, are drained, or
+            are all removed.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
@@ -134,9 +136,12 @@ class TaintEvictions:
         yield self._scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
 
     def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
-        """Returns True if a pod must leave a node with these NoExecute taints now, or starts its timer.
+        """Returns True if a pod must leave a node with these NoExecute taints now.
 
-        Called whenever these taints of the pod's node change, and when the pod is bound to such a node.
+        Otherwise, starts its timer.
+
+        The method is called whenever these taints of the pod's node change, and when the pod is bound to such
+        a node.
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:

@@ -1,1 +1,1 @@
-"""The placement of pods, with filters, scores, and the scheduling cycle that combines them."""
+"""Models the placement of pods, with filters, scores, and the scheduling cycle that combines them."""

@@ -1,10 +1,10 @@
-"""Policies for clusters with shared GPUs, which choose a node for a pod, and devices on the node.
+"""Implements policies for clusters with shared GPUs. They choose a node for a pod, and devices on the node.
 
 `binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The other policies replace the
 scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the FGD experiments (Weng et
 al., USENIX ATC 2023), with the same integers. The experiments normalize by 128 processors and 8 GPUs, whereas
-this module normalizes by the largest quantities on any node. In both, a seed determines the order of equal
-nodes.
+this module normalizes by the largest quantities on any node. In both cases, a seed determines the order of
+equal nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORD = (1 << 64) - 1
 
 
 def mixed(seed: int, number: int) -> int:
-    """Returns a 64-bit pseudo-random number by SplitMix64, which depends on the seed and the number."""
+    """Returns a 64-bit pseudo-random number by SplitMix64 that depends on the seed and the number."""
     word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _WORD
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
@@ -32,18 +32,18 @@ def mixed(seed: int, number: int) -> int:
 
 
 class DevicePolicy(Protocol):
-    """Scores nodes, and chooses devices.
+    """A policy that scores nodes and chooses devices.
 
     Attributes:
-        scores: whether its scores replace those of kube-scheduler.
-        draws: whether it picks a random feasible node, regardless of scores.
+        scores: whether the scores of this policy replace those of kube-scheduler.
+        draws: whether this policy picks a random feasible node, regardless of scores.
     """
 
     scores: bool
     draws: bool
 
     def draw(self, keys: Sequence[int], number: int) -> int:
-        """Returns one of the keys of feasible nodes, which depends on a number."""
+        """Returns one of the keys of feasible nodes. The choice depends on the given number."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
@@ -63,7 +63,7 @@ def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePol
 
     Args:
         placement: the name of the policy, and its seed.
-        templates: count how many pods of each kind there have been.
+        templates: the templates, which count the pods of each kind that have existed.
     """
     match placement.policy:
         case "spread":
@@ -84,13 +84,13 @@ def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePol
 
 
 class _Tightest:
-    """Chooses the device with the smallest free share that is sufficient."""
+    """Chooses the device with the smallest sufficient free share."""
 
     scores = True
     draws = False
 
     def draw(self, keys: Sequence[int], number: int) -> int:
-        """Never called, because `draws` is False."""
+        """See `DevicePolicy`. It is never called, because `draws` is False."""
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ class Spread(_Tightest):
     scores = False
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
-        """Never called, because `scores` is False."""
+        """See `DevicePolicy`. It is never called, because `scores` is False."""
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ class Spread(_Tightest):
 
 @final
 class AnyNode(_Tightest):
-    """Chooses a random feasible node, and for shares a random device that is sufficient."""
+    """Chooses a random feasible node, and for a share a random device that is sufficient."""
 
     draws = True
 
@@ -161,7 +161,7 @@ class _Largest(_Tightest):
 
 @final
 class BestFit(_Largest):
-    """Prefers nodes with the fewest remaining processors and GPUs, both with a weight of 1/2."""
+    """Prefers nodes with the fewest remaining processors and GPUs, where both have a weight of 1/2."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -172,7 +172,7 @@ class BestFit(_Largest):
 
 @final
 class DotProduct(_Largest):
-    """Prefers nodes with little left of the requested resources, by the smallest dot product as in Tetris.
+    """Prefers nodes with few remaining requested resources, by the smallest dot product as in Tetris.
 
     Grandl et al., Multi-resource Packing for Cluster Schedulers, SIGCOMM 2014.
     """
@@ -186,7 +186,7 @@ class DotProduct(_Largest):
 
 @final
 class Packing(_Tightest):
-    """Prefers shared GPUs, then idle GPUs on nodes with pods, then GPUs on idle nodes."""
+    """Prefers shared GPUs, then idle GPUs on nodes with pods, and then GPUs on idle nodes."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -207,7 +207,7 @@ class Packing(_Tightest):
 class Clustering(_Largest):
     """Prefers nodes where all pods request the same number of GPUs, then where some do, then idle nodes.
 
-    Requests for a share count as the same number. Among equal nodes, fuller nodes are preferred.
+    All requests for a share count as the same number. Among equal nodes, the policy prefers fuller nodes.
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
@@ -228,7 +228,7 @@ class GradientDescent(_Tightest):
     All pods so far count as typical pods. They are counted again whenever their number has doubled.
 
     Args:
-        templates: count how many pods of each kind there have been.
+        templates: the templates, which count the pods of each kind that have existed.
     """
 
     def __init__(self, templates: Templates) -> None:
@@ -263,7 +263,10 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the score of the best devices and these devices, or no devices if there is no choice."""
+        """Returns the score of the best devices and these devices.
+
+        If there is no choice, there are no devices.
+        """
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:
@@ -298,5 +301,5 @@ def _asked(shape: Shape) -> int:
 
 
 def _kind(ask: Ask) -> int:
-    """Returns the number of whole devices that are requested, or 0 for a share."""
+    """Returns the number of requested whole devices, or 0 for a share."""
     return 0 if ask.is_share else ask.number

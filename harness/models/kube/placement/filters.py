@@ -1,4 +1,4 @@
-"""The filters that depend only on the node itself, in kube-scheduler's order."""
+"""Implements the filters that depend only on the node itself, in kube-scheduler's order."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
     """Returns a rejection by NodeUnschedulable, NodeName, TaintToleration or NodeAffinity, or None.
 
-    Other pods cannot change these rejections.
+    Other pods have no influence on these rejections.
     """
     return ruled_out(shape.spec, node)
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """Returns the rejection of `unchanging` for the `spec` of a pod; `node` can also be a manifest."""
+    """Returns the rejection of `unchanging` for the `spec` of a pod. `node` can also be a manifest."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -69,7 +69,10 @@ def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
 
 
 def oversized(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if a request exceeds the node's total capacity, so that no preemption can help."""
+    """Returns True if a request exceeds the total capacity of the node.
+
+    Preemption can't help in this case.
+    """
     total = node.allocatable
     for resource, amount in shape.requests:
         if amount > total[resource]:
@@ -80,7 +83,7 @@ def oversized(shape: Shape, node: NodeInfo) -> bool:
 def resources_short(
     shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
 ) -> Status:
-    """Returns NodeResourcesFit's rejection of a node with too few free resources, with sorted reasons.
+    """Returns NodeResourcesFit's rejection of a node with too few free resources. Its reasons are sorted.
 
     Args:
         shape: the requests.
@@ -101,7 +104,10 @@ _SHORT: Memo[tuple[tuple[str, ...], bool, bool], Status] = Memo()
 
 
 def _short(names: Sequence[str], full: bool, oversized: bool) -> Status:
-    """Returns the rejection for the resources that are short, and for too many pods if the node is full."""
+    """Returns the rejection for the resources that are short.
+
+    If the node is full, it includes too many pods.
+    """
     reasons = [f"Insufficient {name}" for name in names]
     if full:
         reasons.append("Too many pods")

@@ -1,7 +1,7 @@
-"""NodeResourcesFit's score of a node, by the scoring strategy in a KubeSchedulerConfiguration.
+"""Computes NodeResourcesFit's score of a node by the scoring strategy in a KubeSchedulerConfiguration.
 
-Containers that request no cpu or memory count with default requests. An extended resource does not count for
-pods that do not request it. A resource that a node lacks does not count on that node.
+Containers that request no cpu or memory count with default requests. An extended resource counts only for
+pods that request it. A resource that a node lacks does not count on that node.
 
 Upstream: `resourceAllocationScorer` and the related scorers in pkg/scheduler/framework/plugins/noderesources.
 """
@@ -23,10 +23,10 @@ from harness.models.kube.placement.scores import least_allocated
 from harness.models.kube.pod import Shape
 
 FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
-"""Returns the score of a node for pods of a shape, from 0 to 100."""
+"""A function that returns the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""Resources other than cpu, memory and extended resources, which count for all pods."""
+"""The resources, apart from cpu and memory, that are not extended resources. They count for all pods."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:
@@ -41,7 +41,7 @@ def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitSco
 
 @final
 class _StrategyScore:
-    """Any strategy except the default, which has its own function because it is used most often."""
+    """Any strategy except the default. The default has its own function, because it is used most often."""
 
     __slots__ = ("_by_ratio", "_of_each", "_resources")
 
@@ -80,7 +80,7 @@ class _StrategyScore:
                 weights += weight
         if not weights:
             return 0
-        # For ratios, upstream rounds half up. For other strategies, it truncates.
+        # Upstream rounds half up for ratios. For other strategies, it truncates.
         return (2 * total + weights) // (2 * weights) if self._by_ratio else total // weights
 
 
@@ -93,7 +93,7 @@ def _most(used: int, allocatable: int) -> int:
 
 
 def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) -> int:
-    """Returns the score on the line through points of utilization and score, both in percent."""
+    """Returns the score on the line through points of utilization and score. Both are in percent."""
     utilization = 100 if used > allocatable else used * 100 // allocatable
     before: tuple[int, int] | None = None
     for at, score in points:
@@ -101,7 +101,7 @@ def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) ->
             if before is None:
                 return score
             rise = (score - before[1]) * (utilization - before[0])
-            # Integers are truncated towards zero, even on a falling line.
+            # Integers are truncated towards zero, even if the line falls.
             step = abs(rise) // (at - before[0])
             return before[1] + (step if rise >= 0 else -step)
         before = at, score

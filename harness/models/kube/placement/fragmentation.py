@@ -1,4 +1,4 @@
-"""FGD's measure of fragmentation, which is the free part of GPUs that typical pods cannot use.
+"""Computes FGD's measure of fragmentation, which is the free part of GPUs that typical pods cannot use.
 
 The measure is described in Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
 Fragmentation Gradient Descent, USENIX ATC 2023.
@@ -6,7 +6,7 @@ Fragmentation Gradient Descent, USENIX ATC 2023.
 If a pod does not fit on a node or requests no GPU, all free parts of the node's GPUs are fragments. If a pod
 fits, devices with a smaller free share than requested are fragments. The measure is the mean over the typical
 mix of pods. As in the authors' experiments, kinds of pods are distinguished by processors, GPUs and models.
-The rarest kinds are left out, so that at least 95 % of all pods remain.
+The rarest kinds are left out, but at least 95 % of all pods remain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_DEVICE = Ask(0, 0)
 
 
 class Usual(NamedTuple):
-    """A kind of pods: their number, the processors and devices they request, and their rules."""
+    """A kind of pods, with their number, the processors and devices that they request, and their rules."""
 
     pods: int
     cpu: int
@@ -37,7 +37,7 @@ class Usual(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """How many typical pods make each request, on nodes with a certain number of free processors."""
+    """The number of typical pods for each request, on nodes with a certain number of free processors."""
 
     nothing: int
     shares: Sequence[tuple[int, int]]
@@ -52,7 +52,7 @@ class Fragmentation:
         pods: all known pods, by kind.
 
     Attributes:
-        total: how many pods count. `of` returns sums over all of them.
+        total: the number of pods that count. `of` returns sums over all of these pods.
     """
 
     def __init__(self, pods: Iterable[Usual]) -> None:
@@ -97,7 +97,7 @@ class Fragmentation:
         return found
 
     def _kind(self, node: Node) -> int:
-        """Returns a number that is equal for nodes on which the same pods can run."""
+        """Returns a number that is the same for nodes on which the same pods can run."""
         known = self._kinds.get(node.name)
         if known is None or known[0] is not node:
             may_run = tuple([ruled_out(each.spec, node) is None for each in self._pods])
@@ -120,7 +120,7 @@ class Fragmentation:
 
 
 def most_frequent(pods: Iterable[Usual]) -> list[Usual]:
-    """Returns the most frequent kinds that make up 95 % of all pods, with larger pods first among equals."""
+    """Returns the most frequent kinds that make up 95 % of all pods. Among equals, larger pods come first."""
     kinds = sorted(pods, key=_rarity)
     total, counted, found = sum(each.pods for each in kinds), 0, []
     for each in kinds:

@@ -1,4 +1,4 @@
-"""InterPodAffinity, for pods that must or must not share a topology domain with a pod."""
+"""Implements InterPodAffinity, for pods that must or must not share a topology domain with a pod."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Counts = dict[Pair, int]
 
 
 class Effect(NamedTuple):
-    """The topology keys for whose domains a pod of another template counts for an incoming pod.
+    """The topology keys for which a pod of another template matters to an incoming pod.
 
     Attributes:
         unwanted: the keys of the other pod's required anti-affinity terms that match the incoming pod.
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """The constant relations between a template and others: which terms match which template."""
+    """The constant relations between a template and others. They say which terms match which template."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template
@@ -45,12 +45,12 @@ class AffinityRules:
         self.meets_itself = self.near(template)
 
     def near(self, other: Template) -> bool:
-        """Returns True if pods of another template match all required affinity terms, and there are any."""
+        """Returns True if there are required affinity terms and pods of another template match all."""
         terms = self.template.spec.affinity
         return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
 
     def effect(self, other: Template) -> Effect:
-        """Returns the topology keys for which pods of another template count."""
+        """Returns the topology keys for which pods of another template matter."""
         found = self._effects.get(other)
         if found is None:
             spec, labels_of = self.template.spec, self.labels_of
@@ -67,7 +67,7 @@ class AffinityRules:
 
 
 class Moves(NamedTuple):
-    """How pods that are tried out on a node change the three counts."""
+    """The changes of the three counts that result from pods that are tried out on a node."""
 
     unwanted: Counts
     near: Counts
@@ -76,7 +76,7 @@ class Moves(NamedTuple):
 
 @final
 class AffinityState:
-    """The counts for one scheduling attempt. Pods can be tried out on one node at a time."""
+    """The counts for one scheduling attempt. Pods can be tried out on only one node at a time."""
 
     def __init__(self, rules: AffinityRules, cache: Cache) -> None:
         self._rules = rules
@@ -107,7 +107,7 @@ class AffinityState:
             self._count(*moves, effect, node, sign)
 
     def filter(self, node: NodeInfo, moves: Moves | None) -> Status | None:
-        """Returns the rejection of a node, or None; `moves` has the changes by pods that are tried out."""
+        """Returns the rejection of a node, or None. `moves` has the changes by pods that are tried out."""
         spec, labels = self._rules.template.spec, node.labels
         if spec.affinity and not self._is_near(labels, moves.near if moves else {}):
             return NOT_NEAR
@@ -129,7 +129,7 @@ class AffinityState:
             if domain is None:
                 return False
             near = near and _at((term.topology_key, domain), self._near, moved) > 0
-        # The first of several pods with affinity to themselves can run anywhere.
+        # If several pods have affinity to themselves, the first of them can run anywhere.
         return near or (
             self._rules.meets_itself
             and not any(_at(pair, self._near, moved) for pair in (*self._near, *moved))

@@ -1,4 +1,4 @@
-"""The results of a pod's rules about nodes, regardless of its requests and of other pods.
+"""Keeps the results of a pod's rules about nodes, regardless of its requests and of other pods.
 
 Pods with different requests share a few sets of rules, so each set is evaluated once for all of them.
 """
@@ -18,7 +18,7 @@ from harness.models.kube.placement.status import NOT_SELECTED, Status
 from harness.models.kube.pod import Shape
 
 _UNKNOWN = -1
-"""The raw score of a node that is not evaluated yet."""
+"""The raw score of a node that has not been evaluated yet."""
 
 
 @final
@@ -26,7 +26,7 @@ class NodeRules:
     """The results of one set of rules on all nodes, by position. Shapes with the same rules share them.
 
     Attributes:
-        fixed: why each node is excluded, or None if it is not.
+        fixed: why each node is excluded, or None if it is not excluded.
         closed: whether each node is excluded.
         open: the positions of the nodes that are not excluded.
         ruled_out_by: the plugins that exclude nodes.
@@ -35,7 +35,7 @@ class NodeRules:
         preferred: the raw score of NodeAffinity for each node.
         varied: whether one of these scores differs between nodes that are not excluded.
         named: how many nodes are examined if node affinity names them (see `PreFilterResult` in
-            kube-scheduler), or None for all nodes.
+            kube-scheduler). It is None for all nodes.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:
@@ -48,7 +48,7 @@ class NodeRules:
         self.follow()
 
     def follow(self) -> None:
-        """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
+        """Evaluates the nodes that are new or changed, after nodes or their order have changed."""
         moves, nodes = self._cache.moves, self._cache.nodes
         if self._moves == moves.count:
             return
@@ -79,7 +79,7 @@ class NodeRules:
 
 
 def rules_key(shape: Shape) -> object:
-    """Returns a key that is equal for shapes with the same rules."""
+    """Returns a key that is the same for shapes with the same rules."""
     spec = shape.spec
     return (
         spec.node_name,

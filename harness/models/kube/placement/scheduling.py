@@ -1,4 +1,4 @@
-"""The scheduling cycle of one pod, with the feasible nodes, their scores, and the chosen node."""
+"""Models the scheduling cycle of one pod, with the feasible nodes, their scores, and the chosen node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
 _MOST_RULES = 256
 _MOST_SHAPES = 2048
-"""The maximum number of shapes to cache, because more would need too much memory on large clusters."""
+"""The maximum number of shapes to cache. More shapes would use too much memory on large clusters."""
 
 
 def scheduling_of(
@@ -39,7 +39,7 @@ def scheduling_of(
 
     Args:
         cache: the nodes and pods.
-        templates: what pods have in common.
+        templates: the templates of pods.
         configuration: the KubeSchedulerConfiguration fields that are used.
         percentage: `percentageOfNodesToScore`, which overrides the value in the configuration.
     """
@@ -62,7 +62,7 @@ class Diagnosis:
         pod: the pod.
         state: the counts of the attempt.
         nodes: the results of the pod's shape on each node.
-        statuses: the rejections by position, if reasons other than the node itself count.
+        statuses: the rejections by position, if there are reasons other than the node itself.
         all_nodes: all nodes by position.
     """
 
@@ -100,7 +100,7 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """True if other pods count only by their requests, without affinity, nominations or host ports."""
+        """True if other pods matter only by their requests, not by affinity, nominations or host ports."""
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
@@ -130,10 +130,12 @@ class Scheduling:
 
     Args:
         cache: the nodes and pods.
-        percentage: `percentageOfNodesToScore`; 0 to derive it from the number of nodes.
-        hard_affinity_weight: what a required affinity of a bound pod adds to the score of InterPodAffinity.
+        percentage: `percentageOfNodesToScore`. If it is 0, it is derived from the number of nodes.
+        hard_affinity_weight: the number that a required affinity of a bound pod adds to the score of
+            InterPodAffinity.
         scoring: how NodeResourcesFit scores nodes.
-        devices: chooses devices and can score nodes. With None, only the other scores decide.
+        devices: the policy that chooses devices and can score nodes. If it is None, only the other scores
+            decide.
 
     Attributes:
         cache: the nodes and pods.
@@ -181,7 +183,7 @@ class Scheduling:
         self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
-        """Returns the node for a pod, or why no node fits."""
+        """Returns the node for a pod, or the reasons why no node fits."""
         template, cache = pod.template, self.cache
         if self._devices is not None and self._devices.learn():
             self._shapes.clear()
@@ -213,7 +215,10 @@ class Scheduling:
         return node
 
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
-        """Schedules pods for which only the node and nominations to it count, which are nearly all pods."""
+        """Schedules pods for which only the node and the nominations to it matter.
+
+        Nearly all pods are of this kind.
+        """
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
@@ -237,7 +242,7 @@ class Scheduling:
         return cache.by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Returns the nodes that reject the pod if the pods nominated to them count as bound.
+        """Returns the nodes that reject the pod if the pods that are nominated to them count as bound.
 
         A node with too few free resources is skipped if nominated pods cannot add a reason.
         """
@@ -268,9 +273,11 @@ class Scheduling:
         return Examination(feasible, statuses, len(every))
 
     def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
-        """Sets the start of the next search to the end of this search, counting failed nominated nodes.
+        """Sets the start of the next search to the end of this search.
 
-        If node affinity names nodes, the search examines only these.
+        Nominated nodes that failed count, too.
+
+        If node affinity names nodes, the search examines only these nodes.
         """
         total = len(self.cache.nodes)
         if named is not None:
@@ -287,7 +294,7 @@ class Scheduling:
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """Returns the counts for spread and affinity, without filters that cannot reject the pod."""
+        """Returns the counts for spread and affinity. Filters that cannot reject the pod have none."""
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -305,7 +312,7 @@ class Scheduling:
         return any(rules.effect(other).unwanted for other in repelling)
 
     def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
-        """Returns the rejection by all filters, both with and without nominated pods counting as bound."""
+        """Returns the rejection by all filters, both if nominated pods count as bound and if they do not."""
         status = nodes.ruled_out(node.position)
         if status is None:
             status = self._with_nominated(pod, node, state)
@@ -399,7 +406,7 @@ def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
 
 
 def nodes_to_find(total: int, percentage: int) -> int:
-    """Returns the number of feasible nodes after which a search ends, so that it does not visit all."""
+    """Returns the number of feasible nodes after which a search ends, so that it does not visit all nodes."""
     if total < _FEW_NODES:
         return total
     if percentage == 0:

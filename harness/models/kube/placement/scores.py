@@ -1,4 +1,4 @@
-"""The scores, which are integers as in kube-scheduler and have the default weights."""
+"""Computes the scores. They are integers as in kube-scheduler, and have the default weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HIGHEST_LOCAL = 200
 
 
 def least_allocated(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesFit: scores the remaining cpu and memory, with defaults for missing requests."""
+    """Returns NodeResourcesFit's score of the remaining cpu and memory. Missing requests have defaults."""
     total = counted = 0
     for resource, requested in (
         (CPU, node.scored_cpu + shape.scored_cpu),
@@ -37,7 +37,10 @@ def least_allocated(shape: Shape, node: NodeInfo) -> int:
 
 
 def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesBalancedAllocation: scores how much the pod improves the balance of cpu and memory."""
+    """Returns NodeResourcesBalancedAllocation's score of how much the pod improves the balance.
+
+    The balance is between cpu and memory.
+    """
     if not shape.balanced:
         return 0
     free_cpu, free_memory = node.free[CPU], node.free[MEMORY]
@@ -50,13 +53,13 @@ def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
 
 
 def intolerable_taints(shape: Shape, node: NodeInfo) -> int:
-    """TaintToleration's raw score: the number of `PreferNoSchedule` taints that are not tolerated."""
+    """Returns TaintToleration's raw score, which is the number of untolerated `PreferNoSchedule` taints."""
     soft = [each for each in shape.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
     return sum(taint.effect == "PreferNoSchedule" and not tolerated(taint, soft) for taint in node.taints)
 
 
 def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
-    """NodeAffinity's raw score: the sum of the weights of preferred terms that match."""
+    """Returns NodeAffinity's raw score, which is the sum of the weights of preferred terms that match."""
     return sum(
         preferred.weight
         for preferred in shape.spec.preferred_nodes
@@ -65,13 +68,13 @@ def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
 
 
 def normalized(raw: Sequence[int]) -> list[int]:
-    """Returns raw scores scaled so that the highest becomes 100. If all scores are 0, they remain 0."""
+    """Scales raw scores so that the highest becomes 100. If all scores are 0, they remain 0."""
     highest = max(raw)
     return [100 * score // highest for score in raw] if highest else list(raw)
 
 
 def normalized_reversed(raw: Sequence[int]) -> list[int]:
-    """Returns raw scores scaled so that 0 becomes 100 and the highest 0. If all are 0, they become 100."""
+    """Scales raw scores so that 0 becomes 100 and the highest becomes 0. If all are 0, they become 100."""
     return [100 - score for score in normalized(raw)]
 
 

@@ -1,4 +1,4 @@
-"""The results of one shape on every node. Updates only examine nodes that have changed."""
+"""Keeps the results of one shape on every node. Updates examine only nodes that have changed."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NO_KEY = 1 << 62
 class ShapeNodes:
     """The feasibility and scores of one shape on all nodes, by position.
 
-    A feasible node has a key. The better the node's own score, the lower the key. Among equal scores, the
-    lower name has the lower key. The node with the lowest key is chosen, unless there are different scores
-    that depend on other nodes.
+    A feasible node has a key. A node with a better score of its own has a lower key. If scores are equal, the
+    node whose name sorts first has the lower key. The node with the lowest key is chosen, unless there are
+    different scores that depend on other nodes.
 
     Attributes:
         rules: the results of the shape's rules about nodes, regardless of its requests.
         kinds: the state of each node.
         keys: the key of each node.
-        moves: the number of moves of nodes that it has followed.
+        moves: the number of moves of nodes that are already applied.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
         said: the last recorded figures. See `refusal.py`.
     """
@@ -57,14 +57,15 @@ class ShapeNodes:
         self._cache = cache
         self.moves = self._rankings = -1
         self._seen = -1
-        # By position: whether a node is too small even when empty; None before it is evaluated.
+        # This says, by position, whether a node is too small even if it is empty. It is None before the node
+        # is evaluated.
         self._too_small: list[bool | None] = []
         self.kinds = bytearray()
         self.keys: list[int] = []
         self.follow()
 
     def follow(self) -> None:
-        """Evaluates the nodes that were added or changed, after a change of nodes or their order."""
+        """Evaluates the nodes that are new or changed, after nodes or their order have changed."""
         self.rules.follow()
         moves, nodes = self._cache.moves, self._cache.nodes
         missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
@@ -97,7 +98,7 @@ class ShapeNodes:
     # --- keeping up ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Computes the results of changed nodes again, wherever they are now."""
+        """Computes the results of changed nodes again, no matter where the nodes are now."""
         cache = self._cache
         if self.moves != cache.moves.count:
             self.follow()
@@ -143,7 +144,7 @@ class ShapeNodes:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """The version of the state. Results are the same for equal versions."""
+        """The version of the state. If two versions are equal, the results are the same."""
         return self._seen, self._cache.version
 
     @property
@@ -187,7 +188,7 @@ class ShapeNodes:
         return min(keys[start:] + keys[: stop - total], default=NO_KEY)
 
     def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
-        """Marks nodes as not feasible for now. Pass the result to `restore` afterwards."""
+        """Marks nodes as infeasible for now. Pass the result to `restore` afterwards."""
         hidden = [(position, self.kinds[position], self.keys[position]) for position in positions]
         for position, _, _ in hidden:
             self.kinds[position] = SHORT
@@ -220,7 +221,7 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns the number of nodes that reject the shape for each reason, and the largest free quantities.
+        """Returns how many nodes reject the shape for each reason, and the largest free quantities.
 
         For each resource that is short somewhere, the second part has the largest free quantity on any node.
         Only nodes that could ever run the shape count.
@@ -251,7 +252,7 @@ class ShapeNodes:
         return reasons, most
 
     def unschedulable(self) -> list[int]:
-        """Returns the positions of nodes on which preemption may help if no node fits, in order."""
+        """Returns the positions, in order, of nodes on which preemption may help if no node fits."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         if self._helpful is None:
@@ -259,7 +260,7 @@ class ShapeNodes:
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
-        """Returns the plugins that reject any node. Equal sets are one object."""
+        """Returns the plugins that reject any node. Equal sets are the same object."""
         taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
         found = self._rejecting.get((taken, short))
         if found is None:
@@ -270,7 +271,7 @@ class ShapeNodes:
 
 
 def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the reasons why a node could not run a shape even if it were empty, or () if it could.
+    """Returns the reasons why a node could not run a shape even if the node were empty, or () if it could.
 
     Args:
         shape: the shape.
@@ -290,11 +291,11 @@ def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
 
 
 def count(reasons: dict[str, int], status: Status, by: int = 1) -> None:
-    """Adds the reasons of a node to the counts, or removes them (`by` -1)."""
+    """Adds the reasons of a node to the counts. If `by` is -1, removes them."""
     for reason in status.reasons:
         reasons[reason] = reasons.get(reason, 0) + by
 
 
 def rank_of(key: int) -> int:
-    """Returns the rank of the name of the node with this key."""
+    """Returns the rank of the name of the node that has this key."""
     return key & _RANK

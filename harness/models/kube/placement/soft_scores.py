@@ -1,4 +1,4 @@
-"""The scores that depend on other pods: PodTopologySpread and InterPodAffinity."""
+"""Computes the scores that depend on other pods, which are PodTopologySpread and InterPodAffinity."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) -> list[int]:
-    """PodTopologySpread: scores nodes higher if their domains have fewer matching pods.
+    """Returns PodTopologySpread's scores, which are higher for domains with fewer matching pods.
 
-    The weight of a constraint increases with its number of domains among the feasible nodes. A node without a
-    topology key of the constraints scores 0.
+    The weight of a constraint increases with its number of domains among the feasible nodes. A node that
+    lacks a topology key of the constraints scores 0.
     """
     constraints = rules.constraints
     keys = [constraint.topology_key for constraint in constraints]
@@ -49,7 +49,7 @@ def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) 
 
 
 def _on_node(rules: SpreadRules, number: int, cache: Cache, node: NodeInfo) -> int:
-    """Returns the number of matching pods on a node that are not terminating."""
+    """Returns the number of matching pods on a node. Terminating pods don't count."""
     return sum(
         other.placed.get(node.position, 0) - other.leaving.get(node.position, 0)
         for other in cache.placed
@@ -68,7 +68,10 @@ def attracts(rules: AffinityRules, other: Template) -> bool:
 def pod_affinity(
     rules: AffinityRules, cache: Cache, feasible: Sequence[NodeInfo], hard_weight: int
 ) -> list[int]:
-    """InterPodAffinity: scores preferred terms of the pod and bound pods, and the affinity of bound pods."""
+    """Returns InterPodAffinity's scores.
+
+    They count preferred terms of the pod and of bound pods, and the required affinity of bound pods.
+    """
     template, labels_of = rules.template, rules.labels_of
     points: dict[Pair, int] = {}
     for other in cache.placed:

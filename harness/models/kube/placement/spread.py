@@ -1,4 +1,4 @@
-"""PodTopologySpread, which limits how unevenly matching pods are spread over topology domains."""
+"""Implements PodTopologySpread, which limits how unevenly matching pods are spread over topology domains."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from harness.models.kube.placement.status import NO_TOPOLOGY, TOO_SKEWED, Status
 from harness.models.kube.pod import Template
 
 _NOWHERE = 2**31 - 1
-"""The lowest count of a constraint without domains, so that the constraint rejects nothing."""
+"""The lowest count of a constraint without domains. It ensures that the constraint rejects nothing."""
 
 
 @final
 class SpreadRules:
-    """What is constant about a template's constraints: the nodes that count, and their domains.
+    """The constant properties of a template's constraints, which are the nodes that count and their domains.
 
     Args:
         template: the template with the constraints.
-        constraints: its required constraints, or its soft ones.
-        cache: has the nodes.
+        constraints: its required constraints, or its soft constraints.
+        cache: the cache with the nodes.
 
     Attributes:
         domains: for each constraint, the domain of each node by position, or None if the node does not count.
-        own: for each constraint, 1 if it counts the template's own pods, otherwise 0.
+        own: for each constraint, 1 if the constraint counts the template's own pods, or else 0.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SpreadRules:
         self.own = self.matched(template)
 
     def matched(self, other: Template) -> tuple[int, ...]:
-        """Returns, for each constraint, 1 if it counts pods of another template, otherwise 0."""
+        """Returns 1 for each constraint that counts pods of another template, and 0 for other constraints."""
         found = self._matches.get(other)
         if found is None:
             here = other.namespace == self.template.namespace
@@ -62,7 +62,7 @@ class SpreadRules:
         return found
 
     def counts(self) -> list[dict[str, int]]:
-        """Returns how many matching pods in each domain are bound and not terminating, per constraint."""
+        """Returns the number of bound matching pods that aren't terminating, by constraint and domain."""
         found = [
             dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
         ]
@@ -81,7 +81,7 @@ class SpreadRules:
 
 @final
 class SpreadState:
-    """The counts for one scheduling attempt. Pods can be tried out on one node at a time."""
+    """The counts for one scheduling attempt. Pods can be tried out on only one node at a time."""
 
     def __init__(self, rules: SpreadRules) -> None:
         self.rules = rules
@@ -89,10 +89,10 @@ class SpreadState:
         self._lowest = [_two_lowest(counts) for counts in self._counts]
 
     def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
-        """Records in `moved` that a pod is added to a node (`sign` 1) or removed (-1).
+        """Records in `moved` that a pod is added to a node (`sign` 1) or removed from it (-1).
 
-        As in kube-scheduler, removing a terminating pod reduces the count although the pod was not counted.
-        Counts can therefore be one too low.
+        As in kube-scheduler, the removal of a terminating pod reduces the count although the pod was not
+        counted. Counts can therefore be too low by one.
         """
         matched = self.rules.matched(other)
         for number, domains in enumerate(self.rules.domains):
@@ -100,7 +100,7 @@ class SpreadState:
                 moved[number] += sign
 
     def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
-        """Returns a node's rejection, or None; `moved` has the changes by pods that are tried out."""
+        """Returns the rejection of a node, or None. `moved` has the changes by pods that are tried out."""
         rules = self.rules
         for number, constraint in enumerate(rules.constraints):
             domain = node.labels.get(constraint.topology_key)

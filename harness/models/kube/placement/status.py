@@ -1,4 +1,4 @@
-"""A filter's rejection of a node, with the plugin, the reason, and whether preemption may help."""
+"""Represents a filter's rejection of a node, with the plugin, the reason, and whether preemption may help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTER_POD_AFFINITY = "InterPodAffinity"
 
 
 class Code(Enum):
-    """The kind of rejection, as named by kube-scheduler."""
+    """The kind of rejection, with kube-scheduler's names."""
 
     UNSCHEDULABLE = "Unschedulable"
     UNRESOLVABLE = "UnschedulableAndUnresolvable"

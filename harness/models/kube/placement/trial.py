@@ -15,7 +15,7 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """What filters compute once per attempt, or None for a filter that cannot reject the pod."""
+    """The data that filters compute once per attempt. It is None for a filter that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
@@ -105,7 +105,7 @@ class Trial:
             self._affinity.change(self._moves, template, self._node, sign)
 
     def _change_devices(self, devices: list[int], pod: PodInfo, ask: Ask, sign: int) -> None:
-        """Makes a pod use or release its devices. A pod from elsewhere gets devices that fit."""
+        """Makes a pod use or release its devices. A pod that isn't on the node gets devices that fit."""
         held = pod.devices or self._tried.get(pod, ())
         if not held:
             held = self._tried[pod] = tightest(devices, ask)
@@ -139,7 +139,7 @@ class Trial:
         return self._rest()
 
     def _rest(self) -> Status | None:
-        """Returns the rejection by filters that matter for only few pods, or None."""
+        """Returns the rejection by filters that affect only a few pods, or None."""
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN
         if self._spread is not None and self._moved is not None:

@@ -18,11 +18,11 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 
 @final
 class Enough:
-    """Collects candidates until there are enough, and at least one of them violates no budget.
+    """Collects candidates until there are enough of them, and at least one of them violates no budget.
 
-    It keeps at most the wanted number of candidates that violate budgets, and the same number of others. The
-    search continues beyond this number while all candidates violate budgets. If the number is 0, it covers
-    all nodes.
+    It keeps at most the wanted number of candidates that violate budgets, and the same number of other
+    candidates. While all candidates violate budgets, the search continues beyond this number. If the number
+    is 0, the search covers all nodes.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -31,7 +31,7 @@ class Enough:
         self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
-        """Adds a candidate, and returns whether there are enough."""
+        """Adds a candidate, and returns whether there are enough candidates."""
         harmful = candidate.violations > 0
         alike = self._harmful if harmful else len(self.found) - self._harmful
         if alike < self._wanted:
@@ -44,7 +44,7 @@ class Enough:
 class DryRuns:
     """The dry runs of one shape and priority, for pods that depend only on the node and its nominations.
 
-    A result is valid until its node changes. If it depends on a budget, it is valid until the allowed
+    A result is valid until its node changes. A result that depends on a budget is valid until the allowed
     disruptions change.
     """
 
@@ -62,7 +62,7 @@ class DryRuns:
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
     ) -> Sequence[Candidate]:
-        """Returns the candidates among potential nodes, and sets `failed` if a dry run ends in an error."""
+        """Returns the candidates among potential nodes. If a dry run ends in an error, sets `failed`."""
         cache = self._cache
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version
@@ -85,7 +85,10 @@ class DryRuns:
         return enough.found
 
     def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
-        """Returns all candidates; only examines nodes that have changed since, or have nominated pods."""
+        """Returns all candidates.
+
+        Only nodes that changed since then, or that have nominated pods, are examined.
+        """
         cache, nodes, answers = self._cache, self._cache.nodes, self._answers
         if self._seen < 0 or self._allowed != self._budgets.version:
             self._potential = frozenset(potential)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in a preemption, which determine the victims that would violate a budget."""
+"""Models PodDisruptionBudgets in a preemption. They determine which victims would violate a budget."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from harness.models.kube.pod import PodInfo, Template
 
 @final
 class Budgets:
-    """All budgets, and the number of disruptions that each allows now.
+    """All budgets, and the number of disruptions that each budget allows now.
 
     Args:
         budgets: the manifests.
-        live: whether the allowed disruptions are computed from the existing pods. If not, the manifests have
-            them.
+        live: whether the allowed disruptions are computed from the existing pods. If not, they come from the
+            manifests.
 
     Attributes:
         allowed: how many disruptions each budget allows.
-        version: incremented by every change of `allowed`.
+        version: a number that every change of `allowed` increments.
         stale: the budgets whose allowed disruptions must be computed again.
     """
 
@@ -46,13 +46,13 @@ class Budgets:
             self.stale[number] = None
 
     def runs(self, template: Template, change: int) -> None:
-        """Records that a pod was bound (change 1), or that a pod is terminating or gone (change -1)."""
+        """Records that a pod was bound (change 1), or that it is terminating or gone (change -1)."""
         for number in template.budgets:
             self._healthy[number] += change
             self.stale[number] = None
 
     def refresh(self) -> None:
-        """Updates `allowed`, like the disruption controller."""
+        """Updates `allowed` in the same way as the disruption controller."""
         if not self._live or not self.stale:
             return
         for number in self.stale:
@@ -63,13 +63,13 @@ class Budgets:
         self.stale.clear()
 
     def charged(self, pod: PodInfo) -> Iterable[int]:
-        """Returns the numbers of the budgets that lose a disruption when a pod is evicted."""
+        """Returns the numbers of the budgets that allow one disruption less when a pod is evicted."""
         return (
             number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
         )
 
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Returns the potential victims that would violate a budget, and the others, both in the given order.
+        """Returns potential victims that would violate a budget, and the other victims, in the given order.
 
         Every pod uses one disruption of each budget that covers it, even if it does not become a victim.
         """

@@ -1,6 +1,6 @@
-"""Default preemption, which decides whether a pod can preempt, on which node, and which victims.
+"""Models default preemption. It decides whether a pod can preempt, on which node, and which victims.
 
-The functions are named after their originals in kube-scheduler's `pkg/scheduler/framework/preemption` and
+The functions have the same names as in kube-scheduler's `pkg/scheduler/framework/preemption` and
 `plugins/defaultpreemption`.
 """
 
@@ -31,7 +31,7 @@ CRITERIA = (
     "latest start of the most important victims",
     "lowest node name",
 )
-"""The criteria for choosing a node, in order. kube-scheduler has no last criterion and picks any node."""
+"""The criteria for choosing a node, in order. kube-scheduler lacks the last criterion and picks any node."""
 
 _MOST_DRY_RUNS = 256
 
@@ -64,8 +64,8 @@ class Preemption:
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
         """Returns why a pod cannot preempt now, or None if it can.
 
-        A pod with a nominated node waits for the victims that are still terminating on that node, unless the
-        node can never run the pod.
+        A pod with a nominated node waits for the victims that are still terminating there, unless the node
+        can never run the pod.
         """
         if not pod.preempts:
             return NEVER_PREEMPTS
@@ -134,7 +134,7 @@ def pick_one_node_for_preemption(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Returns the best candidates, which differ only in their names."""
+    """Returns the best candidates. They differ only in their names."""
     best = pick_one_node_for_preemption(candidates).key[:-1]
     return [candidate for candidate in candidates if candidate.key[:-1] == best]
 
@@ -143,7 +143,7 @@ def deciding_criterion(candidates: Sequence[Candidate]) -> str:
     """Returns the criterion that left one candidate, or "only candidate".
 
     Among the other candidates, the second best agrees with the best in the most criteria. The result is
-    therefore the first criterion in which these two differ.
+    therefore the first criterion in which these two candidates differ.
     """
     if len(candidates) == 1:
         return "only candidate"

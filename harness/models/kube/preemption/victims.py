@@ -1,4 +1,4 @@
-"""The dry run of a preemption on one node, which finds the pods that it would evict."""
+"""Performs the dry run of a preemption on one node, which finds the pods that it would evict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 
 _EACH_VICTIM = 2**31
-"""Added to the priority of each victim before priorities are summed, so that no summand is negative."""
+"""This number is added to the priority of each victim before priorities are summed, so that no summand is
+negative.
+"""
 
 Key = tuple[int, int, int, int, int, int]
 
@@ -24,11 +26,12 @@ class Candidate:
 
     Attributes:
         node: the node.
-        victims: the victims, most important first unless a scheduler keeps the order of its dry run.
+        victims: the victims. The most important victim is first, unless a scheduler keeps the order of its
+            dry run.
         violations: how many victims violate a PodDisruptionBudget.
         budgeted: whether a budget covers any of the pods that were considered.
-        key: the key by which nodes are compared, lowest first. See `CRITERIA`. Its last part is the rank of
-            the name; kube-scheduler does not have this criterion, and picks any node.
+        key: the key by which nodes are compared. The lowest key is best. See `CRITERIA`. Its last part is the
+            rank of the name. kube-scheduler does not have this criterion, and picks any node.
     """
 
     __slots__ = ("budgeted", "key", "node", "victims", "violations")
@@ -52,24 +55,24 @@ class Candidate:
 
 
 class Bound(Protocol):
-    """Another limit of a preemptor in a dry run, such as its quota, in addition to the node."""
+    """A limit of a preemptor in a dry run in addition to the node, such as its quota."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """Removes all potential victims, and returns why this is not enough, or None if it is."""
+        """Removes all potential victims, and returns why this is not enough, or None if it is enough."""
 
     def with_again(self, pod: PodInfo) -> bool:
-        """Returns True if a victim that fits on the node can stay, in which case it counts again."""
+        """Returns True if a victim that fits on the node can stay. In this case, the victim counts again."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns why a node that does not fit one of the pods is not a candidate; None if it may be one."""
+        """Returns why a node that doesn't fit one of the pods is not a candidate, or None if it may be."""
 
 
 def select_victims_on_node(
     pod: PodInfo, node: NodeInfo, state: PreFilter, budgets: Budgets, names: Sequence[str]
 ) -> Candidate | Status:
-    """Removes all pods of lower priority, then puts back as many as possible, important pods first.
+    """Removes all pods of lower priority, and then puts back as many as possible, important pods first.
 
-    Pods whose removal would violate a budget are put back before all others.
+    Pods whose removal would violate a budget are put back before all other pods.
 
     Args:
         pod: the preemptor.
@@ -94,7 +97,7 @@ def dry_run(
     *,
     sorts: bool = True,
 ) -> Candidate | Status:
-    """Removes all potential victims, then puts back as many as possible, important victims first.
+    """Removes all potential victims, and then puts back as many as possible, important victims first.
 
     Args:
         pod: the preemptor.
@@ -102,9 +105,9 @@ def dry_run(
         node: the node.
         potential: the potential victims, most important first.
         budgets: the PodDisruptionBudgets.
-        bound: another limit that must be respected, or None if there is none.
-        sorts: whether victims are sorted with the most important first. If not, victims that violate a budget
-            come first.
+        bound: another limit that applies, or None if there is none.
+        sorts: whether to sort the victims so that the most important is first. If not, victims that violate a
+            budget come first.
     """
     for other in potential:
         trial.remove(other)
@@ -142,7 +145,7 @@ def dry_run(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Returns True if the preemptor fits, both with and without the nominated pods counting as bound."""
+    """Returns True if the preemptor fits, no matter whether the nominated pods count as bound or not."""
     if nominated:
         for other in nominated:
             trial.add(other)
@@ -155,7 +158,7 @@ def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
 
 
 def rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
-    """Returns why the preemptor does not fit even without any pod of lower priority."""
+    """Returns why the preemptor does not fit, even without any pod of lower priority."""
     for other in nominated:
         trial.add(other)
     status = trial.filter()
