@@ -1,1 +1,1 @@
-"""The built-in plugins of `harness`, with one package per component. They use only public names."""
+"""Contains the built-in plugins of `harness`, with one package per component. They use only public names."""

@@ -1,4 +1,4 @@
-"""The plugin `auto`, which preempts by quotas for pods with a quota and by priority for others, like ACK."""
+"""The plugin `auto`, which preempts by quota for pods with a quota and by priority for others, like ACK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    # This module is imported late, because listing plugins does not need the scheduler.
+    # This module is imported late, because the list of plugins does not need the scheduler.
     from harness_plugins.elastic_quota.policy import auto
 
     return auto(cluster, view, options)

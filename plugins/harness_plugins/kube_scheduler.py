@@ -1,8 +1,8 @@
 """kube-scheduler for `none` and `default-preemption`, which places pods one by one or gangs together.
 
-By default, kube-scheduler does not support gangs; `gangScheduling=true` approximates its own gangs. With
-`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. This allows you to
-separate the effect of gangs from the effect of quotas.
+By default, kube-scheduler does not support gangs, but `gangScheduling=true` approximates its own gangs. With
+`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. You can therefore separate
+the effect of gangs from the effect of quotas.
 """
 
 from __future__ import annotations

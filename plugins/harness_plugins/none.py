@@ -3,9 +3,10 @@
 On a cluster with nodes, it is kube-scheduler without preemption and uses the same code as
 `default-preemption`. On a cluster without nodes, it is a queue of whole jobs within quotas.
 
-Without nodes, jobs wait in sub-queues. The first job of a sub-queue blocks the jobs behind it, but sub-queues
-never block each other. With `blocking=strict`, every queue is one sub-queue. With `blocking=skip`, jobs of
-one queue that have exactly the same request share a sub-queue, because either all of them fit or none does.
+Without nodes, jobs wait in sub-queues. The first job of a sub-queue blocks the jobs behind it, but no
+sub-queue blocks another sub-queue. With `blocking=strict`, every queue is one sub-queue. With
+`blocking=skip`, jobs of one queue that have exactly the same request share a sub-queue, because either all of
+them fit or none of them fits.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ QUEUE_OPTIONS = (
     ),
     BORROW,
 )
-"""The options for the queue on clusters without nodes."""
+"""The options for the queue of whole jobs on clusters without nodes."""
 
 NODE_OPTIONS = (PERCENTAGE, GANG, *DEVICES)
 """The options for kube-scheduler on nodes. The queue without nodes always starts whole jobs."""
@@ -79,7 +80,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns the scheduler for a cluster, as this module describes.
+    """Returns the scheduler for a cluster.
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
@@ -96,14 +97,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start: by kube-scheduler's rules if there are nodes, else by quotas."""
+    """Finds the jobs that can never start, by kube-scheduler's rules with nodes, or else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
 
 
 def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that quotas do not admit now or after any later change of the cluster."""
+    """Finds the jobs that quotas admit neither now nor after any later change of the cluster."""
 
     def judge(state: Cluster) -> Possible:
         quotas = Quotas(state, borrow=options["borrow"])
@@ -114,14 +115,14 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
+    """Returns True if there are no nodes. On clusters with nodes, queues have no effect."""
     return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on pod groups and stopped queues that have no effect.
 
-    Pod groups have no effect if pods are placed one by one or jobs start as a whole.
+    Pod groups have no effect if pods are placed one by one, or if jobs start as a whole.
     """
     yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:
@@ -132,11 +133,11 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 Entry = tuple[int, int, Job, Request]
-"""A waiting job after its sort key. Jobs are never compared, because their index decides ties."""
+"""A waiting job with its sort key. Jobs are never compared, because their index decides ties."""
 
 
 class SubQueue:
-    """Jobs that wait behind the same first job, and those of them whose refusal was recorded."""
+    """Jobs that wait behind the same first job, and the jobs among them whose refusal was recorded."""
 
     __slots__ = ("jobs", "told")
 
@@ -146,7 +147,7 @@ class SubQueue:
 
 
 class JobQueue:
-    """A queue of whole jobs, as this module describes."""
+    """A queue of whole jobs, as the docstring of this module describes."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._by_priority = options["order"] == "priority"
@@ -204,7 +205,7 @@ class JobQueue:
             self._rejected.clear()
         if not self._open:
             return
-        # A sub-queue may have been opened twice. It is identified by its first job.
+        # A sub-queue may have been opened twice, so its first job identifies it.
         heads = list({each.jobs[0][1]: (*each.jobs[0], each) for each in self._open if each.jobs}.values())
         self._open = []
         heapify(heads)

@@ -1,11 +1,11 @@
-"""The plugin `recorded`, with which every job runs as recorded in the trace.
+"""The plugin `recorded`, which runs every job as recorded in the trace.
 
 The plugin makes no decisions of its own. A job starts as a whole when its first recorded run started. When
-that run ended, the job is evicted, and it starts again with its next run. After its last run, the job ends.
-If the trace records a preemption, the job is preempted by an unknown preemptor.
+that run ended, the job is evicted, and it starts again with its next run. The job ends after its last run. If
+the trace records a preemption, an unknown preemptor preempts the job.
 
-Nodes and flavors are not recorded, so jobs get none. Nothing limits how many jobs run at the same time. The
-results include the usage beyond the cluster's capacity.
+Traces do not record nodes and flavors, so jobs have none. Nothing limits how many jobs run at the same time.
+The results can therefore include usage that exceeds the cluster's capacity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 class Recorded:
-    """The policy `recorded`, as this module describes."""
+    """The policy `recorded`, as the docstring of this module describes."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._runs: dict[int, int] = {}  # how many runs each job has started
@@ -40,7 +40,7 @@ class Recorded:
         self._evictions: list[tuple[int, int, Job]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Schedules the next recorded run of a job. A job that has no other run keeps waiting."""
+        """Schedules the next recorded run of a job. If there is no other run, the job keeps waiting."""
         begun = self._runs.get(job.index, 0)
         if begun < len(job.recorded):
             heappush(self._starts, (job.recorded[begun].start, job.index, job))
@@ -51,7 +51,7 @@ class Recorded:
             del self._runs[job.index]
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Evicts and starts the jobs that are due. Repeats this, because runs can have no duration."""
+        """Evicts and starts the jobs that are due. It repeats this, because a run can have no duration."""
         while _due(self._evictions, now) or _due(self._starts, now):
             while _due(self._evictions, now):
                 _, index, job = heappop(self._evictions)

@@ -1,4 +1,4 @@
-"""The plugin `backfill` models batch schedulers, in which jobs can overtake others without delaying them.
+"""The plugin `backfill` models batch schedulers, where jobs can overtake other jobs without delaying them.
 
 The rules are based on these sources:
 
@@ -8,7 +8,7 @@ The rules are based on these sources:
 - D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using system-generated predictions rather than user
   runtime estimates (2007), for `estimate=last-two`.
 
-Corrections that count from the first prediction follow jad-darrous/predictsim 174c453.
+For corrections that count from the first prediction, the source is jad-darrous/predictsim 174c453.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
         InputError: the cluster has neither nodes nor queues.
         OptionError: an option is set that has no effect on nodes.
     """
-    from harness_plugins.backfill.policy import Backfill  # listing plugins does not need it
+    from harness_plugins.backfill.policy import Backfill  # the list of plugins does not need it
 
     _check(cluster, options)
     return Backfill(cluster, options)
@@ -123,17 +123,17 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns jobs for the Pod manifests if the cluster has nodes."""
+    """Returns jobs for the Pods in the manifests if the cluster has nodes."""
     return running_jobs(cluster, at) if cluster.nodes else ()
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
+    """Returns True if there are no nodes. On clusters with nodes, queues have no effect."""
     return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups, and on quotas if there are nodes or on stopped queues if there are none."""
+    """Yields notes on PodGroups. With nodes, also yields notes on quotas, and otherwise on stopped queues."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):

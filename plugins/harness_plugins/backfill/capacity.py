@@ -1,6 +1,7 @@
-"""An interface to the resources that jobs share, which are either quotas or nodes.
+"""Defines an interface to the resources that jobs share, which are either quotas or nodes.
 
-Both algorithms use this interface. The algorithms, not the resources, decide which jobs can overtake others.
+Both algorithms use this interface. The algorithms decide which jobs can overtake others, and the resources do
+not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from harness import Decision, Job, Refuse
 from harness_plugins.backfill.jobs import Entry
 
 R = TypeVar("R")
-"""The request of all jobs with the same shape."""
+"""The request that all jobs with the same shape have."""
 
 A = TypeVar("A")
 """The assignment of one job."""
@@ -36,7 +37,7 @@ _R = TypeVar("_R", contravariant=True)
 
 
 class Plan(Protocol[_R, A]):
-    """The assignments of all jobs from now on, based on their expected run times."""
+    """The assignments of all jobs from now on. It is based on their expected run times."""
 
     def forget(self, now: int) -> None:
         """Drops assignments that have ended."""
@@ -59,7 +60,7 @@ class Capacity(Protocol[R, A, V]):
 
     Attributes:
         others_matter: whether a job that does not fit can fit after other jobs start.
-        foresees: whether a change is announced, so that a job with a shorter run time could fit.
+        foresees: whether a change is announced. A job with a shorter run time could then fit.
     """
 
     @property
@@ -74,16 +75,16 @@ class Capacity(Protocol[R, A, V]):
         """Advances to `now`."""
 
     def request(self, job: Job) -> R:
-        """Returns the request of a job, which is shared by all jobs with the same shape."""
+        """Returns the request of a job. All jobs with the same shape share the object."""
 
     def held(self, job: Job) -> A | None:
-        """Returns the assignment that a job from the manifests has on arrival; None for other jobs."""
+        """Returns the assignment that a job from the manifests has on arrival, or None for other jobs."""
 
     def assign(self, request: R, job: Job, expected: int) -> A | None:
-        """Returns an assignment that a job can have now for its expected run time; None if there is none."""
+        """Returns an assignment that a job can have now for its expected run time, or None."""
 
     def has_room(self, request: R) -> bool:
-        """Returns False if a job cannot fit now, in which case `assign` returns None as well."""
+        """Returns False if a job cannot fit now. In this case, `assign` returns None, too."""
 
     def fits(self, assignment: A) -> bool:
         """Returns True if an assignment fits now."""
@@ -95,13 +96,13 @@ class Capacity(Protocol[R, A, V]):
         """Releases the assignment of a job that has ended."""
 
     def stays(self, assignment: A) -> int | None:
-        """Returns for how many seconds a job can stay in its place; None if there is no limit."""
+        """Returns how many seconds a job can stay in its place, or None if there is no limit."""
 
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
         """Yields the decisions that start a job."""
 
     def refusal(self, request: R, job: Job, expected: int) -> Refuse | None:
-        """Returns a record of why a job cannot start now; None if it can."""
+        """Returns a record of why a job cannot start now, or None if it can start."""
 
     def reserve(
         self, request: R, job: Job, expected: int, running: Sequence[Entry[A]], before: V | None
@@ -117,13 +118,13 @@ class Capacity(Protocol[R, A, V]):
         """
 
     def reserved(self, reservation: V) -> A | None:
-        """Returns the reserved assignment if it is already free although `assign` finds none."""
+        """Returns the reserved assignment if it is already free, although `assign` finds none."""
 
     def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
         """Returns an assignment for a job that will still run when a reservation starts, or None.
 
-        The assignment leaves enough for the reserved job. From then on, the reservation takes the assignment
-        into account.
+        The assignment leaves enough resources for the reserved job. After this call, the reservation takes
+        the assignment into account.
         """
 
     def plan(self) -> Plan[R, A]:

@@ -1,8 +1,8 @@
-"""Conservative backfilling, in which every waiting job has a reservation that no other job delays.
+"""Implements conservative backfilling. Every waiting job has a reservation, and no other job delays it.
 
 When a job arrives, it gets a reservation at the earliest time at which it fits for its expected run time, in
-addition to running jobs and other reservations. When a job ends, the reservations of waiting jobs are moved
-in order. Each gets the earliest time that is possible then, which is never later than before.
+addition to running jobs and other reservations. When a job ends, the reservations of waiting jobs are moved,
+one after another. Each reservation moves to the earliest possible time, which is never later than before.
 
 Reservations fail only if a job runs longer than expected. In this case, all reservations are made again in
 order.
@@ -25,7 +25,7 @@ _RESERVED = {"message": "the job fits now, but it would delay jobs with reservat
 
 @final
 class Reserved(Generic[R, A]):
-    """A waiting job with its reservation, which has a start time and an assignment."""
+    """A waiting job with its reservation, which consists of a start time and an assignment."""
 
     __slots__ = ("assignment", "at", "waiting")
 
@@ -91,7 +91,7 @@ class Conservative(Generic[R, A, V]):
             yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Starts the jobs whose reserved time has come; yields each decision with the job that it starts."""
+        """Starts the jobs whose reserved time has come, and yields each decision with its job."""
         self._capacity.advance(now)
         self._plan.forget(now)
         if self._prolong(now) or any(each.at < now for each in self._waiting):
@@ -134,7 +134,7 @@ class Conservative(Generic[R, A, V]):
             self._place(each, now)
 
     def _prolong(self, now: int) -> bool:
-        """Extends jobs that are still running after their expected end; returns True if there were any."""
+        """Extends jobs that are still running after their expected end, and returns whether any were."""
         late = [
             each for each in self._running.values() if each.end < now or (each.end == now and not each.ending)
         ]

@@ -1,8 +1,8 @@
-"""EASY backfilling, in which jobs can overtake waiting jobs if they do not delay the first of them.
+"""Implements EASY backfilling, where jobs can overtake waiting jobs if they do not delay the first of them.
 
 The first waiting job has a reservation for the time at which it fits if running jobs end as expected. Another
-job can start earlier in two cases: if it is expected to end by that time, or if both jobs fit then. Resources
-of jobs that end at exactly that time count as free.
+job can start earlier if it is expected to end by that time, or if both jobs fit at that time. Resources of
+jobs that end at exactly that time count as free.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from harness_plugins.backfill.jobs import BEHIND, Entry, Running, Waiting
 class Easy(Generic[R, A, V]):
     """EASY backfilling for the jobs of one quota tree, or of all nodes.
 
-    While no job ends and no expected end moves, free resources only shrink. Jobs that could not start still
-    cannot start, so only new jobs are examined (`_fresh`).
+    While no job ends and no expected end moves, free resources can only decrease. Jobs that could not start
+    still cannot start, so only new jobs are examined (`_fresh`).
     """
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:

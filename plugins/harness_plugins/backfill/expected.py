@@ -1,4 +1,4 @@
-"""The expected run times of jobs, and how they are corrected when a job runs longer."""
+"""Computes the expected run times of jobs, and corrects them when a job runs longer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from harness.policy import ENDLESS
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)
 )
-"""What is added to the expected run time of a job each time it runs longer than estimated.
+"""The amounts that are added to the expected run time of a job, one for each time it runs longer than
+expected.
 
-The last step is repeated. Source: Tsafrir et al. 2007, section 4.
+The last amount is repeated. Source: Tsafrir et al. 2007, section 4.
 """
 
 FROM_FIRST = tuple(step - before for before, step in pairwise([0, *STEPS]))
-"""What is added if each step counts from the first prediction, as in predictsim."""
+"""The amounts if each step counts from the first prediction, as in predictsim."""
 
 
 class Expected:
-    """Determines expected run times, based on finished jobs if `estimate` is `last-two`."""
+    """Determines expected run times. If `estimate` is `last-two`, they are based on finished jobs."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._estimate = options["estimate"]
@@ -34,14 +35,14 @@ class Expected:
         self._last: dict[str, tuple[int, ...]] = {}
 
     def requested(self, job: Job) -> int:
-        """Returns the run time that the user requested, in microseconds; `ENDLESS` if it is unknown."""
+        """Returns the run time that the user requested, in microseconds, or `ENDLESS` if it is unknown."""
         return self._unstated if job.requested is None else job.requested
 
     def of(self, job: Job) -> int:
         """Returns the expected run time of a job that arrives, in microseconds.
 
-        With `last-two`, it is the mean run time of the last two jobs of the user that have ended, in whole
-        seconds, but at most the requested time. If fewer than two jobs have ended, it is the requested time
+        With `last-two`, it is the mean run time of the user's last two jobs that have ended. It is in whole
+        seconds, and at most the requested time. If fewer than two jobs have ended, it is the requested time
         (Tsafrir et al. 2007, section 3).
         """
         if self._estimate == "actual":
@@ -54,15 +55,15 @@ class Expected:
         return requested
 
     def ended(self, job: Job, ran: int) -> None:
-        """Records, for its user, the run time of a job that ended."""
+        """Records the run time of a job that ended, for its user."""
         if self._estimate == "last-two" and job.user:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
         """Returns the new expected run time of a job that ran longer than expected, and its next step.
 
-        A prediction is increased to at most the requested time, either step by step or at once. Beyond the
-        requested time, there is no limit, because nothing ends a job that runs longer.
+        A prediction is increased to at most the requested time, either in steps or in a single step. Beyond
+        the requested time, there is no limit, because nothing ends a job that runs longer.
 
         Args:
             job: the running job.

@@ -1,4 +1,4 @@
-"""The waiting and running jobs in backfilling."""
+"""Represents the waiting and running jobs in backfilling."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""The reason for not starting a job that is behind the first job and must not delay it."""
+"""The reason for the refusal of a job that is behind the first job and must not delay it."""
 
 RESERVED = "WaitsForReserved"
-"""The reason for not starting a job that fits now but would delay other jobs with reservations."""
+"""The reason for the refusal of a job that fits now but would delay other jobs with reservations."""
 
 R = TypeVar("R")
 A = TypeVar("A")
 
 Key = tuple[int, int]
-"""The sort key of waiting jobs. Ties are decided by the index of the job."""
+"""The sort key of waiting jobs. The index of the job decides ties."""
 
 
 class Waiting(NamedTuple, Generic[R]):
-    """A waiting job. Only the key is compared, because the index that it contains is unique."""
+    """A waiting job. Only the key is compared, because it contains the index, which is unique."""
 
     key: Key
     job: Job
@@ -43,7 +43,7 @@ class Running(Generic[A]):
         pods: the number of pods that have not finished.
         ending: whether the job ends at the current time but its assignment is not released yet.
         going: whether the job was evicted, or lost a pod so that it must be evicted as a whole.
-        stays: the time until which the job tolerates NoExecute taints; None if there is no limit.
+        stays: the time until which the job tolerates NoExecute taints, or None if there is no limit.
     """
 
     __slots__ = ("assignment", "began", "end", "ending", "going", "job", "pods", "stays", "step")
@@ -73,9 +73,9 @@ class Running(Generic[A]):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The sort key among running jobs, which is the expected end."""
+        """The sort key among running jobs. It contains the expected end."""
         return self.end, self.job.index
 
 
 Entry = tuple[tuple[int, int], Running[A]]
-"""A running job after its sort key."""
+"""A running job with its sort key."""

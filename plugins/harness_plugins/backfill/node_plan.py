@@ -1,11 +1,11 @@
-"""A plan of the jobs on each node from now on, based on their expected run times.
+"""Plans the jobs on each node from now on, based on their expected run times.
 
 A reservation is for a certain time. The plan assumes that all running jobs end as expected. At that time, the
 job gets the nodes in its plan if they are still free, or other nodes if they are not.
 
-A job can reserve a time under two conditions: the job finds nodes then, and every later job still finds nodes
-at its own reserved time. As a result, no job is delayed, and no job waits for specific nodes if others would
-do.
+A job can reserve a time if it finds nodes at that time, and if every later job still finds nodes at its own
+reserved time. As a result, no job is delayed, and no job waits for specific nodes if other nodes are
+sufficient.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span:
 
 
 class Event(NamedTuple):
-    """The start or the end of a job. If times are equal, ends come first."""
+    """The start or the end of a job. At equal times, ends come before starts."""
 
     time: int
     starts: bool
@@ -45,7 +45,7 @@ class NodePlan:
     """The plan of all jobs. See `capacity.Plan`.
 
     Args:
-        snapshot: nodes that have only the pods of this plan.
+        snapshot: the nodes. They have only the pods of this plan.
         outlook: the announced node changes.
     """
 
@@ -62,7 +62,7 @@ class NodePlan:
             del self._spans[index]
 
     def charge(self, assignment: Places, start: int, end: int) -> None:
-        """See `Plan`. A job that runs longer stays on its nodes."""
+        """See `Plan`. If a job runs longer, it stays on its nodes."""
         known = self._spans.get(assignment.job.index)
         if known is None:
             self._spans[assignment.job.index] = Span(assignment, start, end)
@@ -79,7 +79,7 @@ class NodePlan:
             del self._spans[assignment.job.index]
 
     def earliest(self, request: object, job: Job, length: int, now: int) -> tuple[int, Places]:
-        """See `Plan`. Returns `ENDLESS` and no nodes if rules between pods always exclude all nodes.
+        """See `Plan`. If rules between pods always exclude all nodes, returns `ENDLESS` and no nodes.
 
         The start of another job does not help a job, unless its pods must be near pods of the other job.
         """
@@ -113,13 +113,14 @@ class NodePlan:
         return time > self._now
 
     def _moved(self, job: Job, start: int, end: int, events: Iterable[Event]) -> list[Places] | None:
-        """Returns the nodes of a job that starts at `start`, and those of reserved jobs that must move.
+        """Returns the nodes of a job that starts at `start`, and the nodes of reserved jobs that must move.
 
-        Returns None if some job would not find nodes. Jobs that start at `start` or earlier keep their nodes.
+        If some job would not find nodes, the result is None. Jobs that start at `start` or earlier keep their
+        nodes.
 
         Args:
             job: the job.
-            start: the start time, whose state the snapshot must have.
+            start: the start time. The snapshot must have the state at this time.
             end: the expected end of the job.
             events: the events after `start`.
         """
@@ -153,7 +154,7 @@ class NodePlan:
         return found
 
     def _show(self, time: int) -> None:
-        """Changes the snapshot to contain exactly the jobs that run at `time`."""
+        """Changes the snapshot so that it contains exactly the jobs that run at `time`."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
         self._snapshot.show(there)
 

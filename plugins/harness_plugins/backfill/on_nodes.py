@@ -1,4 +1,4 @@
-"""Capacity in the form of nodes, on which kube-scheduler's filters and scores place all pods of a job.
+"""Implements capacity as nodes. kube-scheduler's filters and scores place all pods of a job on them.
 
 The first waiting job has a reservation for a time at which its pods find nodes. These nodes can change when
 other jobs start, but the job will still find nodes at that time.
@@ -21,19 +21,21 @@ from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
-"""The reason for refusing a job that would not end before nodes are removed or shrink, as named by Slurm."""
+"""The reason for the refusal of a job that would not end before nodes are removed or shrink. The name is
+Slurm's.
+"""
 
 _MAINTENANCE = {"message": "the job fits now, but it would not end before an announced change"}
 
 
 @final
 class NodeRequest:
-    """The request of all jobs with the same shape.
+    """The request that all jobs with the same shape have.
 
     Attributes:
         job: one of these jobs.
         home: always 0, because all nodes belong to one cluster.
-        never: why such jobs can never run; None if they can.
+        never: why such jobs can never run, or None if they can.
     """
 
     __slots__ = ("home", "job", "never")
@@ -51,7 +53,7 @@ class NodeReservation:
     Attributes:
         at, job: see `capacity.Reservation`.
         until: the expected end of the job.
-        places: the nodes; None if the job finds none even after all running jobs have ended.
+        places: the nodes, or None if the job finds none even after all running jobs have ended.
         refused: the requests of jobs that would leave no nodes for the reserved job.
     """
 
@@ -78,7 +80,7 @@ class OnNodes:
     def _begin(self, cluster: Cluster) -> None:
         cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
-        # The expected nodes when the first waiting job starts, without this job.
+        # This has the nodes that are expected when the first waiting job starts, without this job.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None
@@ -90,7 +92,7 @@ class OnNodes:
         """Switches to the nodes of another cluster. Earlier requests become invalid.
 
         Args:
-            cluster: the cluster. Jobs on nodes that it no longer has are about to be lost.
+            cluster: the cluster. Jobs on nodes that it no longer has will be lost next.
             held: the nodes of each job.
 
         Returns:
@@ -114,13 +116,13 @@ class OnNodes:
         return found
 
     def stays(self, assignment: Places) -> int | None:
-        """Returns for how many seconds a job tolerates its nodes' NoExecute taints; None without a limit."""
+        """Returns how many seconds a job tolerates its nodes' NoExecute taints, or None without a limit."""
         if not self._tainted:
             return None
         return self._now.stays(assignment, self._tainted)
 
     def is_drained(self, assignment: Places) -> bool:
-        """Returns True if the last change started to drain a node of a job."""
+        """Returns True if the last change started a drain of a node that the job uses."""
         nodes = self._now.cache.nodes
         return bool(self._drained) and any(
             node >= 0 and nodes[node].name in self._drained and not is_left(assignment.job, pod)
@@ -258,7 +260,7 @@ class OnNodes:
         return NodePlan(self._then, self._outlook)
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
-        """Puts a job on its places and returns True, if the reservation can still be kept."""
+        """Puts a job on its places, and returns True if the reservation can still be kept."""
         snapshot = self._then
         snapshot.put(places)
         found = snapshot.find_during(reservation.job, self._outlook, reservation.at, reservation.until)
@@ -269,7 +271,7 @@ class OnNodes:
         return True
 
     def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
-        """Returns nodes for a job that are not reserved; None if there are none."""
+        """Returns nodes for a job that are not reserved, or None if there are none."""
         then = self._then
         then.put(reserved)
         with self._now.limited(then, reserved.nodes):
@@ -278,7 +280,7 @@ class OnNodes:
         return found
 
     def _never(self, job: Job) -> Never | None:
-        """Returns why a job can never run: a pod fits on no node, or its pods do not fit together."""
+        """Returns why a job can never run: a pod fits on no node, or the pods don't fit together."""
         never = self._now.never(job)
         if never is not None or job.pods == 1:
             return never

@@ -1,4 +1,4 @@
-"""Capacity in the form of quotas, for clusters without nodes. Only amounts matter, not places."""
+"""Implements capacity as quotas, for clusters without nodes. Only quantities matter, and places do not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class QuotaReservation:
         at, job: see `capacity.Reservation`.
         request: the request of the job.
         usage: the usage at that time, without the job.
-        delaying: the assignments that would delay the job if another job had them at that time.
+        delaying: assignments. They would delay the job if another job had one of them at that time.
     """
 
     __slots__ = ("at", "delaying", "job", "request", "usage")
@@ -57,7 +57,7 @@ class OnQuotas:
         return self._quotas.assign(request, job)
 
     def held(self, job: Job) -> Assignment | None:
-        """See `Capacity`. Pods in the manifests run on nodes, and this cluster has none."""
+        """See `Capacity`. Pods in the manifests run on nodes, and this cluster has no nodes."""
         return None
 
     def stays(self, assignment: Assignment) -> int | None:

@@ -1,6 +1,6 @@
-"""The announced changes of nodes, such as maintenance.
+"""Models the announced changes of nodes, such as maintenance.
 
-Node failures are not announced. Announced changes of labels, taints and cordons are not taken into account.
+Node failures are not announced. The model ignores announced changes of labels, taints and cordons.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.models.kube.devices import WHOLE, amounts_of, device_count
 from harness.models.kube.node import NodeInfo
 
 _NOBODY = 1 << 40
-"""A number of pods that exceeds the capacity of any node."""
+"""A number of pods that is larger than the capacity of any node."""
 
 
 class Step(NamedTuple):
-    """The state of a node from a given time on; None if the node does not exist."""
+    """The state of a node from a given time on, or None if the node does not exist."""
 
     at: int
     node: Node | None
 
 
 class Less(NamedTuple):
-    """The resources, pod slots and devices on a node that aren't reliably available."""
+    """The resources, pod slots and devices of a node that aren't reliably available."""
 
     node: NodeInfo
     amounts: Sequence[int]
@@ -71,7 +71,7 @@ class Outlook:
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """Returns the cluster including the nodes that are announced for later."""
+        """Returns the cluster, including nodes that are announced for later."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)

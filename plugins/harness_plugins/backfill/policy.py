@@ -1,4 +1,7 @@
-"""The policy `backfill`, which processes simultaneous events one by one, per quota tree or for all nodes."""
+"""The policy `backfill`.
+
+It processes simultaneous events one by one, for each quota tree or for all nodes.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
 NODE_FAILED = "NodeFail"
-"""The reason for evicting a job after it lost a pod, as named by Slurm, which requeues the job."""
+"""The reason for the eviction of a job that lost a pod. The name is Slurm's, which requeues such a job."""
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """Returns the capacity that jobs share: nodes if the cluster ever has any, otherwise quotas."""
+    """Returns the capacity that jobs share, which is nodes if the cluster ever has any, or else quotas."""
     return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 
@@ -44,8 +47,8 @@ class Backfill:
     """Backfilling of whole jobs on nodes or within quotas. Jobs in different quota trees never interact.
 
     The engine delivers all events of one time before it requests decisions, whereas a batch scheduler decides
-    after each event. This policy therefore keeps the events and processes them one by one, in the order of
-    the option `ties`. Both completions and submissions are processed in the order in which their jobs
+    after each event. This policy therefore keeps the events and processes them one by one, in the order that
+    the option `ties` sets. Completions and submissions are both processed in the order in which their jobs
     arrived.
     """
 
@@ -71,7 +74,10 @@ class Backfill:
         self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Adds a job that arrived, or pods of an evicted job, which waits again when all its pods do."""
+        """Adds a job that arrived, or pods of an evicted job.
+
+        An evicted job waits again when all its pods do.
+        """
         if job.index in self._away:
             self._away[job.index] -= len(pods)
             if self._away[job.index]:
@@ -95,8 +101,8 @@ class Backfill:
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Handles pods of a job that have finished or left their nodes.
 
-        If pods have finished, all other pods of the job finish at the same time. If a pod was evicted or lost
-        with its node, the whole job is evicted.
+        If pods have finished, all other pods of the job finish at the same time. If a pod was evicted, or
+        lost with its node, the whole job is evicted.
         """
         running = self._running[job.index]
         ended = why is Why.ENDED
@@ -112,7 +118,9 @@ class Backfill:
             (self._ended if ended else self._gone).append(self._running.pop(job.index))
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `harness.policy.Policy`. Makes all reservations again. Running jobs keep their resources.
+        """See `harness.policy.Policy`.
+
+        All reservations are made again, and running jobs keep their resources.
 
         On nodes, quotas have no effect.
         """
@@ -140,7 +148,7 @@ class Backfill:
         return ()
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Processes the events at this time, and decides after each of them or after all of them."""
+        """Processes the events at this time, and decides after each event or after all of them."""
         for job, never in self._rejected:
             yield Reject(job, never.why)
         self._rejected.clear()
@@ -174,10 +182,10 @@ class Backfill:
     def _submissions_first(
         self, arrived: list[Job], ended: list[Running[Any]], now: int
     ) -> Iterator[Decision]:
-        """Processes submissions and then completions in the order of their starts, like pyss.
+        """Processes submissions and then completions, sorted by the starts of their jobs, like pyss.
 
         Jobs that end exactly when expected release their processors before the submissions. A submission
-        leads to a decision only if the job might fit. pyss: dinesh121991/pyss 44a2423,
+        leads to a decision only if the job might fit. For pyss, see dinesh121991/pyss 44a2423,
         `src/base/prototype.py`.
         """
         ended.sort(key=_start)
@@ -226,17 +234,17 @@ class Backfill:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:
-        """Returns all trees if anything changed since the last cycle, otherwise none."""
+        """Returns all trees if anything changed since the last cycle, or else none."""
         changed, self._changed = self._changed, False
         return list(self._trees) if changed else []
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `harness.policy.Policy`. Returns True on nodes, where quotas have no effect."""
+        """See `harness.policy.Policy`. On nodes, quotas have no effect, so the result is True."""
         capacity = self._capacity
         return isinstance(capacity, OnNodes) or bool(capacity.has_room(capacity.request(job)))
 
     def _take_over(self, now: int) -> Iterator[Decision]:
-        """Takes over the jobs that are already running in their places, before any other decision."""
+        """Takes over the jobs that are already running, in their places, before any other decision."""
         there, self._there = self._there, []
         for job, held in there:
             tree = self._tree(self._capacity.request(job).home)
@@ -279,7 +287,7 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        """Decides for one tree, and repeats this while starting jobs could allow others to start."""
+        """Decides for one tree. It repeats this while the start of a job could allow another job to start."""
         again = True
         while again:
             again = False

@@ -1,4 +1,4 @@
-"""The expected usage of quotas from now on, as time spans with constant usage."""
+"""Models the expected usage of quotas from now on, as time spans with constant usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Profile:
     """The usage over time. The last span has no end.
 
     Args:
-        quotas: checks whether requests fit. Its usage is temporarily replaced by that of a span.
+        quotas: the quotas, which check whether requests fit. The usage of a span temporarily replaces their
+            own usage.
     """
 
     def __init__(self, quotas: Quotas) -> None:
@@ -38,8 +39,8 @@ class Profile:
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
         """Returns the earliest time from `now` on at which a job has quota for `length`, and that quota.
 
-        The last span contains only running jobs that never end. If a job could never start in it, the job
-        starts as soon as the earlier spans have quota. A job that can start in an empty cluster therefore
+        The last span contains only running jobs that never end. If a job could never start in the last span,
+        it starts as soon as the earlier spans have quota. A job that can start in an empty cluster therefore
         always finds a time.
         """
         first = roomy = 0
@@ -60,8 +61,8 @@ class Profile:
     def may_begin_before(self, time: int, request: Request) -> bool:
         """Returns True if a request might have quota before `time`, or another flavor at `time`.
 
-        A job that uses nothing before its reservation can be reserved earlier only if some earlier span has
-        quota for it. A request with a single flavor has no other flavor to use.
+        If a job uses nothing before its reservation, it can have an earlier reservation only if some earlier
+        span has quota for it. A request with a single flavor has no other flavor to use.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True
@@ -69,7 +70,7 @@ class Profile:
         return any(self._first_full(request, place, place + 1) is None for place in range(before))
 
     def _first_full(self, request: Request, first: int, last: int) -> int | None:
-        """Returns the first of several spans that has no quota for a request; None if all have some."""
+        """Returns the first of several spans that has no quota for a request, or None if all have some."""
         quotas = self._quotas
         held = quotas.usage
         found = None
@@ -95,7 +96,7 @@ class Profile:
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:
-        """Returns the span that starts at `time`, creating it if it does not exist."""
+        """Returns the span that starts at `time`. If there is none, creates it."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)

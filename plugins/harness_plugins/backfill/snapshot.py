@@ -1,7 +1,7 @@
-"""The nodes and the pods of whole jobs on these nodes, either now or at a future time.
+"""Models the nodes and the pods of whole jobs on these nodes, either now or at a future time.
 
 kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
-either all of its pods or none.
+all of its pods, or for none of them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Places:
     Attributes:
         home: always 0, because all nodes belong to one cluster.
         job: the job.
-        nodes: the position of each pod's node; -1 for a removed node. A plan can change them until the job
+        nodes: the position of each pod's node, or -1 for a removed node. A plan can change them until the job
             starts.
-        devices: the GPUs that the pods have on their nodes; empty until the job starts.
+        devices: the GPUs that the pods have on their nodes. It is empty until the job starts.
     """
 
     __slots__ = ("devices", "job", "nodes")
@@ -50,7 +50,7 @@ class Places:
 
 
 class Failure(NamedTuple):
-    """Why a job finds no nodes.
+    """The reason why a job finds no nodes.
 
     Attributes:
         pod: the first pod of the job that finds no node.
@@ -96,7 +96,7 @@ class Snapshot:
     # --- placement ----------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
-        """Puts the pods of a job on their nodes. Pods that have no devices yet get them in order."""
+        """Puts the pods of a job on their nodes. Pods that have no devices yet get devices in order."""
         self._there[places.job.index] = places.nodes, places.devices
         pods = self._of(places.job)
         for pod, devices in zip(pods, places.devices, strict=False):
@@ -107,7 +107,7 @@ class Snapshot:
                 self.cache.add_pod(pod, self.cache.nodes[nodes[pod]])
 
     def devices_of(self, job: Job) -> Devices:
-        """Returns the devices of a job's pods on their nodes; empty if no pod has any."""
+        """Returns the devices of a job's pods on their nodes. The result is empty if no pod has devices."""
         found = [pod.devices for pod in self._of(job)]
         return found if any(found) else ()
 
@@ -123,7 +123,10 @@ class Snapshot:
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Changes the snapshot so that exactly these jobs, by index, are on the nodes."""
+        """Changes the snapshot so that exactly the given jobs are on the nodes.
+
+        The keys are their indices.
+        """
         gone = [
             index
             for index, seats in self._there.items()
@@ -139,19 +142,19 @@ class Snapshot:
     # --- searches -----------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a pod of the job fits on no node even if all nodes are empty.
+        """Returns why a pod of the job fits on no node, even if all nodes are empty.
 
-        Returns None if each pod fits on some node.
+        If each pod fits on some node, the result is None.
         """
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
-        """Returns the node of a Pod that is already running; None for other jobs."""
+        """Returns the node of a Pod that is already running, or None for other jobs."""
         node = self._kinds.of(job, job.pod_sets[0]).node
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 
     def find(self, job: Job) -> Places | None:
-        """Returns nodes for all pods of a job in addition to other jobs; None if some pod finds no node."""
+        """Returns nodes for all pods of a job in addition to other jobs, or None if some pod finds none."""
         pods = self._of(job)
         placed, failed = self._place(job)
         nodes = None if failed is not None else tuple(pod.node for pod in pods)
@@ -166,7 +169,7 @@ class Snapshot:
             return self.find(job)
 
     def failure(self, job: Job) -> Failure | None:
-        """Returns why a job finds no nodes; None if it finds some."""
+        """Returns why a job finds no nodes, or None if it finds nodes."""
         placed, failed = self._place(job)
         why = None
         if failed is not None:
@@ -190,9 +193,9 @@ class Snapshot:
         return len(placed) == len(pods)
 
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
-        """Returns for how many seconds all pods of a job tolerate the taints of their nodes.
+        """Returns how many seconds all pods of a job tolerate the taints of their nodes.
 
-        Returns None if there is no limit.
+        If there is no limit, the result is None.
         """
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
@@ -202,7 +205,7 @@ class Snapshot:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def has_room(self, job: Job) -> bool:
-        """Returns True if each pod of a job fits on a node by itself."""
+        """Returns True if each pod of a job fits on some node alone."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 
@@ -277,7 +280,7 @@ class Snapshot:
         return pods
 
     def _in_turn(self, job: Job) -> list[PodInfo]:
-        """Returns the pods of a job, largest first.
+        """Returns the pods of a job, starting with the largest.
 
         The size of a pod is its largest share of any resource, relative to the node that has the most of the
         resource.
@@ -298,5 +301,5 @@ class Snapshot:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns no budgets. They have no effect here, because no pod is evicted for another."""
+    """Returns no budgets. They have no effect here, because no pod is evicted for another pod."""
     return ()

@@ -1,4 +1,4 @@
-"""Elastic quotas, which reclaim their guarantees by preempting pods, for single pods and for gangs."""
+"""Models elastic quotas, which reclaim their guarantees by preempting pods, for single pods and for gangs."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# These modules are imported late, because listing plugins needs neither the scheduler nor the manifest
-# readers.
+# These modules are imported late, because the list of plugins needs neither the scheduler nor the readers of
+# manifests.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

@@ -1,7 +1,7 @@
-"""The rules for preemption between quotas as documented for ACK, which are the default.
+"""Implements the rules that ACK documents for preemption between quotas. These rules are the default.
 
 If a quota stays within its `min`, its pods and gangs can preempt pods of quotas that use more than their
-`min`. Otherwise, they can only preempt less important pods of their own quota. A pod without a quota cannot
+`min`. Otherwise, they can preempt only less important pods of their own quota. A pod without a quota cannot
 preempt. No pod is preempted twice, or in violation of a PodDisruptionBudget. Protected pods are never
 preempted.
 
@@ -35,13 +35,13 @@ NOBODY_BORROWS = "no other quota uses more than its min"
 
 @final
 class AckRules:
-    """Implements `Rules` as this module describes.
+    """The `Rules` of ACK.
 
     Args:
         usage: the quota tree.
-        budgets: the PodDisruptionBudgets, which preemption never violates under these rules.
+        budgets: the PodDisruptionBudgets. Under these rules, preemption never violates them.
         protection: determines which pods are never preempted.
-        by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if its
+        by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if the
             usage plus the request must be within its `min`.
         examines_all: see `Rules`.
     """
@@ -100,8 +100,8 @@ class AckRules:
     ) -> str | None:
         """Returns why a pod cannot preempt: it never preempts, or it waits for pods to terminate.
 
-        These are pods of its quota, or pods on the node to which an earlier preemption nominated the pod. The
-        dry run of that preemption counted terminating pods as gone.
+        The pod waits for pods of its quota, or for pods on the node to which an earlier preemption nominated
+        it. The dry run of that preemption counted terminating pods as gone.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -127,7 +127,10 @@ class AckRules:
         return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
-        """Returns the pods of a node that can be preempted, least important first, regardless of budgets."""
+        """Returns the pods of a node that can be preempted, regardless of budgets.
+
+        The least important pods come first.
+        """
         known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
@@ -140,10 +143,12 @@ class AckRules:
 
 @final
 class AckClaim:
-    """The potential victims of a pod: pods of borrowing quotas if it reclaims, otherwise of its own quota.
+    """The potential victims of a pod.
+
+    If it reclaims, they are pods of borrowing quotas, or else of its own quota.
 
     Args:
-        rules: determine which pods can be preempted at all.
+        rules: the rules. They determine which pods can be preempted at all.
         usage: the quotas.
         budgets: the PodDisruptionBudgets.
         pod: the preemptor.
@@ -181,9 +186,8 @@ class AckClaim:
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
         """Returns pods of borrowing quotas if the pod reclaims, or less important pods of its own quota.
 
-        The result excludes pods of the same gang or job. The least important pods come first. They are the
-        first to use up the disruptions that budgets allow, and quotas lose pods only until they no longer
-        borrow.
+        Pods of the same gang or job are left out. The least important pods come first. They are the first to
+        use up the disruptions that budgets allow, and quotas lose pods only until they no longer borrow.
         """
         pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
         found: list[PodInfo] = []
@@ -210,7 +214,10 @@ class AckClaim:
         return found
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
-        """Returns True if all budgets allow this victim, too, which then uses one disruption of each."""
+        """Returns True if all budgets allow this victim, too.
+
+        The victim then uses one disruption of each budget.
+        """
         budgets = self._budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):

@@ -1,4 +1,4 @@
-"""An attempt to place a pod or a gang, which finds nodes and victims or the reason for the failure.
+"""Attempts to place a pod or a gang. An attempt finds nodes and victims, or the reason for its failure.
 
 An attempt has no lasting effect. Afterwards, the cache, quotas and budgets are the same as before.
 """
@@ -36,7 +36,7 @@ TOO_FEW = "its group has fewer pods than must be placed together"
 
 
 class Whole(NamedTuple):
-    """The total request of several pods of one quota; `first` is the request of the first pod."""
+    """The total request of several pods of one quota. `first` is the request of the first pod."""
 
     first: QuotaRequest
     own: dict[str, int]
@@ -95,7 +95,7 @@ class Attempts:
         usage: the quotas.
         nominated: the pods that are nominated to nodes.
         rules: the rules for preemption between quotas.
-        default: preempts for pods without a quota; None to apply the rules to these pods.
+        default: the preemption for pods without a quota. If it is None, the rules also apply to these pods.
         preempts: whether any pod can preempt.
     """
 
@@ -141,11 +141,11 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Tries to place pods one by one, each as if the earlier ones were placed. If one fails, all fail.
+        """Tries to place pods one by one, each as if the earlier pods were placed. If one fails, all fail.
 
         If only some pods must be placed together, the pods that fit are placed, provided that there are
-        enough of them. The remaining pods are then tried as a group of their own. Preemption helps either all
-        pods of a group or none.
+        enough of them. The remaining pods are then tried as a group of their own. Preemption helps all pods
+        of a group, or none of them.
 
         If no preemption can help a gang, the attempt ends at the first pod without a node. If the quota
         cannot admit the whole gang, the attempt ends before any pod is placed. In these cases, the next
@@ -204,7 +204,7 @@ class Attempts:
         )
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
-        """Returns the node for a pod, or why there is none."""
+        """Returns the node for a pod, or the reason why there is none."""
         if request.excess is not None:
             return self._failure(request, request.excess)
         found = self._scheduling.schedule(request.pod)
@@ -216,7 +216,7 @@ class Attempts:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
-        """Returns the pods that get a node without preemption, each as if the earlier ones were placed."""
+        """Returns the pods that get a node without preemption, each as if the earlier pods were placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
@@ -251,7 +251,7 @@ class Attempts:
         )
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
-        """Returns why a quota does not admit all of its pods; None if it admits them."""
+        """Returns why a quota does not admit all of its pods, or None if it admits them."""
         if quota is None:
             return None
         return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
@@ -259,7 +259,7 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        """Returns the search for victims in an attempt for pods of these quotas; None without preemption."""
+        """Returns the search for victims in an attempt for pods of these quotas, if they can preempt."""
         if not self._preempts:
             return None
         if self._default is not None and None in reclaims:
@@ -267,7 +267,7 @@ class Attempts:
         return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._kept)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
-        """Returns why preemption is not tried for a pod; None if it is tried."""
+        """Returns why preemption is not tried for a pod, or None if it is tried."""
         if search is None:
             return _refusal(failure, DISABLED, keeps=True)
         why = search.why_not(failure)
@@ -283,7 +283,7 @@ class Attempts:
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
-        """Plans a preemption for one pod after the other. If one of them cannot be helped, all fail.
+        """Plans a preemption for one pod after another. If preemption cannot help one of them, all fail.
 
         Args:
             pods: all pods of the attempt.
@@ -302,8 +302,8 @@ class Attempts:
             for pod, first in failures.items():
                 failure = first
                 if tentative.placed:
-                    # The resources freed for earlier pods may be enough. If not, victims must be searched for
-                    # again.
+                    # The resources that were freed for earlier pods may be enough. If not, the search for
+                    # victims is repeated.
                     again = self._find_node(quota_request(pod, self._usage, others))
                     if isinstance(again, NodeInfo):
                         tentative.place(pod, again)
@@ -329,7 +329,7 @@ class Attempts:
 
 
 def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
-    """Returns a refusal. If there are trial placements, adds the figures before these are reverted."""
+    """Returns a refusal. If there are trial placements, it includes the figures before these are reverted."""
     return refusal.with_figures() if tentative.placed else refusal
 
 

@@ -1,6 +1,6 @@
-"""Capacity scheduling, which has the scheduler-plugins rules for preemption between quotas.
+"""Implements capacity scheduling, which has the rules of scheduler-plugins for preemption between quotas.
 
-Quotas are flat, with one quota per namespace. A pod that would borrow preempts within its namespace by
+Quotas are flat, and each namespace has one quota. A pod that would borrow preempts within its namespace by
 priority. A pod that stays within the guarantee of its quota preempts pods of any priority in namespaces that
 borrow.
 """
@@ -22,7 +22,7 @@ from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 @final
 class CapacityRules:
-    """Implements `Rules` as this module describes.
+    """The `Rules` of capacity scheduling.
 
     Args:
         usage: the quotas, without a hierarchy.
@@ -65,7 +65,7 @@ class CapacityRules:
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns all exceeded limits. While all potential victims are gone, nominated pods do not count.
 
-        Nominated pods do count in the attempt that follows.
+        Nominated pods count again in the attempt that follows.
         """
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
@@ -77,7 +77,9 @@ class CapacityRules:
 
 @final
 class CapacityClaim:
-    """The potential victims of a pod: pods of borrowing quotas if it reclaims, otherwise of its own quota.
+    """The potential victims of a pod.
+
+    If it reclaims, they are pods of borrowing quotas, or else of its own quota.
 
     Args:
         usage: the quotas.
@@ -110,7 +112,7 @@ class CapacityClaim:
             found = [
                 each for each in least_first if each.priority < pod.priority and usage.quota_of(each) is quota
             ]
-        # If priority and start are equal, sorting keeps the order in which the pods were visited.
+        # If priority and start are equal, pods stay in the order in which they were visited.
         return sorted(found, key=lambda each: (-each.priority, each.start))
 
     def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:

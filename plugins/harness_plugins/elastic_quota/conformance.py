@@ -1,4 +1,4 @@
-"""Computes the results of recorded capacity scheduling and Koordinator cases, with the code for replays."""
+"""Computes the results of recorded capacity scheduling and Koordinator cases with the code of replays."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
-    """Returns the quotas of a cluster, charged with the requests and usage of its pods."""
+    """Returns the quotas of a cluster, charged with the requests and the usage of its pods."""
     usage = QuotaUsage(cluster, tree)
     for pod in pods:
         usage.ask(pod)

@@ -1,7 +1,7 @@
-"""The part of a preemption dry run that concerns quotas.
+"""Handles quotas in the dry run of a preemption.
 
-The semantics determine which pods can be victims and when each limit counts. The dry run itself is that of
-kube-scheduler.
+The semantics determine which pods can be victims and when each limit counts. The dry run itself is
+kube-scheduler's.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
-"""The preemptor's quota does not admit it even without any of the potential victims."""
+"""The status of a node where the quota does not admit the preemptor, even without any of the potential
+victims.
+"""
 
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
-"""No pod on the node can be a victim."""
+"""The status of a node where no pod can be a victim."""
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
@@ -46,7 +48,7 @@ class Exceeded(NamedTuple):
 class Shortfall:
     """The amounts that must be freed before a quota admits a pod.
 
-    No other limits can become exceeded, because a dry run only puts back pods that it has removed.
+    No other limits can become exceeded, because a dry run puts back only pods that it has removed.
 
     Args:
         excesses: the exceeded limits.
@@ -59,7 +61,7 @@ class Shortfall:
         self._left = [excess for _, _, excess in excesses]
 
     def change(self, leaf: Quota | None, amounts: Amounts, sign: int) -> None:
-        """Removes a pod of a leaf (-1), or puts it back (1)."""
+        """Removes a pod of a leaf (-1), or puts the pod back (1)."""
         if leaf is not None:
             for place, (quota, resource, _) in enumerate(self._excesses):
                 if quota is None or quota in leaf.line:

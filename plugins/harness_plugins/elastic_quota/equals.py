@@ -32,7 +32,7 @@ class Equals:
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """Returns equal gangs if no pod is bound. Other gangs, and pod groups, change as pods join."""
+        """Returns equal gangs, if no pod is bound. Other gangs, and pod groups, change as pods join them."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
@@ -42,10 +42,10 @@ class Equals:
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     def _apart(self, job: Job) -> int | None:
-        """Returns the index of a job whose pods can be victims of equal jobs but not of the job itself.
+        """Returns the index of a job if its pods can be victims of equal jobs but not of the job itself.
 
         Pods of one job and quota are equally important, so this is possible only if the job's pods belong to
-        several quotas. Returns None for other jobs.
+        several quotas. For all other jobs, the result is None.
         """
         if len(job.pod_sets) == 1:
             return None

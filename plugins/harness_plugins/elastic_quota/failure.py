@@ -1,4 +1,4 @@
-"""Describes why a pod got no node: its quota does not admit the pod, or the pod fits on no node."""
+"""Describes why a pod got no node. Either its quota does not admit the pod, or the pod fits on no node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 
 PLUGIN = "ElasticQuota"
-"""The name of the plugin that rejects pods because of their quota, next to kube-scheduler's plugins."""
+"""The name of the plugin that rejects pods because of their quota, in addition to kube-scheduler's plugins.
+"""
 
 _NAMED = 3
 
@@ -29,8 +30,9 @@ class Failure(NamedTuple):
         request: the request of the pod.
         state: the counts of the attempt.
         cache: the nodes.
-        diagnosis: why each node rejected the pod; None if the quota rejected it before any node was checked.
-        excess: why the quota rejected the pod or its gang; None if it did not.
+        diagnosis: why each node rejected the pod, or None if the quota rejected the pod before any node was
+            checked.
+        excess: why the quota rejected the pod or its gang, or None if it did not.
     """
 
     request: QuotaRequest
@@ -41,14 +43,17 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """The positions of the nodes on which preemption may help; all nodes if the quota refused."""
+        """The positions of the nodes on which preemption may help.
+
+        If the quota refused, these are all nodes.
+        """
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod.
 
-        If the quota rejected it, any deletion of a pod may help, as if the nodes lacked resources.
+        If the quota rejected the pod, the deletion of any pod may help, as if the nodes lacked resources.
         """
         if self.diagnosis is None:
             return frozenset((PLUGIN, NODE_RESOURCES_FIT))
@@ -64,19 +69,19 @@ class Failure(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """Why preemption did not help a pod, or did not help a gang because of one of its pods.
+    """The reason why preemption did not help a pod, or did not help a gang because of one of its pods.
 
     Attributes:
         pod: the name of the pod that could not be placed.
         rule: a description of the rule behind the refusal.
         failure: why the pod did not get a node.
-        nodes: why each node is not a candidate, by position; empty if nodes did not matter.
+        nodes: why each node is not a candidate, by position. It is empty if nodes did not matter.
         keeps: whether nominations are kept, because the pod waits for terminating victims or a dry run ended
             with an error.
         rejecting: the plugins that rejected pods.
-        place: the index of the pod in its gang; None for a single pod.
-        figures: the figures of nodes and quotas at the time of the attempt; None until they are requested,
-            which must happen before anything changes.
+        place: the index of the pod in its gang, or None for a single pod.
+        figures: the figures of nodes and quotas at the time of the attempt. It is None until they are
+            requested, which must happen before anything changes.
     """
 
     pod: str
@@ -90,14 +95,14 @@ class QuotaRefusal(NamedTuple):
 
     @property
     def said(self) -> tuple[str, str]:
-        """The key that equal refusals share, which does not include nodes and amounts."""
+        """The key that equal refusals share. It contains neither nodes nor amounts."""
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
         """Returns the refusal with its figures, which would change when trial placements are reverted.
 
-        Equal pods then share one record, which is serialized only once.
+        Equal pods then share one record, and it is serialized only once.
         """
         return self if self.figures is not None else self._replace(figures=self._figures())
 

@@ -1,4 +1,4 @@
-"""Koordinator's elastic quotas, which form a tree in which each runtime depends on all requests.
+"""Implements Koordinator's elastic quotas. They form a tree, where each runtime depends on all requests.
 
 A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Quota
 that was lent is taken back by `revoke.py`, not by preemption.
@@ -24,7 +24,7 @@ FIRM_PODS = "pods that must not be preempted leave too little of min"
 
 @final
 class KoordinatorRules:
-    """Implements `Rules` as this module describes.
+    """The `Rules` of Koordinator.
 
     Args:
         usage: the quotas, with runtimes.
@@ -56,8 +56,8 @@ class KoordinatorRules:
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Returns why preemption cannot help: the pod has no quota, or no pod of the quota is less important.
 
-        Without quirks, there is one more reason. A pod that must not be preempted does not preempt if such
-        pods use the whole `min`, because preemption cannot change this.
+        Without quirks, there is another reason. If pods that must not be preempted use the whole `min`, such
+        a pod does not preempt, because preemption cannot change this.
         """
         pod, quota = request.pod, request.quota
         if quota is None:
@@ -75,10 +75,10 @@ class KoordinatorRules:
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns the requested resources that exceed the runtime, which count while victims are put back.
+        """Returns the requested resources that exceed the runtime. They count while victims are put back.
 
         Admission can therefore refuse the pod after its victims are gone. Without quirks, all limits of
-        admission count, including when all potential victims are removed.
+        admission count, even when all potential victims are removed.
         """
         excesses = request.excesses(self._usage.tree)
         if not self._quirks:
@@ -105,7 +105,8 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of its quota; () without a quota (`disableDefaultQuotaPreemption`)."""
+        """Returns the nodes with pods of its quota, or () if it has none (`disableDefaultQuotaPreemption`).
+        """
         quota = self._request.quota
         return () if quota is None else self._usage.nodes_of(quota)
 

@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns why a job exceeds its quota even alone, however quotas change while it waits."""
+    """Finds the jobs that exceed their quota even alone, no matter how quotas change while they wait."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -63,7 +63,7 @@ class QuotaLimits:
     Args:
         usage: the quotas.
         cluster: the cluster with the pod groups.
-        options: determine whether gangs are placed together.
+        options: the options, which determine whether gangs are placed together.
     """
 
     def __init__(self, usage: QuotaUsage, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a job exceeds its quota even without other pods; None if it does not."""
+        """Returns why a job exceeds its quota even without other pods, or None if it does not."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)
@@ -82,7 +82,7 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Returns True if pods of a job belong to a pod group, which may need only some, or more pods."""
+        """Returns True if pods of a job belong to a pod group, which may need fewer or more pods."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

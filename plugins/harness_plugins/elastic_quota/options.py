@@ -16,7 +16,7 @@ from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
 ELASTIC_QUOTA = "ElasticQuota"
-"""The kind of object that a change of elastic quotas refers to."""
+"""The kind of object that changes of elastic quotas refer to."""
 
 WITH_REQUEST = "with-request"
 BY_USAGE = "usage"
@@ -83,7 +83,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:
-    """Parses `key` or `key=value`, where the value None means any value; returns None for empty text."""
+    """Parses `key` or `key=value`. The value None means any value. For an empty text, returns None."""
     key, equals, value = text.partition("=")
     if not key and equals:
         raise InputError(f"{text!r} is not a label; write key or key=value")

@@ -1,4 +1,4 @@
-"""The policies `elasticquota` and `auto`, which schedule pods within quotas, like kube-scheduler."""
+"""The policies `elasticquota` and `auto`, which schedule pods like kube-scheduler, but within quotas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def _require_quotas(cluster: Cluster) -> None:
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns the policy for `preemptionAlgorithm`: by default quotas if there are any, or priorities.
+    """Returns the policy for `preemptionAlgorithm`.
+
+    By default, it uses quotas if there are any, or else priorities.
 
     Pods without a quota preempt by priority, unless the option `autoBy` makes one choice for all pods.
 
@@ -74,12 +76,12 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
 
 
 def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns a policy with default preemption that ignores quotas; options determine how it places gangs.
+    """Returns a policy with default preemption that ignores quotas. Options determine how it places gangs.
 
     Args:
         cluster: the cluster, which must have nodes.
         view: not used.
-        options: options of this plugin or of `default-preemption`. Missing options have their defaults.
+        options: the options of this plugin or of `default-preemption`. Missing options have their defaults.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -124,7 +126,7 @@ def _quota_policy(
         cluster: the cluster, which must have nodes.
         options: the values of the plugin's options.
         falls_back: whether pods that belong to no quota use default preemption.
-        by_quotas: whether quotas count, including those that the cluster gets later.
+        by_quotas: whether quotas count. This includes quotas that the cluster gets later.
 
     Raises:
         InputError: the cluster has no nodes.

@@ -1,4 +1,4 @@
-"""Pods that ACK's rules never evict: system pods, DaemonSet pods, and pods with a certain label."""
+"""Determines the pods that ACK's rules never evict: system pods, DaemonSet pods, and pods with a label."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Protection:
     """Determines which pods are protected.
 
     Args:
-        label: the key and value of a label that protects pods, where the value None means any value; None if
-            there is no such label.
+        label: the key and value of a label that protects pods, or None if there is no such label. The value
+            None means any value.
         daemons: whether pods of DaemonSets are protected.
     """
 

@@ -1,4 +1,4 @@
-"""The figures behind a preemption: the usage, guarantees and limits of the quotas involved."""
+"""Collects the figures behind a preemption, which are the usage, guarantees and limits of its quotas."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """Returns usage, guarantees and limits of the preemptor's and the victims' quotas, before any eviction.
+    """Returns the state of the preemptor's and the victims' quotas, before any eviction.
 
-    `queue` is the preemptor's quota, `request` is the pod's request, and `taken` has what each quota loses.
+    `queue` is the preemptor's quota, `request` is the pod's request, and `taken` has the loss of each quota.
 
     Args:
         pod: the preemptor.
@@ -40,7 +40,7 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
 
 def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
-    """Returns the usage, guarantee (`quota`) and limit (`max`) of quotas, without unlimited resources.
+    """Returns the usage, guarantee (`quota`) and limit (`max`) of quotas. Unlimited resources are left out.
 
     Koordinator's quotas also have their most recently computed runtime (`runtime`).
     """

@@ -1,4 +1,4 @@
-"""The request of a pod to its quota when an attempt starts, and whether the quota admits the pod."""
+"""Determines the request of a pod to its quota when an attempt starts, and whether the quota admits it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
 
 
 class QuotaRequest(NamedTuple):
-    """What a pod requests from its quota.
+    """The request of a pod to its quota.
 
     Attributes:
         pod: the pod.
-        quota: the leaf quota of the pod; None if it has no quota, in which case it requests nothing.
+        quota: the leaf quota of the pod, or None. A pod without a quota requests nothing.
         own: the requests of the pod itself.
         in_quota: `own` plus the requests of nominated pods of the same quota that are at least as important.
         in_all: `in_quota` plus the requests of nominated pods of other quotas that do not borrow.
         shared: the requests of these pods of other quotas, for each ancestor that both quotas share.
-        excess: why the quota does not admit the pod; None if it does.
+        excess: why the quota does not admit the pod, or None if it does.
         together: the requests of all pods of the gang in this quota, if they are requested together.
     """
 
@@ -42,7 +42,7 @@ class QuotaRequest(NamedTuple):
 
     @property
     def asked(self) -> Amounts:
-        """The requests of the pods themselves, without nominated pods."""
+        """The requests of the pods themselves. The requests of nominated pods are not included."""
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
@@ -59,7 +59,7 @@ class QuotaRequest(NamedTuple):
         return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
-        """Returns all limits that refuse the request now, including nominated pods; () if it is admitted."""
+        """Returns all limits that refuse the request now, with nominated pods, or () if it is admitted."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
@@ -72,7 +72,7 @@ class QuotaRequest(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The requests of nominated pods that count in addition to a pod's own. See `QuotaRequest`."""
+    """The requests of nominated pods that count in addition to a pod's own requests. See `QuotaRequest`."""
 
     in_quota: Amounts
     in_all: Amounts
@@ -81,11 +81,11 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """The pods that are nominated to nodes, which do not change during an attempt.
+    """The pods that are nominated to nodes. They do not change during an attempt.
 
     Args:
         pods: the priority, quota and requests of each pod.
-        cache: the nodes. While no node changes, the usage is the same, so totals remain valid.
+        cache: the nodes. While no node changes, the usage stays the same, so the totals remain valid.
     """
 
     __slots__ = ("_at", "_cache", "_pods", "_taken")
@@ -108,7 +108,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns what counts in addition to the requests of a pod with this quota and priority."""
+        """Returns the requests that count in addition to those of a pod with this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -155,7 +155,7 @@ class Nominated:
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """Returns the nominated pods with a quota, except those of a gang; None if there are none.
+        """Returns the nominated pods with a quota, except those of a gang, or None if there are none.
 
         Args:
             mates: the pods of the attempt. If the pods of a gang are nominated, these nominations do not
@@ -189,7 +189,7 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
     Args:
         pod: the pod, which must not be bound.
         usage: the quotas.
-        others: the nominated pods (see `Nominated.besides`); None if there are none.
+        others: the nominated pods (see `Nominated.besides`), or None if there are none.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:

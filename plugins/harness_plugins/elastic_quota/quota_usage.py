@@ -1,4 +1,4 @@
-"""The quota of each pod, and the quantities that the pod takes from this quota."""
+"""Tracks the quota of each pod, and the quantities that the pod takes from this quota."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.models.kube.pod import PodInfo, Template
 class PodQuota(NamedTuple):
     """The leaf quota of a pod, or None, and the pod's requests.
 
-    `firm` is True if the pod must not be preempted, provided that the quota tree makes this distinction. See
+    `firm` is True if the pod must not be preempted, provided that the quota tree distinguishes such pods. See
     `QuotaTree.is_firm`.
     """
 
@@ -28,7 +28,7 @@ class PodQuota(NamedTuple):
 
 @final
 class QuotaUsage:
-    """The quota tree of a cluster, which pods charge.
+    """The quota tree of a cluster, with the pods that are charged to it.
 
     Args:
         cluster: the cluster with the elastic quotas and LocalQueues.
@@ -46,8 +46,9 @@ class QuotaUsage:
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
         """Counts all pods again, because quotas or the queues that lead to quotas have changed.
 
-        In scheduler-plugins, which have neither hierarchy nor runtimes, a quota counts only the pods that
-        were bound while it existed. Pods are added to the quota only when they are bound.
+        In scheduler-plugins, where quotas have neither hierarchy nor runtimes, a quota counts only the pods
+        that were bound while it existed. The reason is that pods are added to a quota only when they are
+        bound.
 
         Args:
             cluster: the cluster with the elastic quotas and LocalQueues.
@@ -71,11 +72,11 @@ class QuotaUsage:
                     self.bind(pod, pod.node)
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
-        """Returns the leaf quota of a pod; None if it has none."""
+        """Returns the leaf quota of a pod, or None if it has none."""
         return self.of(pod).quota
 
     def of(self, pod: PodInfo) -> PodQuota:
-        """Returns a pod's quota and requests, which are stored in the pod because they are used often."""
+        """Returns a pod's quota and requests. They are stored in the pod because they are used often."""
         known: PodQuota | None = pod.quota
         if known is not None:
             return known
@@ -91,12 +92,12 @@ class QuotaUsage:
         return found
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
-        """Returns the leaf quota of pods with this namespace, labels and queue; None if they have none."""
+        """Returns the leaf quota of pods with this namespace, labels and queue, or None if they have none."""
         name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
         return None if name is None else self.tree.leaves[name]
 
     def amounts(self, pod: PodInfo) -> Amounts:
-        """Returns what a pod takes from its quota."""
+        """Returns the quantities that a pod takes from its quota."""
         return self.of(pod).amounts
 
     def charge(self, pod: PodInfo) -> None:
@@ -120,13 +121,16 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """Adds the request of a pending or running pod (1), or removes it when the pod is gone (-1)."""
+        """Adds the request of a pending or running pod (1).
+
+        When the pod is gone, removes the request (-1).
+        """
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
     def bind(self, pod: PodInfo, position: int) -> None:
-        """Binds a pod to the node at a position, permanently and not as a trial."""
+        """Binds a pod to the node at a position, permanently and not only as a trial."""
         self.charge(pod)
         quota, amounts, _ = self.of(pod)
         if quota is None:
@@ -137,7 +141,7 @@ class QuotaUsage:
             of_quota[key] = of_quota.get(key, 0) + 1
 
     def find_on(self, nodes: Sequence[NodeInfo]) -> None:
-        """Looks up the nodes of all pods again after the positions of nodes have changed."""
+        """Looks up the nodes of all pods again, after the positions of nodes have changed."""
         self._nodes.clear()
         for node in nodes:
             for pod in node.pods:
@@ -155,7 +159,10 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """Prepares for a new priority of a permanently bound pod, which must still have its old priority."""
+        """Prepares for a new priority of a permanently bound pod.
+
+        The pod must still have its old priority.
+        """
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]

@@ -1,4 +1,4 @@
-"""Koordinator's over-use revoke, which evicts pods of quotas that exceed their runtime for too long.
+"""Implements Koordinator's over-use revoke, which evicts pods of quotas that long exceed their runtime.
 
 This module follows the description of Koordinator's controller. No recorded case confirms it.
 """
@@ -16,7 +16,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVERUSED = "QuotaOveruse"
-"""The reason for evicting a pod because its quota exceeded its runtime for too long."""
+"""The reason for the eviction of a pod whose quota exceeded its runtime for too long."""
 
 _REFRESH = 10 * SECOND
 """The time between two computations of the runtimes of all quotas."""
@@ -35,7 +35,7 @@ class Revocation:
         after: how long a quota can exceed its runtime, in microseconds.
         quirks: whether only the resources of the last removed pod are checked.
         cache: the pods on nodes.
-        budgets: the PodDisruptionBudgets, which evictions never violate.
+        budgets: the PodDisruptionBudgets. Evictions never violate them.
     """
 
     def __init__(self, usage: QuotaUsage, after: int, quirks: bool, cache: Cache, budgets: Budgets) -> None:
@@ -48,8 +48,8 @@ class Revocation:
         self._after = after // SECOND * SECOND + SECOND  # the first full second after this time
         self._started: int | None = None
         self._refreshed = -1  # the value of `changes` at the last refresh
-        # For each quota, the time since when it has been within its runtime, or None if it exceeds it now,
-        # and the last second in which it was within its runtime.
+        # For each quota, this has the time since when it has been within its runtime, or None if it exceeds
+        # its runtime now. It also has the last second in which it was within its runtime.
         self._within: dict[Quota, int | None] = {}
         self._good: dict[Quota, int] = {}
 
@@ -73,7 +73,7 @@ class Revocation:
             self._good = {leaf: self._good.get(leaf, now) for leaf in leaves}
 
     def watch(self, now: int) -> int | None:
-        """Checks which quotas exceed their runtime now, and returns the time of the next step."""
+        """Checks which quotas exceed their runtime now, and returns the time of the next check."""
         assert self._started is not None, "quotas are refreshed first"
         due = []
         for leaf, within in self._within.items():
@@ -109,12 +109,12 @@ class Revocation:
         )
 
     def skip(self, span: int) -> None:
-        """Moves all stored times by this duration. The state of all quotas remains the same."""
+        """Moves all stored times by this duration. The state of all quotas stays the same."""
         self._within = {leaf: _later(within, span) for leaf, within in self._within.items()}
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
-        """Returns the quotas that have exceeded their runtime for too long until now; restarts their time."""
+        """Returns the quotas that have exceeded their runtime for too long, and restarts their time."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
             self._good[leaf] = now
@@ -126,9 +126,9 @@ class Revocation:
     def victims(self, leaf: Quota) -> list[PodInfo]:
         """Returns the pods to evict, including pods that are already terminating or protected by a budget.
 
-        Pods are removed in ascending order of importance until the usage is within the runtime. If this never
-        happens, all pods are evicted. Otherwise, pods that still fit are put back, starting with the most
-        important.
+        Pods are removed, starting with the least important, until the usage is within the runtime. If this
+        never happens, all pods are evicted. Otherwise, pods that still fit are put back, starting with the
+        most important.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
@@ -155,13 +155,16 @@ class Revocation:
         return gone[::-1]
 
     def evictable(self, pod: PodInfo) -> bool:
-        """Returns True if a victim is not terminating already and no budget protects it now."""
+        """Returns True if a victim is not terminating already, and no budget protects it now."""
         self._budgets.refresh()
         allowed = self._budgets.allowed
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """Returns the usage without or with a pod; with quirks, only in the resources that it requests."""
+        """Returns the usage without or with a pod.
+
+        With quirks, it contains only resources that the pod requests.
+        """
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
@@ -180,7 +183,7 @@ class Revocation:
 
 
 def _ago(since: int | None, now: int) -> int | None:
-    """Returns a time relative to now; all times that are a second or more in the past count as equal."""
+    """Returns a time relative to now. All times that are a second or more in the past count as equal."""
     return None if since is None else max(since - now, -SECOND)
 
 

@@ -1,4 +1,4 @@
-"""The preemption rules that differ between the semantics of elastic quotas."""
+"""Defines the preemption rules that differ between the semantics of elastic quotas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
-    """The potential victims of a pod in one search, during which nothing else changes."""
+    """The potential victims of a pod in one search. Nothing else changes during the search."""
 
     def where(self) -> Collection[int]:
         """Returns the positions of the nodes that may have victims. Other nodes certainly have none."""
@@ -41,7 +41,7 @@ class Rules(Protocol):
 
     @property
     def least_first(self) -> bool:
-        """True if the least important victims are evicted first, and not in the order of dry runs."""
+        """True if the least important victims are evicted first, and not in the order of the dry run."""
 
     @property
     def keeps_room(self) -> bool:
@@ -53,17 +53,17 @@ class Rules(Protocol):
 
     @property
     def examines_all(self) -> bool:
-        """True if unschedulable nodes are tried for single pods, as they are for several pods."""
+        """True if unschedulable nodes are tried for single pods, in the same way as for several pods."""
 
     @property
     def keeps_dry_runs(self) -> bool:
-        """True if dry runs depend only on what `shortcuts/kept_dry_runs.py` lists."""
+        """True if dry runs depend only on the input that `shortcuts/kept_dry_runs.py` lists."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if a request claims the guarantee of the quota and does not borrow.
 
-        If the result is False, it remains False with more nominated pods, as long as the quota's usage is the
-        same.
+        If the result is False, it remains False with more nominated pods, as long as the quota's usage stays
+        the same.
 
         Args:
             quota: the quota.
@@ -72,12 +72,12 @@ class Rules(Protocol):
         """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help on any node; None if it might."""
+        """Returns why preemption cannot help on any node, or None if it might help."""
 
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt now; None if it can.
+        """Returns why a pod cannot preempt now, or None if it can.
 
         Args:
             request: the request of the pod.
@@ -95,9 +95,9 @@ class Rules(Protocol):
 def waits_for_victims(
     request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
 ) -> str | None:
-    """Returns why a pod cannot preempt now in scheduler-plugins and Koordinator; None if it can.
+    """Returns why a pod cannot preempt now in scheduler-plugins and Koordinator, or None if it can.
 
-    The reason is that pods on its node are terminating. These are less important pods of its quota or, if the
+    The reason is that pods on its node are terminating. They are less important pods of its quota or, if the
     pod reclaims, pods of a borrowing quota. The arguments are the same as those of `Rules.why_not_eligible`.
     """
     pod, quota = request.pod, request.quota

@@ -1,4 +1,4 @@
-"""The scheduler for quotas and gangs, which tries pods or whole gangs and preempts for them.
+"""Schedules pods within quotas. The scheduler tries pods or whole gangs, and preempts other pods for them.
 
 It uses the records and decisions of the kube-scheduler model. It differs from kube-scheduler in three ways:
 quotas are checked first, the pods of a gang are placed together, and other pods can be victims.
@@ -37,7 +37,7 @@ _LOCAL_QUEUE = "LocalQueue"
 
 
 def _refused_by_quota(template: Template, rejected_by: frozenset[str]) -> bool:
-    """Returns True if a quota change may help pods that these plugins rejected, as in both upstreams."""
+    """Returns True if a change of quotas may help pods that these plugins rejected, as in both upstreams."""
     return PLUGIN in rejected_by
 
 
@@ -55,10 +55,11 @@ class QuotaScheduler:
         cluster: the nodes, namespaces, budgets, quotas and priority classes.
         configuration: the KubeSchedulerConfiguration fields that are used.
         usage: the quotas.
-        rules: creates the rules of the semantics, given the quotas and budgets.
+        rules: a function that creates the rules of the semantics from the quotas and budgets.
         falls_back: whether pods without a quota use default preemption.
         gangs: whether gangs are placed together.
-        revocation: creates the over-use revoke, given the nodes; None if the semantics have none.
+        revocation: a function that creates the over-use revoke from the nodes, or None if the semantics have
+            none.
 
     Attributes:
         said: the last recorded reason for refusing each waiting gang.
@@ -100,14 +101,14 @@ class QuotaScheduler:
 
     @property
     def _state(self) -> int:
-        """The version of the state, which also changes when querying a quota changes limits."""
+        """The version of the state. It also changes when a query of a quota changes limits."""
         return self._version + self.usage.tree.rescaled
 
     # --- events -------------------------------------------------------------------------------------------
 
     @property
     def attempts(self) -> int:
-        """The number of scheduling attempts, where a gang counts as one attempt."""
+        """The number of scheduling attempts. The attempt of a gang counts once."""
         return self._kube.attempts
 
     @property
@@ -135,7 +136,7 @@ class QuotaScheduler:
         return self._attempts.lets_in(pods)
 
     def advance(self, now: int) -> None:
-        """Advances to `now`. The queue's timers run before everything else at that time."""
+        """Advances to `now`. The timers of the queue run before everything else at that time."""
         self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
@@ -210,7 +211,7 @@ class QuotaScheduler:
     def changed(self, change: Change, pods: Collection[PodInfo]) -> None:
         """Applies a cluster change that affects quotas.
 
-        Pods that a quota refused are tried again when a quota changes. A change in the total capacity of the
+        If a quota changes, pods that a quota refused are tried again. A change in the total capacity of the
         nodes matters if quotas share this capacity.
 
         Args:
@@ -255,7 +256,7 @@ class QuotaScheduler:
         return self._kube.evict(victim, by, reason, detail)
 
     def _reprioritize(self, gang: Gang) -> bool:
-        """Sets the priority of all pods in a gang to its highest one; returns whether any of them changes."""
+        """Sets the priority of all pods in a gang to the highest one, and returns whether any changes."""
         before, now = gang.priority, gang.highest
         if now == before:
             return False
@@ -334,7 +335,7 @@ class QuotaScheduler:
                 yield self.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
-        """Returns why a pod or gang failed because an equal one did; None if this was recorded already."""
+        """Returns why a pod or gang failed like an equal one, or None if this was already recorded."""
         peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
@@ -351,7 +352,7 @@ class QuotaScheduler:
         return why if self._note_refusal(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
-        """Returns the refusal that the skipped attempt of a pod or gang would have resulted in."""
+        """Returns the refusal that the skipped attempt of a pod or gang would have had."""
         gang = pod.gang
         if gang is None:
             outcome = self._attempts.try_pod(pod)
@@ -371,7 +372,7 @@ class QuotaScheduler:
             yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Places all pending pods of a gang, or at least the required number for a group, or none."""
+        """Places all pending pods of a gang, or for a group at least the required number, or none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)
@@ -443,7 +444,7 @@ class QuotaScheduler:
                 yield from self._withdraw(pod)
 
     def _moves_on(self, failure: Failure) -> bool:
-        """See `Scheduling.moves_on`. A gang that fails does not affect where the next search starts."""
+        """See `Scheduling.moves_on`. A gang that fails does not change where the next search starts."""
         diagnosis = failure.diagnosis
         if diagnosis is None or failure.request.pod.gang is not None:
             return False

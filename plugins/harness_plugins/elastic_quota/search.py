@@ -1,4 +1,4 @@
-"""The search for victims in one attempt for a pod or gang, by quotas or by default preemption."""
+"""Searches for victims in one attempt for a pod or gang, by quotas or by default preemption."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, onl
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 RECLAIM = "QuotaReclaim"
-"""The reason for a preemption by which a quota reclaims its guarantee from quotas that borrow."""
+"""The reason for a preemption with which a quota reclaims its guarantee from quotas that borrow."""
 
 WITHIN_QUOTA = "QuotaPriority"
-"""The reason for preempting a less important pod of the same quota."""
+"""The reason for the preemption of a less important pod of the same quota."""
 
 FROM_EVERYONE = 1 << 62
-"""A value above every priority, with which the freed resources are reserved against all pods."""
+"""A value above every priority. With this value, the freed resources are reserved against all pods."""
 
 
 class Search(Protocol):
     """The search for victims after a failed attempt."""
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns why a pod cannot preempt now; None if it can."""
+        """Returns why a pod cannot preempt now, or None if it can."""
 
     def why_never(self, failure: Failure) -> str | None:
-        """Returns why preemption cannot help a pod, if this is known without a dry run; otherwise None."""
+        """Returns why preemption cannot help a pod, if this is known without a dry run, or else None."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Performs dry runs for one pod in the current state of the plan, and returns the candidates.
@@ -54,13 +54,16 @@ class Search(Protocol):
         """
 
     def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule by which a pod preempts."""
+        """Returns the name of the rule that allows a pod to preempt."""
 
     def keeps(self, pod: PodInfo) -> int:
         """Returns the highest priority of the pods against which the freed resources are reserved."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns victims, which are given most important first, in the order in which to evict them."""
+        """Returns victims in the order in which to evict them.
+
+        The most important victim is first in the input.
+        """
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""
@@ -89,12 +92,12 @@ class QuotaSearch:
     """A search by quotas.
 
     Args:
-        scheduling: has the nodes and the results of pods on them.
+        scheduling: the nodes, and the results of pods on them.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
         rules: the preemption rules.
-        reclaims: for each quota of the attempt's pods, whether all of them together claim its guarantee.
-        kept: the results of earlier dry runs; None if the rules do not allow caching them.
+        reclaims: for each quota of the attempt's pods, whether all of its pods together claim its guarantee.
+        kept: the results of earlier dry runs, or None if the rules do not allow caching.
     """
 
     def __init__(
@@ -132,7 +135,7 @@ class QuotaSearch:
         Args:
             failure: the failure of the pod.
             failures: see `Search`.
-            explain: whether to also explain why the other nodes are not candidates if some nodes are.
+            explain: whether to also explain why nodes are not candidates if other nodes are.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -159,7 +162,7 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        """Returns the current input that all dry runs of a pod share."""
+        """Returns the current input that all dry runs for a pod share."""
         request = failure.request
         return Tries(
             failure,
@@ -170,7 +173,7 @@ class QuotaSearch:
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        """Returns the results of dry runs on some nodes, reusing known results."""
+        """Returns the results of dry runs on some nodes. Known results are reused."""
         nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
         request = failure.request
         reclaims = self._reclaims[request.quota]
@@ -249,7 +252,7 @@ class QuotaSearch:
 
 @final
 class DefaultSearch:
-    """A search by default preemption, for the pods of a gang one after the other.
+    """A search by default preemption, for the pods of a gang one after another.
 
     Args:
         preemption: kube-scheduler's preemption.
@@ -265,7 +268,7 @@ class DefaultSearch:
         return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
 
     def why_never(self, failure: Failure) -> str | None:
-        """See `Search`. Priority cannot change the decision of a quota."""
+        """See `Search`. Preemption by priority cannot change the decision of a quota."""
         return None if failure.diagnosis is not None else "its quota does not admit it"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:

@@ -1,4 +1,4 @@
-"""Trial placements and evictions, which are made in the cache and the quotas and then reverted.
+"""Tries placements and evictions, which are made in the cache and the quotas and then reverted.
 
 kube-scheduler's filters depend on the whole cluster (spread, affinity, nominations). Placements of several
 pods are therefore tried in the cache itself. `undo` restores the cache, quotas and budgets, including the
@@ -23,7 +23,7 @@ class TentativePlacement:
     Args:
         cache: the nodes and pods.
         usage: the quotas.
-        budgets: the PodDisruptionBudgets, which evictions use up.
+        budgets: the PodDisruptionBudgets. Evictions use up their disruptions.
 
     Attributes:
         placed: the node of each pod, in the order in which the pods were placed.
@@ -89,7 +89,7 @@ class TentativePlacement:
         self._pods.setdefault(node, list(node.pods))
 
     def _disrupt(self, victim: PodInfo, change: int) -> None:
-        """Applies an eviction to the disruptions of each budget, unless the pod was already terminating."""
+        """Adds an eviction to the disruptions of each budget, unless the pod was already terminating."""
         if not victim.terminating:
             for number in self._budgets.charged(victim):
                 self._budgets.allowed[number] += change

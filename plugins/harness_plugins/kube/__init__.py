@@ -56,7 +56,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# These modules are imported late, because listing plugins needs neither the engine nor the readers.
+# These modules are imported late, because the list of plugins needs neither the engine nor the readers.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

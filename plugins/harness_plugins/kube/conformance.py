@@ -19,12 +19,12 @@ from harness.models.manifests import Fields, cluster_from, read_pod
 
 
 class Question(NamedTuple):
-    """A pod to schedule on a cluster, as specified in a case.
+    """A pod to schedule on a cluster, as a case specifies it.
 
     Attributes:
         cluster: the cluster in the manifests.
         budgets: the PodDisruptionBudgets, with the allowed disruptions in the manifests.
-        scheduling: the nodes, with the pods in the manifests bound or nominated.
+        scheduling: the nodes. The pods in the manifests are bound or nominated to them.
         running: the pods in the manifests.
         pod: the pod to schedule.
     """
@@ -47,7 +47,7 @@ class World(NamedTuple):
 
 
 def world_of(case: Mapping[str, Any]) -> World:
-    """Returns the nodes of a case, with its pods bound or nominated.
+    """Returns the nodes of a case. Its pods are bound or nominated to them.
 
     Raises:
         ClusterError: the case is invalid.
@@ -105,7 +105,7 @@ def explain_preempt(case: Mapping[str, Any]) -> str:
 
 
 def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
-    """Returns a pod from the manifests as the scheduler sees it, neither bound nor nominated yet."""
+    """Returns a pod from the manifests as the scheduler sees it. It is neither bound nor nominated yet."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
     pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
     pod.start = NOT_STARTED if manifest.start is None else manifest.start
@@ -199,7 +199,7 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
 def _reasons(status: Status, node: str) -> list[str]:
     """Returns the reasons for a rejection.
 
-    If a dry run finds no victims, kube-scheduler includes the name of the node in the reason.
+    If a dry run finds no victims, kube-scheduler puts the name of the node into the reason.
     """
     if status is NO_VICTIM_NEEDED:
         return [f'{status.reasons[0]} "{node}"']

@@ -121,10 +121,10 @@ class _Record:
             self.decisions.append(line)
 
     def share(self, *_figures: object) -> None:
-        """Does nothing, because these cases have no shares."""
+        """See `Recorder`. These cases have no shares."""
 
     def stint(self, *_figures: object) -> None:
-        """Does nothing, because cases do not record stints."""
+        """See `Recorder`. Cases do not record stints."""
 
     def job(self, job: Job, state: int, *_figures: object) -> None:
         """Keeps the final state of a job."""

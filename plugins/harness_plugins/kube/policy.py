@@ -66,13 +66,13 @@ _APPROXIMATION = (
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes that PodGroups have no effect, if pods are placed one by one."""
+    """Yields a note that PodGroups have no effect, if pods are placed one by one."""
     if options[GANG.name] == ALONE:
         yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} applies it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on pod groups without effect, and that kube-scheduler's own gangs are an approximation."""
+    """Yields notes on pod groups without effect, and on the approximation of kube-scheduler's own gangs."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION
@@ -96,7 +96,7 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that don't fit even on empty nodes, or whose required pod group is missing.
+    """Finds the jobs that don't fit even on empty nodes, and the jobs whose required pod group is missing.
 
     Raises:
         InputError: the cluster has no nodes, or an option is out of range.

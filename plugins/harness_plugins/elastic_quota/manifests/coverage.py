@@ -1,4 +1,4 @@
-"""The used and ignored fields of ElasticQuotaTree and of both kinds of ElasticQuota.
+"""Lists the used and ignored fields of ElasticQuotaTree and of both kinds of ElasticQuota.
 
 The fields of the tree are documented at https://www.alibabacloud.com/help/en/ack/
 ack-managed-and-ack-dedicated/user-guide/work-with-capacity-scheduling. Koordinator's labels are defined in
@@ -11,7 +11,7 @@ from harness.models.cluster import KOORDINATOR
 from harness.models.manifests import STATUS, Coverage, Row, assumed, harmless, metadata, modelled, same
 
 QUEUE_RESOURCES = "kube-queue/"
-"""The prefix of resources that only ACK's job queue uses."""
+"""The prefix of resources that matter only to ACK's job queue."""
 
 _HOME = "kube-system"
 """The namespace in which a tree takes effect."""

@@ -23,7 +23,7 @@ _OWN_QUOTAS = {
 
 
 def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
-    """Reads an ElasticQuotaTree. A cluster can only have one."""
+    """Reads an ElasticQuotaTree. A cluster can have only one."""
     name = read_metadata(fields).name
     if "" in draft.quota_trees:
         fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
@@ -69,7 +69,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """Reads an ElasticQuota of scheduler-plugins, or of Koordinator if it has one of Koordinator's labels.
 
     A flat quota counts the pods in its own namespace. A Koordinator quota counts the pods that name it, and
-    the pods in the namespaces that its annotation lists. If its own namespace has the same name as the quota,
+    the pods in the namespaces that its annotation lists. If the quota has the same name as its own namespace,
     it also counts the pods in that namespace.
     """
     metadata = read_metadata(fields)
@@ -89,7 +89,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
         own = (metadata.name,) if metadata.namespace == metadata.name else ()
         quota = _koordinator_quota(metadata.name, least, most, own, labels, notes)
         for resource in least or ():
-            # If max is given, its core resources are checked for all kinds of quotas.
+            # If max is given, the core resources are checked for all kinds of quotas.
             if most is None or resource not in (*most, *CORE_RESOURCES):
                 spec.refuse(f"min.{resource}", "Koordinator requires that max also names it: add it to max")
     elif metadata.namespace in draft.elastic_quotas:
@@ -112,7 +112,7 @@ def _koordinator_quota(
     labels: Mapping[str, str],
     notes: _Annotations,
 ) -> ElasticQuota:
-    """Returns a Koordinator quota. Pods count against quotas that are not parents."""
+    """Returns a Koordinator quota. Pods count only against quotas that are not parents."""
     parent, listed = labels.get("parent", ""), notes.namespaces()
     is_parent = labels.get("is-parent") == "true"
     if is_parent and listed:
@@ -134,7 +134,7 @@ def _koordinator_quota(
 
 
 def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
-    """Warns about labels and annotations that have no effect, or an unexpected one."""
+    """Warns about labels and annotations that have no effect or an unexpected effect."""
     for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
@@ -168,7 +168,7 @@ class _Annotations:
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """Returns the weights for sharing what guarantees leave, by resource; None to use `max`.
+        """Returns the weights, by resource, for sharing what guarantees leave, or None to use `max`.
 
         If all weights are 0, they are ignored, as in Koordinator.
         """
@@ -176,7 +176,7 @@ class _Annotations:
         return weight if weight is not None and any(weight.values()) else None
 
     def amounts(self, name: str) -> Mapping[str, int] | None:
-        """Returns the quantities in an annotation by resource; None if there is no such annotation."""
+        """Returns the quantities in an annotation by resource, or None if there is no such annotation."""
         value = self._json(name, None)
         if value is None:
             return None
@@ -209,7 +209,7 @@ class _Annotations:
 
 
 def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, ...]:
-    """Returns a list of namespaces without duplicates."""
+    """Returns a list of namespaces, without duplicates."""
     if "" in listed:
         fields.fault(name, "the name of a namespace must not be empty")
     for namespace in dict.fromkeys(listed):
@@ -219,7 +219,7 @@ def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, 
 
 
 def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
-    """Returns a `min` or `max`; None if it is absent. Quantities beyond 64 bits count as unlimited."""
+    """Returns a `min` or `max`, or None if it is absent. Quantities beyond 64 bits count as unlimited."""
     if name not in fields:
         return None
     table = fields.child(name)

@@ -20,7 +20,8 @@ from harness.models.manifests import Draft, Objects
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 
 _DEEPEST = 40
-"""The maximum number of quotas on a path to the root, because computations visit each of them."""
+"""The maximum number of quotas on a path to the root. It is limited because computations visit each of them.
+"""
 
 _ROOT = "root"
 """The older, shorter name of the root in Koordinator's labels."""
@@ -64,7 +65,7 @@ def check_elastic(draft: Draft) -> None:
 
 
 def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
-    """Checks that no `min` exceeds its `max`, and warns if a `max` allows less than it seems to."""
+    """Checks that no `min` exceeds its `max`, and warns if a `max` allows less than it seems to allow."""
     for name, quota in quotas.items():
         for resource in quota.named:
             if quota.min_of(resource) > quota.max_of(resource):
@@ -101,7 +102,7 @@ def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> N
 def _complete(quotas: Objects[str, ElasticQuota]) -> None:
     """Assigns each quota to the tree of its parent, like Koordinator's webhook.
 
-    The parent `root` refers to all quotas together, unless a quota has this name.
+    The parent `root` means all quotas together, unless a quota has this name.
     """
     for name, quota in quotas.items():
         if quota.parent == _ROOT and _ROOT not in quotas:
@@ -113,7 +114,7 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
-    """Yields the ancestors of a quota, starting with the nearest, and each only once even in a cycle."""
+    """Yields the ancestors of a quota, starting with its parent. In a cycle, each is yielded only once."""
     seen: set[str] = set()
     above = quotas.get(quota.parent)
     while above is not None and above.name not in seen:
@@ -173,7 +174,7 @@ def _place(in_tree: bool) -> str:
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that each `min` covers those of the children, and that no child has a larger `max`."""
+    """Checks that each `min` covers the `min` of its children, and that no child has a larger `max`."""
     below: dict[str, list[ElasticQuota]] = {}
     for quota in quotas.values():
         below.setdefault(quota.parent, []).append(quota)
@@ -216,7 +217,7 @@ def _amounts(resource: str, *amounts: int) -> list[str]:
 
 
 def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
-    """Warns of behaviour that the options `quirks=off` and `enableMinQuotaScale=false` switch off."""
+    """Warns about behaviour that the options `quirks=off` and `enableMinQuotaScale=false` disable."""
     own = {name: quota for name, quota in quotas.items() if quota.semantics == KOORDINATORS}
     if not own or not draft.nodes:
         return
@@ -232,7 +233,7 @@ def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
 def _of_scaling(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yields effects of guarantees that are scaled down."""
+    """Yields sentences about the effects of guarantees that are scaled down."""
     tops = [each for each in own.values() if not each.parent]
     scaled = [each for each in there if sum(top.min_of(each) for top in tops) > there[each]]
     if not quota.lends and any(quota.min_of(each) for each in scaled):
@@ -250,7 +251,7 @@ def _of_scaling(
 def _of_preemption(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int], draft: Draft
 ) -> Iterator[str]:
-    """Yields effects of dry runs, if pods may differ in priority."""
+    """Yields sentences about the effects of dry runs, if pods may differ in priority."""
     most = quota.max or {}
     if not draft.priority_classes:
         return

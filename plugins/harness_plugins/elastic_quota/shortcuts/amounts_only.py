@@ -1,4 +1,4 @@
-"""Computes dry runs in which only amounts matter, by adding and subtracting.
+"""Computes dry runs by adding and subtracting, if only amounts matter.
 
 Nearly all dry runs are of this kind. The shortcut applies to pods without devices, host ports or rules about
 other pods. The nodes must not have nominated pods, or victims that a budget covers. The results are the same.
@@ -30,7 +30,9 @@ def by_amounts(
     *,
     looks_ahead: bool,
 ) -> Candidate | Status | None:
-    """Returns the result of a dry run; None if more than amounts matter or the record needs the shortage.
+    """Returns the result of a dry run, or None.
+
+    The result is None if more than amounts matter, or if the record needs the shortage.
 
     Args:
         pod: the preemptor. Only its requests matter.

@@ -6,8 +6,8 @@ priority. It also depends on whether the quota admits the pod, and on how far li
 If the pod reclaims, the result also depends on how much is borrowed by other quotas with pods on the node. No
 quota can lose more than its pods use on the node, so borrowing beyond this amount does not matter.
 
-Results are not cached if more than this matters: other pods because of affinity, budgets, the pod's own
-nomination, or pods of the same job, which cannot be victims.
+Results are not cached if they also depend on something else. This can be other pods because of affinity,
+budgets, the pod's own nomination, or pods of the same job, which cannot be victims.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MOST = 200_000
 """The maximum number of cached results for all nodes together."""
 
 Moment: TypeAlias = tuple[int, ...]
-"""The input of a result that equal pods do not share. If it is equal, so are their results."""
+"""The input of a result that equal pods do not share. If two inputs are equal, the results are equal."""
 
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
-"""Maps each quota to how far its usage of each resource exceeds its guarantee; at least 0."""
+"""Maps each quota to the usage of each resource beyond its guarantee, which is at least 0."""
 
 _NOTHING: Borrowed = {}
 
@@ -47,7 +47,7 @@ class Answers:
     Attributes:
         of_any: the results of pods without other pods in their job or gang, which all such pods share.
         seen: the version of the nodes up to which the results of changed nodes were dropped.
-        borrowed: what was borrowed when results that depend on it were last dropped.
+        borrowed: the borrowed quantities when results that depend on them were last dropped.
         of_several: the results of pods with other pods in their job or gang, with their moments.
     """
 
@@ -76,7 +76,7 @@ class _Pods(NamedTuple):
 
 @final
 class KeptDryRuns:
-    """Caches the results of dry runs as this module describes.
+    """A cache of the results of dry runs.
 
     Args:
         usage: the quotas.
@@ -91,16 +91,17 @@ class KeptDryRuns:
         self._most: dict[str, int] = {}  # the most of each resource that a quota's pods have used on a node
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
-        """Returns the results of pods that are equal to this pod and whose quotas lack as much.
+        """Returns the results of pods that are equal to this pod and exceed the limits of their quotas
+        equally.
 
         Args:
             failure: the failure of the pod.
-            excesses: the limits that refuse the pod, which are all that dry runs need to know about quotas.
+            excesses: the limits that refuse the pod. Dry runs need to know nothing else about quotas.
             reclaims: whether the pod reclaims the guarantee of its quota from other quotas.
 
         Returns:
-            The results, to which the caller can add others; None if a result depends on more than equal pods
-                share.
+            The results, to which the caller can add others, or None if a result depends on input that equal
+            pods do not share.
         """
         request = failure.request
         pod, quota = request.pod, request.quota
@@ -123,7 +124,7 @@ class KeptDryRuns:
             borrowed: see `moment`.
 
         Returns:
-            The results; None if the pod has other pods in its job or gang (see `moment`).
+            The results, or None if the pod has other pods in its job or gang (see `moment`).
         """
         if pod.gang is not None or (pod.job is not None and pod.job.pods > 1):
             return None
@@ -144,13 +145,13 @@ class KeptDryRuns:
         return known
 
     def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
-        """Returns the positions of the nodes that have pods of these quotas or of quotas below them."""
+        """Returns the positions of the nodes that have pods of these quotas, or of quotas below them."""
         leaves = self._usage.tree.leaves.values() if quotas else ()
         below = [leaf for leaf in leaves if any(quota in leaf.line for quota in quotas)]
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
-        """Returns how much is borrowed now by the quotas from which a quota can reclaim its guarantee."""
+        """Returns the quantities that are borrowed now by the quotas from which a quota can reclaim."""
         return {
             quota: [
                 (resource, max(0, used - quota.min.get(resource, 0)))
@@ -166,11 +167,11 @@ class KeptDryRuns:
         Args:
             pod: the pod.
             node: the node.
-            borrowed: how much is borrowed by the quotas from which the pod can reclaim (see `borrowed_from`);
-                empty if the pod can only preempt in its own quota.
+            borrowed: how much the quotas from which the pod can reclaim borrow (see `borrowed_from`). It is
+                empty if the pod can preempt only in its own quota.
 
         Returns:
-            The input; None if the result depends on more, so that it must not be cached.
+            The input, or None if the result depends on further input and must not be cached.
         """
         job = pod.job
         if job is not None and job.pods > 1 and any(other.job is job for other in node.pods):
@@ -212,7 +213,7 @@ class KeptDryRuns:
 
 
 def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:
-    """Returns True if a change in how much a quota borrows has no effect, given what its pods use."""
+    """Returns True if a change in how much a quota borrows has no effect, given the usage of its pods."""
     was, borrows = before.get(quota, ()), now.get(quota, ())
     if was == borrows:
         return True

@@ -1,8 +1,8 @@
 """Detects that a pod or gang fails again, because the input of its last attempt has not changed.
 
-If no pod can be preempted, this input is small: the limit that refused the pod, and whether nodes fit the
-pod. If pods of its own quota can be preempted, the input is just as small while the pod or gang would not fit
-even without all of these pods.
+If no pod can be preempted, this input is small. It consists of the limit that refused the pod, and whether
+the pod fits on a node. If pods of its own quota can be preempted, the input is just as small while the pod or
+gang would not fit even without all of these pods.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 class LastingQuotaRefusal:
     """The failure of a pod or gang that can preempt no pods, or not enough pods of its own quota.
 
-    If a quota cannot claim its guarantee and has no less important pods, this is true until its own pods
+    If a quota cannot claim its guarantee and has no less important pods, this remains true until its own pods
     change, because nominated pods only add to its requests.
 
     A pod without a quota preempts by priority, and has no victims while no less important pod is bound.
-    Nominated pods only reduce the number of feasible nodes. They do not change the reason, unless bound pods
+    Nominated pods only reduce the number of feasible nodes. They don't change the reason, unless bound pods
     have affinities.
 
     Args:
         refusal: the recorded refusal.
         pods: the pod, or all pods of the gang.
-        rules: determine whether a quota can claim its guarantee.
+        rules: the rules, which determine whether a quota can claim its guarantee.
         usage: the quotas.
         nominated: the nominated pods.
-        scheduling: has the results of pods on nodes.
-        places: has the number of pods of each shape that fit on the nodes.
+        scheduling: the results of pods on nodes.
+        places: the number of pods of each shape that fit on the nodes.
         said: the recorded reason for each gang.
 
     Attributes:
-        spared: the last pod whose attempt was skipped because it would have failed in the same way; None if
-            the refusal of that attempt is known.
+        spared: the last pod whose attempt was skipped because it would have failed in the same way. It is
+            None if the refusal of that attempt is known.
     """
 
     most_room: MostRoom | None = None
@@ -103,7 +103,7 @@ class LastingQuotaRefusal:
         """True if the checks in this class cover everything that the attempt depended on.
 
         This requires that all pods are equal, have the same quota and can be preempted. In addition, either
-        their quota must have refused them without a dry run, or the nodes must not fit all of them.
+        the quota must have refused them without a dry run, or the pods must not all fit on the nodes.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
@@ -147,7 +147,7 @@ class LastingQuotaRefusal:
         return False
 
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
-        """Returns True if the same limit refuses the pod, or still no limit does and it fits on no node.
+        """Returns True if the same limit refuses the pod, or if still no limit does and it fits on no node.
 
         Args:
             pod: the pod, or the pod that represents its gang.
@@ -170,7 +170,7 @@ class LastingQuotaRefusal:
             return False
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
-        # The same plugins reject it, because exclusion rules and node sizes have not changed.
+        # The same plugins reject the pod, because exclusion rules and node sizes have not changed.
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:
@@ -179,12 +179,12 @@ class LastingQuotaRefusal:
         return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        """Returns the first limit that is exceeded with the nominated pods; None if there is none."""
+        """Returns the first limit that is exceeded with the nominated pods, or None if there is none."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
-        """Returns True if its quota cannot claim its guarantee, and there are no new potential victims.
+        """Returns True if the quota cannot claim its guarantee, and there are no new potential victims.
 
         If pods are never preempted, the bound pods do not matter. The pod may also have no quota.
         """

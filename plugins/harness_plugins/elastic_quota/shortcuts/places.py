@@ -1,4 +1,4 @@
-"""Counts how many pods of one shape fit on the nodes. Updates only look at nodes that have changed."""
+"""Counts how many pods of one shape fit on the nodes. Updates examine only nodes that have changed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST_SHAPES = 2048
-"""The maximum number of shapes to cache, because more would need too much memory on large clusters."""
+"""The maximum number of shapes to cache. More shapes would use too much memory on large clusters."""
 
 
 @final
 class Places:
-    """How many pods of each shape fit on the nodes.
+    """The number of pods of each shape that fit on the nodes.
 
     Args:
-        scheduling: has the nodes.
+        scheduling: the scheduling with the nodes.
         usage: the quotas.
 
     Attributes:
@@ -54,7 +54,7 @@ class Places:
 class Gone:
     """The pods that may be gone after a preemption within a quota.
 
-    These are all less important pods of the quota, even if they must not be preempted, and all terminating
+    They are all less important pods of the quota, even if they must not be preempted, and all terminating
     pods.
 
     Args:
@@ -77,15 +77,15 @@ class Gone:
 
 @final
 class PlacesOfShape:
-    """How many pods of one shape without host ports or rules about other pods fit on the nodes.
+    """The number of pods of one shape, without host ports or rules about other pods, that fit on the nodes.
 
-    Equal pods that are placed one after the other get all of these places in any order. If resources are
+    Equal pods that are placed one after another get all of these places in any order. If resources are
     reserved for nominated pods, they get fewer places.
 
     Args:
         shape: the shape.
-        scheduling: has the nodes.
-        gone: the pods that count as gone; None if there are none.
+        scheduling: the scheduling with the nodes.
+        gone: the pods that count as gone, or None if there are none.
     """
 
     __slots__ = ("_cache", "_gone", "_on", "_ruled_out", "_seen", "_shape", "_total")
