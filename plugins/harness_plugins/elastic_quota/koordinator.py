@@ -105,8 +105,7 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of its quota, or () if it has none (`disableDefaultQuotaPreemption`).
-        """
+        """Returns the nodes with pods of its quota, or () without one (`disableDefaultQuotaPreemption`)."""
         quota = self._request.quota
         return () if quota is None else self._usage.nodes_of(quota)
 

@@ -14,7 +14,8 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
     """Returns the state of the preemptor's and the victims' quotas, before any eviction.
 
-    `queue` is the preemptor's quota, `request` is the pod's request, and `taken` has the loss of each quota.
+    The state has the usage, guarantee and limit of each quota. `queue` is the preemptor's quota, `request` is
+    the pod's request, and `taken` has the loss of each quota.
 
     Args:
         pod: the preemptor.

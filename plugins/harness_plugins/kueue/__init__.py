@@ -146,18 +146,17 @@ def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start. See `rules.impossible`."""
     found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
     return found
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True, because Kueue can only admit a Workload whose queue refers to a ClusterQueue."""
+    """Returns True, because Kueue can admit a Workload only if its queue refers to a ClusterQueue."""
     return True
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Returns a function that imports its module only when it is called."""
+    """Returns a function that imports its module only when the function is called."""
 
     def answer(case: Mapping[str, Any]) -> Any:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
@@ -193,7 +192,7 @@ def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _make(name: str) -> PolicyFactory:
-    """Returns a factory that imports its module when it is first used."""
+    """Returns a factory that imports its module when the factory is first used."""
 
     def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)

@@ -10,7 +10,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """Events that the scheduler hasn't processed yet.
+    """Events that the scheduler has not processed yet.
 
     Attributes:
         cycling: whether a cycle is running.
@@ -22,7 +22,7 @@ class AfterCycle:
         self._admissions = 0  # the position of the next admission among the events at this time
 
     def then(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Calls `follow(*about)` immediately, or at the end of the cycle that is running."""
+        """Calls `follow(*about)` immediately or, if a cycle is running, at its end."""
         if self.cycling:
             self._afterwards.append((follow, about))
         else:
@@ -45,7 +45,7 @@ class AfterCycle:
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:
-        """Ends the cycle, and processes the events that were delayed."""
+        """Ends the cycle, and processes the delayed events."""
         self.cycling = False
         self._admissions = 0
         for follow, about in self._afterwards:

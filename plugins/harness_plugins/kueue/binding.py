@@ -30,11 +30,11 @@ NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
 """The default for jobs that have no running pods."""
 
 Domain = tuple[tuple[str, str], ...]
-"""The node labels of a domain; () for any node."""
+"""The node labels of a domain, or () for any node."""
 
 
 MOVED = "TerminatedByKueue"
-"""The reason for removing a pod from a healthy node because its workload lost its place there."""
+"""The reason why a pod is removed from a healthy node, which is that its workload lost its place there."""
 
 
 class _Places(NamedTuple):
@@ -51,7 +51,7 @@ class _Places(NamedTuple):
 
 @final
 class Binder:
-    """Creates the pods of admitted jobs, and finds nodes for them with kube-scheduler's rules.
+    """Creates the pods of admitted jobs, and finds nodes for them by kube-scheduler's rules.
 
     Args:
         cluster: the nodes and flavors.
@@ -85,7 +85,7 @@ class Binder:
                 found[1]()
 
     def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
-        """Returns timers for the pod events that happen only because time passes; None if there are none."""
+        """Returns timers for pod events that occur only because time passes, or None if there are none."""
         return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
@@ -103,8 +103,8 @@ class Binder:
             job: the job.
             flavors: for each pod set, the flavor of each resource.
             counts: the number of pods in each pod set that was not admitted with all of its pods.
-            placed: the places of pods in topologies. The pods of a pod set get them in order. Pods of an
-                incomplete slice may get no place, in which case they run on any node of the flavor.
+            placed: the places of pods in topologies. The pods of a pod set get the places in order. Pods of
+                an incomplete slice may get no place. They then run on any node of the flavor.
             at: when to create the pods, if this is later than now.
             running: the pods of the job that are already running, with their Pods.
         """
@@ -179,7 +179,10 @@ class Binder:
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
     ) -> Mapping[int, Domain]:
-        """Returns each pod's domain. Running pods keep theirs, and the others get free domains in order."""
+        """Returns each pod's domain.
+
+        Running pods keep their domain, and other pods get free domains in order.
+        """
         left, found = list(domains), dict[int, Domain]()
         for pod in pods:
             if pod in running:
@@ -215,7 +218,7 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Creates the pods again that were lost with their node, like the controller of their job.
+        """Creates the pods that were lost with their node again, like the controller of their job.
 
         Pods with a place in a topology wait until their node returns or they get another place.
         """
@@ -235,7 +238,7 @@ class Binder:
         self._scheduler.add(present[pod])
 
     def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
-        """Moves pods with a place on a node to other places, and evicts those that still run on the node."""
+        """Moves pods with a place on a node to other places, and evicts pods that still run on the node."""
         if job.index in self._put_off:
             at, make = self._put_off[job.index]
             _, flavors, counts, _ = make.args
@@ -259,7 +262,7 @@ class Binder:
                     yield from self._leave_node(job, pod, node)
 
     def _leave_node(self, job: Job, pod: int, node: str) -> Iterator[Preempt]:
-        """Evicts a pod whose place has changed, or creates it again if it is not bound."""
+        """Evicts a pod whose place has changed. If the pod is not bound, creates it again instead."""
         info = self._pods[job.index][pod]
         if info.node < 0:
             self._make_again(job, pod)
@@ -298,7 +301,7 @@ class Binder:
             yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
-        """Evicts the pods whose tolerations end now, in the order of their names."""
+        """Evicts the pods whose tolerations end now, sorted by name."""
         return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
@@ -319,15 +322,15 @@ class Binder:
         self._ended.pop(job.index, None)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why the pod of a job without quota can never run; None if it may be able to run."""
+        """Returns why the pod of a job without quota can never run, or None if it may be able to run."""
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Returns why pods with these flavors wouldn't fit even on empty nodes; "" if they fit."""
+        """Returns why pods with these flavors would not fit even on empty nodes, or "" if they fit."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Binds the pods that fit, and requests a wake-up for the next time when pods are created."""
+        """Binds the pods that fit, and requests a wake-up for the next time at which pods are created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 
@@ -358,7 +361,7 @@ class Binder:
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
-        """Returns the pod template of a pod set, with the node labels of its flavors and domain added."""
+        """Returns the pod template of a pod set, with the node labels of its flavors and its domain."""
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:

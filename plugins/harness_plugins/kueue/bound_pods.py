@@ -1,4 +1,4 @@
-"""The pods of workloads with places in topologies, which the binder assigns to nodes."""
+"""Connects workloads that have places in topologies to their pods, which the binder assigns to nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BoundPods:
     """Implements `rules.node_controller.Pods` with the pods that a binder manages.
 
     Args:
-        binder: binds the pods.
+        binder: the binder of the pods.
     """
 
     def __init__(self, binder: Binder) -> None:
@@ -27,12 +27,12 @@ class BoundPods:
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that pods were on; if all pods are gone, also the workload's assigned nodes."""
+        """Returns the nodes that pods were on. If all pods are gone, adds the workload's assigned nodes."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes
         return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves those pods of a workload that are on a node to other places."""
+        """Moves the pods of a workload that are on a node to other places."""
         yield from self._binder.move(workload.job, placed, node)

@@ -23,8 +23,8 @@ class _Execution:
     Attributes:
         admitted: when the admission checks are ready, if there are any.
         holding: whether the workload was admitted and is not gone.
-        leaving: whether the pods are gone but the scheduler has not been informed yet.
-        round: the last eviction; None if there was none.
+        leaving: whether the pods are gone, but the scheduler does not know this yet.
+        round: the last eviction, or None if there was none.
     """
 
     __slots__ = ("admitted", "holding", "leaving", "round")
@@ -41,13 +41,13 @@ class Executions:
     """The workloads that are running or being evicted.
 
     Args:
-        latency: how long it takes until the scheduler learns that an evicted job is gone, in microseconds.
-            None if it always learns so immediately (see `Evictions`).
-        binder: binds the pods of admitted jobs; None if pods are not bound to nodes.
-        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
+        latency: the time until the scheduler learns that an evicted job is gone, in microseconds. If it is
+            None, the scheduler always learns this immediately (see `Evictions`).
+        binder: the binder of the pods of admitted jobs, or None if pods are not bound to nodes.
+        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
 
     Attributes:
-        evictions: the workloads that are being evicted, and eviction loops.
+        evictions: the workloads that are being evicted, and the eviction loops.
         times: the workloads with a limited execution time.
     """
 
@@ -94,7 +94,7 @@ class Executions:
             workload: the workload, which is already in the cache.
             start: the data from the manifests.
             now: the current time.
-            admitted: when the workload was admitted; None if the manifests do not show it.
+            admitted: when the workload was admitted, or None if the manifests do not show this.
         """
         job = workload.job
         self._known[workload] = _Execution()
@@ -130,12 +130,12 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that is evicted without a preemptor, which is not a round of an eviction loop."""
+        """Stops a workload that is evicted without a preemptor. This is not a round of an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 
     def left(self, workload: Workload, now: int) -> bool:
-        """Removes an evicted workload's pods; returns whether the scheduler notices this immediately."""
+        """Removes an evicted workload's pods, and returns whether the scheduler notices this immediately."""
         if self._binder is not None:
             self._binder.leave(workload.job)
         execution = self._known.get(workload)

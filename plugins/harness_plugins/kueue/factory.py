@@ -63,7 +63,7 @@ def classic(
         cluster: the queues and flavors.
         view: not used.
         options: the values of all options.
-        shortcuts: the shortcuts to use; None for all of them.
+        shortcuts: the shortcuts to use. None means all of them.
     """
     return _policy(cluster, options, None, {}, shortcuts)
 
@@ -71,10 +71,10 @@ def classic(
 def fair_sharing(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Creates Kueue with fair sharing. The arguments are the same as those of `classic`.
+    """Creates Kueue with fair sharing. The arguments are the same as for `classic`.
 
     Raises:
-        OptionError: a weight is given for a name that is neither a ClusterQueue nor a Cohort.
+        OptionError: there is a weight for a name that is neither a ClusterQueue nor a Cohort.
     """
     weights = parse_weights(options["weights"])
     known = {**cluster.cluster_queues, **cluster.cohorts}
@@ -134,7 +134,7 @@ def _policy(
 def _previews(
     cluster: Cluster, options: Mapping[str, Any]
 ) -> tuple[MinimumRunTime | None, PreemptionRate | None]:
-    """Returns the previews that are on.
+    """Returns the previews that are enabled.
 
     Raises:
         OptionError: an option names a ClusterQueue that does not exist.
@@ -169,7 +169,7 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
     """Returns a function that finds jobs that can never start. Jobs that fit on no node are not queued.
 
-    A deleted ClusterQueue can lend quota as long as a workload holds its quota.
+    A deleted ClusterQueue can lend quota as long as some workload holds its quota.
     """
     lenders: dict[str, ClusterQueue] = {}
 
@@ -192,7 +192,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
-    """Returns the requested release, or else that of the cluster's controller, or else the newest."""
+    """Returns the requested release, or else that of the cluster's controller, or else the newest one."""
     asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
     if asked is not None:
         return asked
@@ -200,7 +200,7 @@ def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note on the release that is used if no option sets it."""
+    """Yields a note about the release that is used if no option sets it."""
     release, controller = release_of(cluster, options), cluster.kueue_controller
     if options["kueueVersion"]:
         return
@@ -245,7 +245,7 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
-    """Returns a tracker for pods that are not ready; None if Kueue does not check readiness."""
+    """Returns a tracker for pods that are not ready, or None if Kueue does not check readiness."""
     waits = _waits(configuration, gates)
     return None if waits is None else PodsReady(waits)
 
@@ -269,7 +269,7 @@ def _configuration(cluster: Cluster) -> KueueConfiguration:
 
 
 def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
-    """Returns the settings for LocalQueue usage.
+    """Returns the settings for the usage of LocalQueues.
 
     Raises:
         ClusterError: samples would be so frequent that a replay would do nothing else.

@@ -1,7 +1,10 @@
-"""The parts of the scheduler that depend on the cluster. A change to the cluster creates all of them again.
+"""Builds the parts of the scheduler that depend on the cluster.
 
-No result therefore outlives the quotas, limits, weights or policies that it depends on. The new parts take
-over the data that lasts: the workloads with and without quota, and the generations of the ClusterQueues.
+A change of the cluster builds all of them again.
+
+As a result, no result is kept longer than the quotas, limits, weights or policies that it depends on. The new
+parts take over the lasting data, which are the workloads with and without quota, and the generations of the
+ClusterQueues.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ _Names: TypeAlias = tuple[tuple[str, ...], ...]
 def topologies_of(
     cluster: Cluster, gates: Gates, shortcuts: Shortcuts
 ) -> tuple[TopologyFlavors | None, Topologies | None]:
-    """Returns the flavors with a topology and the finder of topology requests; None if there are none."""
+    """Returns the flavors with a topology and the finder of topology requests, or None if there are none."""
     if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
         return None, None
     flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
@@ -63,14 +66,14 @@ class Settings:
 
     Attributes:
         gates: the feature gates.
-        strategies: the preemption strategies of fair sharing; None for classic preemption.
+        strategies: the preemption strategies of fair sharing, or None for classic preemption.
         weights: fair-sharing weights that override those in the manifests.
         also: flavor-resources that are in use although no queue has quota for them.
         shortcuts: the shortcuts to use.
-        topologies: the flavors with a topology; None if no flavor has one.
-        asked: finds the topology requests of workloads; None if there are no topologies.
-        crashes: reports crashes of the release; None if the release does not crash.
-        rate: limits how many workloads can be preempted per period; None if there is no limit.
+        topologies: the flavors with a topology, or None if no flavor has a topology.
+        asked: the finder of the topology requests of workloads, or None if there are no topologies.
+        crashes: the record of crashes of the release, or None if the release does not crash.
+        rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
     """
 
     gates: Gates
@@ -91,16 +94,16 @@ class Machinery:
     Args:
         cluster: the queues, cohorts and flavors.
         settings: the settings of the scheduler.
-        before: the machinery before the cluster changed; None at the start.
+        before: the machinery before the cluster changed, or None at the start.
 
     Attributes:
         cache: the workloads that hold quota.
-        pending: the pending workloads, by name of the ClusterQueue.
-        by_number: the pending workloads, by number of the ClusterQueue.
+        pending: the pending workloads, by the name of the ClusterQueue.
+        by_number: the pending workloads, by the number of the ClusterQueue.
         shares: the shares of all nodes.
-        heads: finds the heads of cycles.
-        cycle: runs cycles.
-        within_quota: returns whether there is quota for a workload without preemption.
+        heads: the object that finds the heads of cycles.
+        cycle: the object that runs cycles.
+        within_quota: a function that returns whether there is quota for a workload without preemption.
     """
 
     def __init__(self, cluster: Cluster, settings: Settings, before: Machinery | None = None) -> None:
@@ -143,7 +146,7 @@ class Machinery:
         self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns what the queue of a workload offers to it."""
+        """Returns the offer of its queue to a workload."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
@@ -162,7 +165,7 @@ class Machinery:
         ]
 
     def number_again(self, workload: Workload, names: _Names) -> None:
-        """Updates the flavor indexes of an admission to the current order in the ClusterQueue.
+        """Updates the flavor indices of an admission to the current order in the ClusterQueue.
 
         If the queue no longer has one of the flavors, the workload releases no quota until it is finished.
         """

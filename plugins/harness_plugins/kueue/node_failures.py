@@ -1,4 +1,4 @@
-"""The effects of node failures and other node changes on workloads with places in topologies.
+"""Models how node failures and other node changes affect workloads with places in topologies.
 
 The node controller marks workloads that lost a node, removes such marks, and evicts workloads that lost a
 second node. The scheduler looks for new places for marked workloads. One second after a node changes, pending
@@ -36,10 +36,10 @@ class NodeFailures:
         cluster: the initial nodes.
         gates: the feature gates.
         pods: the pods.
-        leave: evicts a workload.
+        leave: a function that evicts a workload.
 
     Attributes:
-        controller: decides which workloads lost a node.
+        controller: the node controller, which decides which workloads lost a node.
         cycles: whether Kueue runs cycles now only because a timer is due.
     """
 
@@ -60,7 +60,7 @@ class NodeFailures:
         self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
-        """Advances to `now`, at which time workloads whose second pass is due become ready."""
+        """Advances to `now`. Workloads whose second pass is due then become ready."""
         if self._asked:
             self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
@@ -97,7 +97,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields wake-ups for the next timers. Repeated failed attempts do not keep a replay running."""
+        """Yields wake-ups for the next timers. Repeated failed attempts don't keep a replay running."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),

@@ -16,10 +16,12 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""How candidates' LocalQueues are identified in the recorded version of Kueue, and in later versions."""
+"""How LocalQueues of candidates are identified: by name in the recorded version of Kueue, and with the
+namespace later.
+"""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
-"""The options for previews. No release of Kueue contains the rules that they turn on."""
+"""The options for previews. No release of Kueue contains the rules that these options enable."""
 
 _T = TypeVar("_T")
 
@@ -36,7 +38,7 @@ def parse_gates(text: str) -> dict[str, bool]:
 
 
 def parse_release(text: str) -> Release | None:
-    """Parses a Kueue release; returns None if the text is empty.
+    """Parses a Kueue release. For an empty text, the result is None.
 
     Raises:
         OptionError: the release is unknown.
@@ -126,7 +128,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """Returns the type of an option whose value remains a string that `parse` must accept."""
+    """Returns the type of an option. The value remains a string, but `parse` must accept it."""
 
     def check(text: str) -> str:
         parse(text)
@@ -136,7 +138,7 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _parse_with_rest(text: str, parse: Callable[[str], _T], example: str) -> tuple[_T | None, dict[str, _T]]:
-    """Returns the value without a name, or None if there is none, and the named values."""
+    """Returns the value without a name, or None if there is no such value, and the values with names."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     plain = [part for part in parts if "=" not in part]
     if len(plain) > 1:

@@ -1,4 +1,4 @@
-"""Kueue as a replay policy, which turns jobs into workloads and cycle outcomes into decisions."""
+"""Implements Kueue as a policy, which turns jobs into workloads and outcomes of cycles into decisions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
-"""The message for a workload that fits but must wait until the pods of admitted workloads are ready."""
+"""The message for a workload that fits, but must wait until the pods of admitted workloads are ready."""
 
 _QUIET = 3
 """The number of consecutive cycles without a change after which the policy stops running cycles."""
@@ -69,23 +69,24 @@ class KueuePolicy:
 
     Args:
         scheduler: the scheduler.
-        cluster: maps the queue name of a job to a queue.
-        latency: how long it takes until the scheduler learns that an evicted job is gone, in microseconds.
-            None if it always learns so immediately (see `Evictions`).
-        binder: binds the pods of admitted jobs; None if pods are not bound to nodes.
-        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
-        impossible: finds the jobs to reject because they can never start. With None, these jobs wait forever,
-            as in reality.
-        checks: the admission checks; None if they take no time.
-        previews: rules that Kueue does not have; None if all of them are off.
-        failures: creates the handler of node failures, given a function that evicts a workload. None if no
-            workload is placed on nodes, or no node changes.
+        cluster: the cluster, which maps the queue name of a job to a queue.
+        latency: the time until the scheduler learns that an evicted job is gone, in microseconds. If it is
+            None, the scheduler always learns this immediately (see `Evictions`).
+        binder: the binder of the pods of admitted jobs, or None if pods are not bound to nodes.
+        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
+        impossible: a function that finds the jobs to reject because they can never start. If it is None,
+            these jobs wait forever, as in reality.
+        checks: the admission checks, or None if they take no time.
+        previews: rules that Kueue does not have, or None if all of them are off.
+        failures: a function that creates the handler of node failures from a function that evicts a workload.
+            It is None if no workload is placed on nodes, or if no node changes.
 
     Attributes:
         scheduler: the scheduler.
-        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
-        ready: called when pods are ready (see `Policy`); None if readiness is not checked.
-        failures: the handler of node failures; None if it is not needed.
+        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
+        ready: a function that is called when pods are ready (see `Policy`), or None if readiness is not
+            checked.
+        failures: the handler of node failures, or None if it is not needed.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class KueuePolicy:
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Queues a job that arrived. A returning job enters its queue when its quota is released."""
+        """Queues a job that arrived. A job that returns enters its queue when its quota is released."""
         self._hear(now)
         if job.index in self._workloads:
             return
@@ -196,10 +197,10 @@ class KueuePolicy:
             self._return(workload)
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Runs cycles until several in a row change nothing, and then binds pods.
+        """Runs cycles until several of them in a row change nothing, and then binds pods.
 
-        If Kueue blocks admission until the pods of all admitted workloads are ready, a cycle pauses until
-        then. The cycle does not see events during the pause.
+        Kueue can block admission until the pods of all admitted workloads are ready. A cycle then pauses
+        until they are. The cycle does not see events that occur during the pause.
         """
         if now != self._now:
             self._advance(now)
@@ -208,7 +209,6 @@ class KueuePolicy:
         return self._cycle(now)
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """See `cycle`."""
         self._stirred = self.failures is not None
         if self.failures is not None:
             yield from self.failures.act(now)
@@ -264,7 +264,7 @@ class KueuePolicy:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`. True for Pods without a Workload and for workloads that already hold quota."""
+        """See `Policy`. It is True for Pods without a Workload, and for workloads that already hold quota."""
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
@@ -295,7 +295,7 @@ class KueuePolicy:
         yield from self._of_pods(self._binder.tolerated_for_a_time())
 
     def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Yields decisions on pods. Evicted pods count as not ready and gone, but the job keeps its quota."""
+        """Yields decisions on pods. Evicted pods count as gone and not ready, but the job keeps its quota."""
         for decision in decisions:
             if type(decision) is Preempt:
                 self._leave(decision)
@@ -364,14 +364,14 @@ class KueuePolicy:
             self._binder.skip(span, counts[2:])
 
     def _samples(self, now: int) -> Iterator[Wake]:
-        """Yields a wake-up for the next usage sample, unless it was already requested."""
+        """Yields a wake-up for the next sample of the usage, unless it was already requested."""
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
             yield Wake(sample)
 
     def _cycles(self) -> Iterator[Decision | None]:
-        """Runs cycles until several in a row change nothing. Yields None when a cycle pauses."""
+        """Runs cycles until several of them in a row change nothing. Yields None when a cycle pauses."""
         scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:
@@ -389,7 +389,7 @@ class KueuePolicy:
                 break
 
     def _hear(self, now: int) -> None:
-        """Notes an event that can give the next cycle work; only ready pods cannot."""
+        """Records an event that can give the next cycle work. Pods that become ready are no such event."""
         self._stirred = True
         if now != self._now:
             self._advance(now)
@@ -414,7 +414,7 @@ class KueuePolicy:
     def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
         """Yields the outcomes of a cycle as decisions while the cycle runs, and then applies them.
 
-        Yields None while admissions must wait for pods that are not ready.
+        While admissions must wait for pods that are not ready, it yields None.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
         refused = scheduler.refused
@@ -499,8 +499,8 @@ class KueuePolicy:
     def _enqueue(self, workload: Workload) -> None:
         """Adds a workload to its queue, where it stays while the queue is inactive.
 
-        A workload of a stopped LocalQueue is kept out of the queue instead. A workload that is held back is
-        not queued, because the reason for that never goes away during a replay.
+        A workload of a stopped LocalQueue stays out of the queue. A workload that is held back also stays
+        out, because the reason for this never changes during a replay.
         """
         if self._closed.stop_policy(workload.job):
             self._closed.keep_out(workload)
@@ -511,7 +511,7 @@ class KueuePolicy:
         self._inactive[workload] = None
 
     def _why_inactive(self, workload: Workload) -> str:
-        """Returns a description of why a pending workload is not considered; "" if it is considered."""
+        """Returns a description of why a pending workload is not considered, or "" if it is considered."""
         job, queue = workload.job, workload.cluster_queue
         if self._closed.stop_policy(job):
             return f"LocalQueue {job.namespace}/{job.queue} is inactive"
@@ -520,10 +520,11 @@ class KueuePolicy:
         return f"{workload.held_back}; this never changes in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
-        """Yields the admissions from before the replay, and then evicts workloads that cannot keep quota.
+        """Yields the admissions from before the replay, and then evicts workloads that can't keep their
+        quota.
 
-        If more than the capacity is held, some were admitted while others terminate; the latter are evicted
-        first.
+        If more than the capacity is held, some workloads were admitted while others terminated. The
+        terminating ones are evicted first.
         """
         present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
         self._present.clear()
@@ -566,7 +567,7 @@ class KueuePolicy:
         return self.pods_ready.stays_away(workload)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
-        """Returns why a workload cannot keep the quota that it held before; "" if it can keep it."""
+        """Returns why a workload cannot keep the quota that it held before, or "" if it can keep it."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
         if not start.manifest.active:
@@ -578,7 +579,10 @@ class KueuePolicy:
         return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
-        """Evicts the targets of one preemptor, sorted by name, without those that were already evicted."""
+        """Evicts the targets of one preemptor, sorted by name.
+
+        Targets that were already evicted are left out.
+        """
         preemptor, assignment, targets = preempted
         details = self._details.preemptions(preemptor, assignment, targets)
         if self.pods_ready is not None:  # some targets may be gone after a pause of the cycle
@@ -602,7 +606,7 @@ class KueuePolicy:
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
-        """Marks pods of a job as lost or recovered, as specified in recorded cases."""
+        """Marks pods of a job as lost or recovered, as recorded cases specify."""
         self._hear(now)
         assert self.pods_ready is not None
         workload = self._workloads[job.index]

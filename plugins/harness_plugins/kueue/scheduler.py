@@ -1,4 +1,4 @@
-"""Kueue's scheduler over time, which manages the queues, runs cycles, and requeues workloads."""
+"""Models Kueue's scheduler over time. It manages the queues, runs cycles, and requeues workloads."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class Scheduler:
     Args:
         cluster: the queues, cohorts, flavors and namespaces.
         gates: the feature gates.
-        strategies: the preemption strategies of fair sharing; None for classic preemption.
+        strategies: the preemption strategies of fair sharing, or None for classic preemption.
         weights: fair-sharing weights that override those in the manifests.
-        admission: how the usage of LocalQueues is counted; None if usage orders no queue.
-        by_namespace: whether the candidate order distinguishes LocalQueues with equal names by namespace.
-        evicted_last: whether the time of the eviction determines the queue order of a workload whose pods
-            were not ready in time, until it is admitted again.
+        admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
+        by_namespace: whether the order of candidates distinguishes LocalQueues with equal names by namespace.
+        evicted_last: concerns a workload whose pods were not ready in time. If True, the time of its eviction
+            determines its place in the queue until it is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
-        rate: limits how many workloads can be preempted per period; None if there is no limit.
-        shortcuts: the shortcuts to use; None for all of them.
+        rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
+        shortcuts: the shortcuts to use. None means all of them.
 
     Attributes:
         cache: the workloads that hold quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
-        topologies: the flavors with a topology and their free capacity; None if no flavor has one.
+        topologies: the flavors with a topology and their free capacity, or None if no flavor has a topology.
         second_passes: the workloads that lost a node and are tried again.
-        local_queues: the usage of LocalQueues; None if usage orders no queue.
+        local_queues: the usage of LocalQueues, or None if usage orders no queue.
         fair: whether fair sharing is on.
-        within_quota: returns whether there is quota for a workload without preemption.
+        within_quota: a function that returns whether there is quota for a workload without preemption.
         cycles: how many cycles were run.
         heads: how many heads were considered in these cycles.
         idle: whether the last cycle changed nothing.
@@ -136,7 +136,7 @@ class Scheduler:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """Changes an object, and recomputes all parts that depend on quotas, weights and policies."""
+        """Changes an object, and computes all parts that depend on quotas, weights and policies again."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
@@ -147,7 +147,10 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Adds, removes or changes nodes. Admitted workloads stay admitted, and the others keep waiting."""
+        """Adds, removes or changes nodes.
+
+        Admitted workloads stay admitted, and other workloads keep waiting.
+        """
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -189,7 +192,7 @@ class Scheduler:
     # --- what happens ---------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Advances to `now` before any other event, and samples the usage of LocalQueues if this is due.
+        """Advances to `now` before any other event. If it is due, samples the usage of LocalQueues.
 
         If the order of LocalQueues changes, the order of heads and of candidates can change, too.
         """
@@ -201,7 +204,7 @@ class Scheduler:
             self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
-        """Returns when a usage sample could next change the outcome of a head; None if none can."""
+        """Returns when a sample of the usage could next change the outcome of a head, or None if none can."""
         if self.local_queues is None:
             return None
         due = [
@@ -260,7 +263,7 @@ class Scheduler:
         return self._queue_of(workload).withdraw(workload)
 
     def reserve(self, admitted: Admitted, now: int) -> None:
-        """Charges the quota of an admitted head, which is no longer in its queue."""
+        """Charges the quota of an admitted head, which has already left its queue."""
         workload, assignment = admitted
         pending = self._queue_of(workload)
         if pending.preemptor is workload:
@@ -283,7 +286,7 @@ class Scheduler:
             self.local_queues.charge(workload.local_queue, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
-        """Marks a workload as evicted. It holds its quota until it is gone."""
+        """Marks a workload as evicted. The workload holds its quota until it is gone."""
         if target.reason == TIMED_OUT and self._evicted_last:
             target.workload.timestamp = _whole_seconds(now)
         elif (
@@ -299,7 +302,7 @@ class Scheduler:
     def mark(self, workload: Workload, node: str) -> None:
         """Marks a workload that lost pods because a node failed. An empty node name removes the mark.
 
-        A marked workload is tried again one second later, based on its state at the time of marking.
+        A marked workload is tried again one second later, with its state at the time of the mark.
         """
         workload.unhealthy = node
         workload.cluster_queue.generation += 1
@@ -307,7 +310,7 @@ class Scheduler:
             self.second_passes.add(SecondPass(workload, workload.placed, node))
 
     def move(self, workload: Workload, placed: tuple[Placed, ...]) -> None:
-        """Moves a workload to other places. The places that become free do not requeue any workload."""
+        """Moves a workload to other places. The places that become free don't requeue any workload."""
         assert self.topologies is not None
         self.topologies.drop(workload.placed)
         workload.placed = self.topologies.now(placed)
@@ -334,7 +337,7 @@ class Scheduler:
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload with quota from the preemption candidates, or includes it (see `previews`).
 
-        Including it again requeues the inadmissible workloads of its tree.
+        If a workload is included again, the inadmissible workloads of its tree are requeued.
         """
         root = workload.cluster_queue.root
         if spared:
@@ -355,8 +358,8 @@ class Scheduler:
         """Releases the quota of a workload's finished pods.
 
         Args:
-            workload: the workload, which continues with its other pods.
-            ended: how many pods of each pod set have finished so far.
+            workload: the workload. It continues with its other pods.
+            ended: the number of pods of each pod set that have finished so far.
         """
         workload.ended = ended
         if not self._gates.reclaimable_pods:
@@ -371,7 +374,10 @@ class Scheduler:
         self._count(workload)
 
     def _needed(self, workload: Workload, admission: Admission) -> Amounts:
-        """Returns the part of an admission's usage that a workload still needs, without finished pods."""
+        """Returns the part of an admission's usage that a workload still needs.
+
+        Finished pods need nothing.
+        """
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
             self.offers(workload),
@@ -405,7 +411,7 @@ class Scheduler:
     def standing(self) -> tuple[object, ...]:
         """Returns the heads of the next cycle and the flavors they tried. See `harness.policy.Standing`.
 
-        Inadmissible workloads stay inadmissible while nothing happens, and only heads become inadmissible.
+        While nothing happens, inadmissible workloads stay inadmissible, and only heads become inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -416,17 +422,18 @@ class Scheduler:
         return tuple(queues)
 
     def skip(self, cycles: int, heads: int) -> None:
-        """Adds to the counts of cycles and heads without changing any other state."""
+        """Adds to the numbers of cycles and heads, without any other change of the state."""
         self.cycles += cycles
         self.heads += heads
 
     # --- cycles ---------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Outcome]:
-        """Starts a cycle if any queue has a head. The cycle runs while its outcomes are iterated.
+        """Starts a cycle if any queue has a head. The cycle runs while the caller iterates over its outcomes.
 
         A cycle without an effect counts as idle. Cycles in which heads only become inadmissible are run
-        before it. A preemptor waits if all its targets are already evicted, and is not reported again.
+        before it. If all targets of a preemptor are already evicted, the preemptor waits and is not reported
+        again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()
@@ -481,14 +488,14 @@ class Scheduler:
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Counts these cycles and returns True if no head is new and no second pass is due."""
+        """Counts these cycles, and returns True if no head is new and no second pass is due."""
         if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts cycles that would be the same as the last one, because all heads are resting."""
+        """Counts cycles that would be the same as the last cycle, because all heads are resting."""
         if self._heads.resting:
             self._tally(cycles, 0)
 
@@ -519,12 +526,12 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns what the queue of a workload offers to it."""
+        """Returns the offer of its queue to a workload."""
         return self._machinery.offers(workload)
 
 
 def _orders_by_usage(queues: object) -> bool:
-    """Returns True if a queue, or any queue of a cluster, orders workloads by LocalQueue usage."""
+    """Returns True if a queue, or any queue of a cluster, orders workloads by the usage of LocalQueues."""
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage

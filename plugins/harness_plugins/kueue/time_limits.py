@@ -1,4 +1,4 @@
-"""Enforces time limits by evicting, requeuing and rejecting workloads.
+"""Enforces time limits. It evicts, requeues and rejects workloads.
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
 a backoff, and deactivated workloads are rejected.
@@ -24,13 +24,13 @@ class TimeLimits:
 
     Args:
         executions: the running workloads.
-        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
-        evict: informs the scheduler about an eviction at a given time.
-        enqueue: adds a workload to its queue.
-        forget: called when a workload is finished.
+        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
+        evict: a function that informs the scheduler about an eviction at a given time.
+        enqueue: a function that adds a workload to its queue.
+        forget: a function that is called when a workload is finished.
 
     Attributes:
-        active: whether any workload may have a limit. If not, the passing of time has no effects.
+        active: whether any workload may have a limit. If not, nothing happens only because time passes.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class TimeLimits:
     def keeps_out(self, workload: Workload) -> bool:
         """Returns True if an evicted workload that is gone is not queued again, for now or permanently.
 
-        The execution time is not checked during a backoff (upstream's Reconcile). If it has run out, the
-        workload is given up when it is admitted again.
+        The execution time is not checked during a backoff (upstream's Reconcile). If the time has run out,
+        the workload is given up when it is admitted again.
         """
         if workload in self._deactivated:
             self._expired.append((workload, self._deactivated.pop(workload)))
@@ -82,7 +82,7 @@ class TimeLimits:
         return False
 
     def are_due(self, now: int) -> bool:
-        """Returns True if `enforce` may yield decisions now, which is rare."""
+        """Returns True if `enforce` may yield decisions now. This is rarely the case."""
         pods_ready = self._pods_ready
         if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
             return True
@@ -120,7 +120,7 @@ class TimeLimits:
         """Evicts workloads whose pods were not ready in time, and queues workloads after their backoff."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
-                # This must precede `time_out`, which sets a new deadline.
+                # This must come before `time_out`, which sets a new deadline.
                 self._executions.goes_for_nobody(workload, now)
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED

@@ -1,6 +1,6 @@
 """Reads recorded cases, with their Kueue Configuration, objects and arriving workloads.
 
-It is an error if a case has a field that the model ignores, because a result that ignores a field would prove
+A case with a field that the model ignores is an error, because a result that ignores a field would prove
 nothing.
 """
 
@@ -154,7 +154,7 @@ class Question:
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:
-        """Returns a non-negative number, such as seconds or milliseconds; None if the field is absent."""
+        """Returns a non-negative number, such as seconds or milliseconds, or None if the field is absent."""
         value = fields.raw(name)
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0):
             return value
@@ -162,7 +162,7 @@ class Question:
         return None
 
     def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
-        """Returns a list of whole seconds in microseconds, where None means never; () if it is absent."""
+        """Returns a list of whole seconds in microseconds, where None means never, or () if it is absent."""
         found = fields.raw(name)
         if found is None:
             return ()

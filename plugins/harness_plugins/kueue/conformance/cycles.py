@@ -36,7 +36,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
     Args:
         case: the case.
-        shortcuts: the shortcuts to use; None for all of them.
+        shortcuts: the shortcuts to use. None means all of them.
     """
     if "maxCycles" in case["given"]:
         return answer_single_cycle(case, shortcuts)
@@ -77,7 +77,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
 
 def _unordered(cluster: Cluster) -> bool:
-    """Returns True if a LocalQueue is sampled although its ClusterQueue is not ordered by usage."""
+    """Returns True if a LocalQueue is sampled although usage does not order its ClusterQueue."""
     return any(
         local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
         for local in cluster.local_queues.values()

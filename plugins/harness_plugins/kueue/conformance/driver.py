@@ -13,7 +13,7 @@ from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
 _CYCLES = 1000
-"""The maximum number of cycles at one time. No recorded replay needs as many."""
+"""The maximum number of cycles at one time. No recorded replay needs so many."""
 
 
 @final
@@ -23,12 +23,12 @@ class Driver:
     Args:
         policy: the policy.
         durations: how long jobs run, by index.
-        inactive: the deactivated jobs, which are not passed to the policy.
+        inactive: the deactivated jobs, which the policy does not get.
         until: the end of the replay.
-        plain: the sampling interval of LocalQueues that do not order any queue; None if there are none.
+        plain: the sampling interval of LocalQueues that do not order any queue, or None if there are none.
         interruptions: when pods are lost, and when they recover.
         events: when objects change.
-        nodes: the changes of nodes; None if there are none.
+        nodes: the changes of nodes, or None if there are none.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Driver:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Yields the policy's decisions except notes, and a wake-up at the end of each admitted job.
 
-        If one sample replaces another, the timer of the replaced sample leads to no decisions.
+        If one sample replaces another sample, the timer of the replaced sample leads to no decisions.
 
         Raises:
             PolicyError: the policy keeps running cycles, although the recording came to rest.
@@ -134,7 +134,7 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        """Returns the next known timeout or end of a backoff; None if there is none."""
+        """Returns the next known timeout or end of a backoff, or None if there is none."""
         pods_ready = self._policy.pods_ready
         return None if pods_ready is None else pods_ready.next_term()
 
@@ -144,7 +144,7 @@ class Driver:
             self._alarms.append(change)
 
     def _next_sample(self, now: int) -> int | None:
-        """Returns when a LocalQueue is next sampled after a given time; None if none is."""
+        """Returns when a LocalQueue is next sampled after a given time, or None if none is sampled."""
         due = [self._local_queues.next_real_sample() if self._local_queues is not None else None]
         if self._plain is not None:
             due.append((now // self._plain + 1) * self._plain)

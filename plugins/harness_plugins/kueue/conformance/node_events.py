@@ -1,4 +1,4 @@
-"""Node changes in recorded cases, and their effects on the pods that the recording simulated."""
+"""Applies node changes in recorded cases, and their effects on the pods that the recording simulated."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints that pods tolerate for some time by default in every cluster."""
 
 _Pods: TypeAlias = tuple[Workload, str, str]
-"""The pods of a workload's pod set on a node."""
+"""The pods of a pod set of a workload on a node."""
 
 
 @final
 class RecordedPods:
-    """The pods on nodes, which are all assigned pods except those that left their node.
+    """The pods on nodes. They are all assigned pods, except those that left their node.
 
     Args:
-        scheduler: has the workloads that hold quota, and their places.
+        scheduler: the scheduler with the workloads that hold quota, and their places.
         tolerated: how long pods stay on a node that is not ready, in microseconds.
     """
 
@@ -44,12 +44,12 @@ class RecordedPods:
         )
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Removes all pods of a workload, and returns their nodes, including nodes that they left before."""
+        """Removes all pods of a workload. Returns their nodes, including the nodes that they left before."""
         self._forget([each for each in (*self._left, *self._leaving) if each[0] is workload])
         return [values[-1] for placed in workload.placed for values, _ in placed.domains]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves those pods of a workload that are on a node to other places."""
+        """Moves the pods of a workload that are on a node to other places."""
         there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
         gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
         self._forget([each for each in gone if each[2] == node or each not in there])
@@ -104,7 +104,7 @@ class RecordedPods:
 
     @property
     def due(self) -> int | None:
-        """When the next pods leave their node; None if no pods do."""
+        """When the next pods leave their node, or None if no pods do."""
         return min(self._leaving.values(), default=None)
 
 
@@ -146,7 +146,7 @@ class NodeEvents:
         self._pods.end(self._policy.failures.controller, now)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields a wake-up for the next time when pods leave their node."""
+        """Yields a wake-up for the next time at which pods leave their node."""
         due = self._pods.due
         if due is not None:
             yield Wake(due)

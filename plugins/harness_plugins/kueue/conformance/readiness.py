@@ -1,4 +1,4 @@
-"""Losses and recoveries of pods in recorded cases, after the pods were ready."""
+"""Models losses and recoveries of pods in recorded cases, after the pods were ready."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import NamedTuple, final
 from harness.policy import ENDLESS, Job
 
 Spans = tuple[int | None, ...]
-"""Microseconds for each admission, where None means never. The last value applies to all later admissions."""
+"""The microseconds for each admission, where None means never. The last value applies to all later
+admissions.
+"""
 
 
 class Readiness(NamedTuple):
     """The readiness of a workload's pods over time.
 
     Attributes:
-        after: how long it takes from each admission until the pods are ready.
-        lost: how long it then takes until the pods are lost.
-        back: how long it then takes until the pods are ready again.
+        after: the time from each admission until the pods are ready.
+        lost: the time from then until the pods are lost.
+        back: the time from the loss until the pods are ready again.
     """
 
     after: Spans
@@ -45,7 +47,7 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """Counts an admission, and returns how long the pods take to become ready; None if they never do."""
+        """Counts an admission, and returns the time until the pods are ready, or None if they never are."""
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0
@@ -56,7 +58,7 @@ class Interruptions:
         self._changes.sort()
 
     def ready(self, job: Job, now: int) -> int | None:
-        """Schedules the loss of pods that have just become ready, and returns its time, if there is one."""
+        """Schedules the loss of pods that have just become ready. Returns its time if there is one."""
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:
@@ -76,5 +78,5 @@ class Interruptions:
         return now + after
 
     def _now(self, spans: Spans, job: Job) -> int | None:
-        """Returns the duration that applies to the current admission; None if it never happens."""
+        """Returns the duration that applies to the current admission, or None if the event never happens."""
         return spans[min(self._admissions[job.index], len(spans)) - 1] if spans else None

@@ -19,7 +19,7 @@ class Record:
     """Collects the events that the engine reports, in the format of the expected results.
 
     Args:
-        policy: the policy, which counts cycles and heads.
+        policy: the policy. It counts cycles and heads.
         counting: whether only totals are needed.
     """
 
@@ -83,17 +83,20 @@ class Record:
 
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
-        """Returns True if a controller evicted the workload; a cycle does if only one node was lost."""
+        """Returns True if a controller evicted the workload.
+
+        If only one node was lost, a cycle evicted it.
+        """
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
-        """Does nothing, because shares are not compared."""
+        """See `Recorder`. The results contain no shares."""
 
     def stint(self, *_: Any) -> None:
-        """Does nothing, because cases do not record stints."""
+        """See `Recorder`. The results contain no stints."""
 
     def job(self, *_: Any) -> None:
-        """Does nothing, because cases do not record job states."""
+        """See `Recorder`. The results contain no states of jobs."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
         """Returns the result for a whole trace.

@@ -1,4 +1,4 @@
-"""Computes the results of cases with a single cycle on a given state, without later effects."""
+"""Computes the results of cases that consist of a single cycle on a given state, without later effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
-    """Returns the workloads that one cycle admits or preempts, and those that wait afterwards."""
+    """Returns the workloads that one cycle admits or preempts, and the workloads that wait afterwards."""
     cluster, _, configuration, gates = setting_of(case)
     question = Question(case)
     waiting = []

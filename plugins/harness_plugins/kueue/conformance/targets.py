@@ -19,7 +19,7 @@ from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 
 _MEASURED = ("kueueCpuMicros", "kueueMicros")
-"""The fields for the time that Kueue's code took."""
+"""The fields that contain the time that Kueue's code took."""
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
@@ -27,7 +27,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
     Args:
         case: the case.
-        shortcuts: the shortcuts to use; None for all of them.
+        shortcuts: the shortcuts to use. None means all of them.
     """
     _, incoming, search = question(case, shortcuts)
     return {

@@ -13,7 +13,10 @@ _T = TypeVar("_T", ClusterQueue, Cohort)
 
 
 def as_read(cluster: Cluster, gates: Gates) -> Cluster:
-    """Returns the cluster as it is read with these gates; the same object if all fields have an effect."""
+    """Returns the cluster as it is read with these gates.
+
+    If all fields have an effect, it is the same object.
+    """
     queues, cohorts = cluster.cluster_queues, cluster.cohorts
     if not gates.hierarchical_cohorts:
         cohorts = frozen({name: Cohort(name) for name in cohorts})

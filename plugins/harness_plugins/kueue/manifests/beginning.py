@@ -1,8 +1,8 @@
-"""The workloads in the manifests, which exist when a replay starts. Each holds quota or waits for it.
+"""Reads the workloads in the manifests. They exist when a replay starts, and hold quota or wait for it.
 
-Because their run times are unknown, they run until they are evicted. All of them are older than the jobs of
-the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods that belong to
-no Workload take part, too. These Pods hold no quota, and kube-scheduler places them.
+Their run times are unknown, so these workloads run until they are evicted. All of them are older than the
+jobs of the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods that
+belong to no Workload take part, too. These Pods hold no quota, and kube-scheduler places them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Start(NamedTuple):
         ready: whether all pods count as ready. This follows from the Workload's condition. If there is no
             condition, the pods are ready if all are on their nodes or if the cluster has no nodes.
         expected: whether the pods have had time to become ready since the admission. This is the case if the
-            manifests have the condition or Pods of the Workload.
-        leaves: if the Workload was evicted before, how long it keeps its quota, in microseconds; None for its
-            whole grace period.
+            manifests contain the condition or Pods of the Workload.
+        leaves: how long the Workload keeps its quota, in microseconds, if it was evicted before. None means
+            its whole grace period.
     """
 
     manifest: Workload
@@ -68,8 +68,9 @@ class Beginning:
 
     Attributes:
         starts: the Workloads that take part, in the order in which the policy receives them. Workloads that
-            hold quota come first, sorted by the time of their reservation. Waiting Workloads follow, sorted
-            by creation time. Workloads that are finished or deactivated, or have no queue, are left out.
+            hold quota come first, sorted by the time of their reservation. Waiting Workloads come next,
+            sorted by creation time. Workloads that are finished or deactivated, or have no queue, are left
+            out.
         crowded: whether more quota is held than there is capacity. This is possible while some Workloads are
             being evicted.
     """
@@ -87,7 +88,7 @@ class Beginning:
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """Converts a time in a manifest to the replay's clock, where all such times are before the start.
+        """Converts a time in a manifest to the replay's clock. All such times are before the start.
 
         Args:
             since: the time in microseconds since 1970.
@@ -97,11 +98,11 @@ class Beginning:
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """Converts a time in a manifest to the replay's clock, where it can be after the start."""
+        """Converts a time in a manifest to the replay's clock. The result can be after the start."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
-        """Returns the Workload with which a job starts; None for jobs of the trace."""
+        """Returns the Workload with which a job starts, or None for jobs of the trace."""
         if job.index < len(self.starts):
             start = self.starts[job.index]
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
@@ -110,7 +111,8 @@ class Beginning:
 
 
 _LAST: list[tuple[ref[Cluster], list[Start]]] = []
-"""The last cluster and its starts, because a replay needs them both for its jobs and for its policy."""
+"""The last cluster and its starts. They are kept because a replay needs them for its jobs and for its policy.
+"""
 
 
 def _in_order(cluster: Cluster) -> list[Start]:
@@ -129,7 +131,7 @@ def _forget(cluster: ref[Cluster]) -> None:
 
 
 def admitted_since(manifest: Workload) -> int | None:
-    """Returns when a Workload was admitted, in microseconds since 1970; None if no condition shows it."""
+    """Returns when a Workload was admitted, in microseconds since 1970, or None if no condition shows it."""
     found = manifest.conditions.get("Admitted")
     return found.since or None if found is not None and found.status else None
 
@@ -137,7 +139,7 @@ def admitted_since(manifest: Workload) -> int | None:
 def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
     """Returns True if a Workload that holds quota must release it without having run.
 
-    Such a Workload has reserved quota but is not admitted. Its ClusterQueue or LocalQueue is stopped with
+    Such a Workload has reserved quota but is not admitted, and its ClusterQueue or LocalQueue is stopped with
     `Hold` or `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and
     reconcileOnLocalQueueActiveState).
     """
@@ -286,8 +288,8 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
     """Yields a fault for each Workload that holds less quota than its pods request.
 
-    Kueue counts the quantities in the admission, whatever the pods request. Without nodes, the quota is all
-    that the pods can run on, so this is a fault. With nodes, both quantities are limits.
+    Kueue counts the quantities in the admission, no matter what the pods request. Without nodes, the pods can
+    use only the quota, so this is a fault. With nodes, both quantities are limits.
     """
     limited = {} if cluster.nodes else cluster.capacity
     for start in starts:
@@ -328,7 +330,7 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
-    """Returns the quantity held of each resource that exceeds the capacity; empty if there are nodes."""
+    """Returns the held quantity of each resource that exceeds the capacity, or {} if there are nodes."""
     held: dict[str, int] = {}
     for start in starts:
         if start.manifest.holds_quota and not cluster.nodes:

@@ -21,13 +21,13 @@ _MILLISECOND = 1000
 
 
 def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) -> Workload:
-    """Returns the workload of a manifest, without any quota that it holds.
+    """Returns the workload of a manifest, without the quota that it holds.
 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether the time of the eviction determines the queue order of a workload whose pods
-            were not ready in time.
+        evicted_last: concerns a workload whose pods were not ready in time. If True, the time of its eviction
+            determines its place in the queue.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -38,7 +38,7 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
 
 
 def held_back(manifest: Manifest, gates: Gates) -> str:
-    """Returns why an active workload is not queued in any queue; "" if it is queued.
+    """Returns why an active workload is not queued in any queue, or "" if it is queued.
 
     Only a controller outside the scheduler can remove this reason (upstream's IsAdmissible).
     """
@@ -64,7 +64,7 @@ def _without_ended(pod_set: PodSet, gone: int) -> PodSet:
 
 
 def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_last: bool = True) -> int:
-    """Returns the time that orders workloads of equal priority, which only some evictions change."""
+    """Returns the time that orders workloads of equal priority. Only some evictions change this time."""
     evicted = manifest.conditions.get("Evicted")
     if (
         evicted is not None
@@ -85,7 +85,10 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields each flavor, resource and quantity that a workload holds, without the part of finished pods."""
+    """Yields each flavor, resource and quantity that a workload holds.
+
+    The part of finished pods is left out.
+    """
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:
@@ -117,9 +120,9 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 
     Args:
         cache: a cache with all flavor-resources that the workloads use.
-        found: the manifests. Those that hold no quota, or whose queue does not exist, are skipped.
+        found: the manifests. Workloads that hold no quota, or whose queue does not exist, are skipped.
         gates: the feature gates.
-        now: the reservation time of manifests that have none.
+        now: the reservation time of workloads whose manifest has none.
     """
     holders = []
     for manifest in found:

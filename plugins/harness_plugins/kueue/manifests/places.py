@@ -1,4 +1,4 @@
-"""The places of pods in topologies, for Workloads that hold quota when a replay starts."""
+"""Reads the places of pods in topologies, for Workloads that hold quota when a replay starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
     """Returns the domains that a Workload's admission assigns to its pods. Some may no longer exist.
 
     Args:
-        start: the Workload, which must hold quota.
+        start: the Workload. It must hold quota.
         topologies: the flavors with a topology.
     """
     admission = start.manifest.admission

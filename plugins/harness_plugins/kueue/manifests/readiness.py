@@ -1,4 +1,4 @@
-"""Imports time-outs and the readiness of pods from Workload manifests."""
+"""Imports timeouts and the readiness of pods from Workload manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 _READY = "PodsReady"
 _FOR_START = (FOR_START, _READY)
-"""The reasons for waiting until pods are ready for the first time. Older releases use the second one."""
+"""The reasons for waiting until pods are ready for the first time. Older releases use the second reason."""
 
 
 def take_over_backoff(
@@ -22,7 +22,7 @@ def take_over_backoff(
         pods_ready: receives the imported data.
         workload: the workload.
         manifest: the manifest with the data.
-        moment: converts a time in a manifest to the replay's clock.
+        moment: a function that converts a time in a manifest to the replay's clock.
         now: the time at which the replay starts.
     """
     until = None

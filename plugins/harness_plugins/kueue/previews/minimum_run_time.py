@@ -1,7 +1,7 @@
-"""A preview of a minimum run time, before which a workload cannot be preempted.
+"""Previews a minimum run time. Until it has passed, a workload cannot be preempted.
 
 KEP 9876 (https://github.com/kubernetes-sigs/kueue/pull/12791) proposes such a time for preemption from other
-ClusterQueues, and pull request 9874 for preemption within a ClusterQueue. Here, it applies to all
+ClusterQueues. Pull request 9874 proposes it for preemption within a ClusterQueue. Here, it applies to all
 preemptions:
 
 - The time starts when the workload is admitted, after all admission checks. It starts again at each
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """Guaranteed run times in microseconds. The longest one that applies to a workload counts.
+    """Guaranteed run times in microseconds. If several apply to a workload, the longest one counts.
 
     Attributes:
         everybody: the run time for all workloads.
         queues: the run time for workloads that hold quota of a ClusterQueue, by the name of the ClusterQueue.
-        priorities: the run time for workloads with at least a given priority, by priority.
+        priorities: by priority, the run time for workloads with at least this priority.
     """
 
     everybody: int
@@ -63,7 +63,10 @@ class MinimumRunTime:
         self._serial = 0
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """Records that a workload is admitted at `at`, which can be later because of admission checks."""
+        """Records that a workload is admitted at `at`.
+
+        Because of admission checks, this time can be later.
+        """
         time = self._guarantees.of(workload)
         if time:
             for when, spared in ((at, True), (at + time, False)):
@@ -71,17 +74,20 @@ class MinimumRunTime:
                 heappush(self._due, (when, self._serial, spared, workload.admissions, workload))
 
     def due(self, now: int) -> Iterator[tuple[Workload, bool]]:
-        """Yields the workloads whose guarantee starts or ends by now, and whether it starts."""
+        """Yields the workloads whose guarantee starts or ends by now, and whether the guarantee starts."""
         while self._next() is not None and self._due[0][0] <= now:
             _, _, spared, _, workload = heappop(self._due)
             yield workload, spared
 
     def next_wake(self) -> int | None:
-        """Returns when the next guarantee starts or ends; None if none does."""
+        """Returns when the next guarantee starts or ends, or None if no guarantee does."""
         return self._next()
 
     def _next(self) -> int | None:
-        """Returns when the next guarantee changes; drops entries of workloads that are evicted or gone."""
+        """Returns when the next guarantee changes.
+
+        Entries of workloads that are evicted or gone are dropped.
+        """
         while self._due:
             when, _, _, admissions, workload = self._due[0]
             if workload.has_quota and not workload.evicted and workload.admissions == admissions:

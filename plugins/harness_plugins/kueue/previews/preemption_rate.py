@@ -1,15 +1,14 @@
-"""A preview of a rate limit for preemptions in each ClusterQueue.
+"""Previews a rate limit for preemptions in each ClusterQueue.
 
-The limit applies to the number of workloads with quota of a ClusterQueue that can be preempted within any
-time window. It is proposed as `PreemptionLimit` in KEP 13396
-(https://github.com/kubernetes-sigs/kueue/pull/14554):
+The rate is the number of workloads with quota of a ClusterQueue that are preempted within any time window.
+KEP 13396 (https://github.com/kubernetes-sigs/kueue/pull/14554) proposes the limit as `PreemptionLimit`:
 
 - If the targets of a head would exceed the limit of any of their queues, the head preempts none of them. It
   stays first in its queue, and is tried again as soon as the limit allows all of its targets.
 - In the same cycle, the head reserves the quota that other queues could otherwise borrow, even with
   `reclaimWithinCohort: Any`.
-- Targets that are already evicted do not count again. Evictions without a preemptor, such as timeouts, do not
-  count either.
+- Targets that are already evicted do not count again. Evictions without a preemptor, for example because of a
+  timeout, do not count either.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """A limit of `most` workloads in any window of `window` microseconds, excluding its end."""
+    """A limit of `most` workloads in any window of `window` microseconds.
+
+    The end of the window does not belong to it.
+    """
 
     most: int
     window: int
@@ -32,10 +34,10 @@ class Limit(NamedTuple):
 
 @final
 class PreemptionRate:
-    """The recent preemptions, and the preemptors that a limit forces to wait.
+    """The recent preemptions, and the preemptors that must wait because of a limit.
 
     Args:
-        everybody: the limit for ClusterQueues that are not in `queues`; None if they have no limit.
+        everybody: the limit for ClusterQueues that are not in `queues`, or None if they have no limit.
         queues: the limits of individual ClusterQueues.
 
     Attributes:
@@ -50,7 +52,7 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Returns True if all targets can be evicted now; otherwise, the preemptor waits until they can."""
+        """Returns True if all targets can be evicted now. Otherwise, the preemptor waits until they can."""
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
@@ -78,12 +80,12 @@ class PreemptionRate:
         return self._queues.get(queue, self._everybody)
 
     def due(self) -> Iterator[Workload]:
-        """Yields the preemptors whose targets may be within the limit by now."""
+        """Yields the preemptors whose targets may be within the limit now."""
         for preemptor in [each for each, at in self._waiting.items() if at <= self.now]:
             del self._waiting[preemptor]
             if not preemptor.has_quota:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """Returns when a limit may allow the targets of a waiting preemptor; None if none is waiting."""
+        """Returns when a limit may allow the targets of a waiting preemptor, or None if none is waiting."""
         return min(self._waiting.values(), default=None)

@@ -1,4 +1,4 @@
-"""The previews of one replay, and their effects over time."""
+"""Combines the previews of one replay, and applies their effects over time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Previews:
 
     Args:
         scheduler: the scheduler.
-        run_time: the minimum run time; None if this preview is off.
-        rate: the rate limit of preemptions; None if this preview is off.
+        run_time: the minimum run time, or None if this preview is off.
+        rate: the rate limit of preemptions, or None if this preview is off.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Previews:
         self._woken = -1
 
     def it_is(self, now: int) -> None:
-        """Sets the time, including while a cycle is paused."""
+        """Sets the time. This is also possible while a cycle is paused."""
         if self._rate is not None:
             self._rate.now = now
 
     def admitted(self, workload: Workload, at: int, now: int) -> None:
-        """Records a workload that has reserved quota and is admitted at `at`, which can be later."""
+        """Records a workload that has reserved quota and is admitted at `at`, which can be later than now."""
         if self._run_time is not None:
             self._run_time.admitted(workload, at)
             self.follow(now)

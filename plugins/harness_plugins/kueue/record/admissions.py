@@ -24,8 +24,8 @@ class Admissions:
 
     Args:
         details: provides the figures.
-        offers: returns what the queue of a workload offers to it.
-        checks: the admission checks; None if they take no time.
+        offers: a function that returns the offer of its queue to a workload.
+        checks: the admission checks, or None if they take no time.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Admissions:
         self._details = details
         self._offers = offers
         self._checks = checks
-        # The key is the content of the input. Equal mappings must be one object (see `Admit`).
+        # The key is the content of the input, because equal mappings must be one object (see `Admit`).
         self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:
@@ -60,7 +60,7 @@ class Admissions:
         return Admit(workload.job, flavors, runs, detail, delay)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Returns the flavor of each resource for each pod set; the same object for the same choice."""
+        """Returns the flavor of each resource for each pod set. The same choice gives the same object."""
         offers = self._offers(workload)
         key = (offers, assignment.chosen)
         flavors = self._flavors.get(key)

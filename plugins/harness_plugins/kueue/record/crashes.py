@@ -1,4 +1,4 @@
-"""Records the crashes of releases up to 0.17 in fair-sharing searches (PR 10891)."""
+"""Records crashes in fair-sharing searches of releases up to 0.17 (PR 10891)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Crashes:
-    """Records once for each workload that the controller crashes while it searches for targets.
+    """Records, once for each workload, that the controller crashes while it searches for targets.
 
     Args:
         release: the Kueue release.

@@ -40,7 +40,8 @@ class DecisionDetails:
     Args:
         cache: the workloads that hold quota.
         pending: the pending queues, indexed by the number of their ClusterQueue.
-        shares: the shares of all nodes; None to leave them out, for classic preemption.
+        shares: the shares of all nodes. With classic preemption, it is None, and the figures contain no
+            shares.
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
@@ -64,8 +65,8 @@ class DecisionDetails:
         """Returns the figures of an admission whose usage is already charged.
 
         If LocalQueues are ordered by usage, `localQueues` has the usage of the workload's LocalQueue and of
-        the next one. `borrowing` is the number of levels above the queue that the quota comes from, or 0 for
-        the queue's own quota. `lenders` has the lowest cohort that can lend each borrowed flavor-resource.
+        the next one. `borrowing` says how many levels above the queue the quota comes from. It is 0 for the
+        queue's own quota. `lenders` has the lowest cohort that can lend each borrowed flavor-resource.
         """
         tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
         lenders = [
@@ -92,15 +93,15 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """Returns the figures of all preemptions for one preemptor, whose usage is already charged.
+        """Returns the figures of all preemptions for one preemptor. Its usage is already charged.
 
         `queue` is the preemptor's queue, and `request` is its request. For the resources that the preemptor
         lacks, `usage` has the usage of both queues before the preemption, and `quota` has their own quota.
 
-        `share` has the weighted shares right below their lowest common cohort with the preemptor admitted,
-        before and after the target is removed. Kueue itself compares shares at the start of the cycle, before
-        earlier entries are served. `localQueues` has the usage of both LocalQueues if usage orders
-        candidates.
+        `share` has the weighted shares of the two children of their lowest common cohort. The preemptor
+        counts as admitted, and the shares are given before and after the target is removed. Kueue itself
+        compares shares at the start of the cycle, before it handles earlier entries. `localQueues` has the
+        usage of both LocalQueues if usage orders candidates.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
@@ -188,7 +189,7 @@ class DecisionDetails:
         return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
-        """Returns the shares of a queue before and after a charge, which depend only on its own usage."""
+        """Returns the shares of a queue before and after a charge. They depend only on its own usage."""
         tree = self._tree
         first = node * tree.width
         key = (node, usage, *tree.usage[first : first + tree.width])

@@ -1,7 +1,7 @@
 """Records what a refused head lacks, which workloads block it, and why it preempts no workload.
 
-The figures are those at the time of the failure. The head also lacks quota that is reserved for earlier
-entries but not in use yet, so the record shows reserved and used quota separately.
+The figures describe the time of the failure. The head also lacks quota that is reserved for earlier entries
+but not used yet, so the record shows reserved and used quota separately.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Refusals:
 
     Args:
         cache: the workloads that hold quota.
-        offers: returns what the queue of a workload offers to it.
+        offers: a function that returns the offer of its queue to a workload.
         search: the search for preemption targets.
-        topologies: finds the topology requests of workloads; None if there are no topologies.
+        topologies: the finder of the topology requests of workloads, or None if there are no topologies.
         fair: whether fair sharing is on.
     """
 
@@ -72,8 +72,8 @@ class Refusals:
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
         """Returns the figures of a failure. See `docs/explain.md` for the fields.
 
-        If the reason is repeated or targets are still terminating, the figures contain only the workloads in
-        the way.
+        If the reason is repeated or targets are still terminating, the figures contain only the workloads
+        that block the head.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -107,7 +107,7 @@ class Refusals:
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
         """Returns the shortage and why nothing is preempted, ignoring the reservations of other entries.
 
-        The cache key contains all usage that the message mentions, and the workloads in the way.
+        The cache key contains all usage that the message mentions, and the workloads that block the head.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
@@ -128,14 +128,14 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """Returns the requested amounts; if no flavor fits, returns those for every flavor that suits."""
+        """Returns the requested amounts. If no flavor fits, returns the amounts for every suitable flavor."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
         )
 
     def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
-        """Returns the shortage including the reservations of earlier entries, and the usage without them."""
+        """Returns the shortage with the reservations of earlier entries, and the usage without them."""
         tree, node = self._tree, failed.entry.workload.cluster_queue.node
         gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
         for each in gone:
@@ -176,7 +176,7 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """Returns an obstacle as fields of the record; empty if there is no obstacle."""
+        """Returns an obstacle as fields of the record. If there is no obstacle, the result is empty."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -195,7 +195,7 @@ class Refusals:
     # --- topologies ---------------------------------------------------------------------------------------
 
     def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """Describes the free capacity of topologies for a head that lacks a place; "" for other heads.
+        """Describes the free capacity of topologies for a head that lacks a place, or else returns "".
 
         A head without flavors lacks more than a place.
         """
@@ -207,7 +207,7 @@ class Refusals:
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
-    """Returns the amounts that all pods would take from each flavor that suits them."""
+    """Returns the amounts that all pods would take from each suitable flavor."""
     return tuple(
         (cell, amount * count)
         for pod_set, count in zip(offers, counts, strict=True)

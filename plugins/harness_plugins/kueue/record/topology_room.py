@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 def room_in_words(asked: WorkloadTopology) -> str:
     """Returns each pod set's request and the domain with the most capacity at each level.
 
-    Returns "" if all pod sets have a place.
+    If all pod sets have a place, the result is "".
 
     Args:
         asked: the topology request of a workload.

@@ -1,1 +1,1 @@
-"""The scheduler's state: workloads with and without quota, LocalQueue usage, and topology capacity."""
+"""Keeps the scheduler's state: workloads with and without quota, LocalQueue usage, and topology capacity."""

@@ -1,4 +1,4 @@
-"""Amounts of quota by flavor-resource."""
+"""Represents amounts of quota by flavor-resource."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 Amounts = tuple[tuple[int, int], ...]
-"""Pairs of a flavor-resource number and an amount, in ascending order of the numbers."""
+"""Pairs of a flavor-resource number and an amount. The numbers are in ascending order."""
 
 
 def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """Returns the amounts of the given flavor-resources, which are looked up by bisection."""
+    """Returns the amounts of the given flavor-resources. They are found by bisection."""
     if len(cells) >= len(amounts):
         return amounts
     found: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The requests of jobs. Jobs that are equal for Kueue's scheduler have the same request."""
+"""Represents the requests of jobs. Jobs that Kueue's scheduler treats alike have the same request."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _SHAPE = (
     "tolerations",
     "topologySpreadConstraints",
 )
-"""The other fields of a pod spec that Kueue includes in the hash of equivalent workloads."""
+"""The fields of a pod spec, apart from the requests, that Kueue includes in the hash of equivalent workloads.
+"""
 
 
 class Claimed(NamedTuple):
     """The devices that a job claims, converted to resource quantities.
 
     Attributes:
-        amounts: for each pod set, maps each resource to the quantity that one pod's devices count as.
-        refused: why Kueue does not queue the job; "" if Kueue queues it.
+        amounts: for each pod set, maps each resource to the quantity for the devices of one pod.
+        refused: why Kueue does not queue the job, or "" if Kueue queues it.
     """
 
     amounts: tuple[Mapping[str, int], ...]
@@ -42,7 +43,7 @@ class Claimed(NamedTuple):
 
 
 CountsClaims: TypeAlias = Callable[[Sequence[tuple[str, Sequence[Mapping[str, Any]]]], str], Claimed]
-"""Counts the claims of named pod sets in a namespace. See `DeviceClaims`."""
+"""A function that counts the claims of named pod sets in a namespace. See `DeviceClaims`."""
 
 
 @final
@@ -54,10 +55,10 @@ class Asks:
         present: the number of pods in each pod set.
         full: the number of pods in each pod set, including those that finished before the job arrived.
         counts: the number of pods in each pod set that need quota until more pods finish.
-        number: a number that is different for requests that are scheduled differently.
+        number: a number. It is different for requests that are scheduled differently.
         reducible: whether partial admission can admit some pod set with fewer pods.
         valid: False if a container requests more than its limit.
-        claimed: the devices that the pods claim; None if there are no claims.
+        claimed: the devices that the pods claim, or None if there are no claims.
     """
 
     __slots__ = (
@@ -100,7 +101,7 @@ class Asking:
 
     Args:
         reclaims: whether finished pods need no quota.
-        claims: counts devices, based on the claim templates in the job's namespace.
+        claims: a function that counts devices, based on the claim templates in the job's namespace.
     """
 
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
@@ -112,7 +113,7 @@ class Asking:
         self._next = 0
 
     def of(self, job: Job) -> Asks:
-        """Returns the request of a job. The job's name, labels and limits make no difference.
+        """Returns the request of a job. It does not depend on the job's name, labels and limits.
 
         Raises:
             ClusterError: a pod template is not the template of a Pod.
@@ -151,7 +152,7 @@ class Asking:
         return number
 
     def _content(self, pod_set: PodSet, described: _Described) -> tuple[Any, ...]:
-        """Returns a key that is equal for pod sets that are scheduled in the same way."""
+        """Returns a key that is the same for pod sets that are scheduled in the same way."""
         return (
             pod_set.name,
             pod_set.count if self._reclaims else pod_set.count + pod_set.reclaimed,
@@ -164,13 +165,13 @@ class Asking:
 
 @final
 class _Described:
-    """A pod set as Kueue sees it before considering quotas.
+    """A pod set as Kueue sees it, before quotas matter.
 
     Kueue compares a container's own requests with its limits, without other containers or the pod overhead.
     If no container has requests, the requests and limits in the trace are those of a single container.
 
     Attributes:
-        shape: the fields of the template that distinguish pods, as JSON; "" if there are none.
+        shape: the fields of the template that distinguish pods, as JSON, or "" if there are none.
         over_limit: whether any container requests more of a resource than its own limit.
         claims: the `resourceClaims` of the template.
     """

@@ -1,4 +1,4 @@
-"""The scheduler's cache of workloads that hold quota, which is updated in place and never copied."""
+"""Models the scheduler's cache of workloads that hold quota. It is updated in place and never copied."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ _NUMBER = attrgetter("number")
 
 @final
 class Cache:
-    """The quota tree, the queues in it, and the workloads that hold their quota.
+    """The quota tree, its queues, and the workloads that hold quota of these queues.
 
     Args:
         cluster: the queues, cohorts and flavors.
         also: flavor-resources that are in use although no queue has quota for them.
-        before: the cache before the cluster changed; None at the start. Workloads keep their quota, and the
-            queue objects are reused.
+        before: the cache before the cluster changed, or None at the start. Workloads keep their quota, and
+            the queue objects are reused.
 
     Attributes:
         tree: the quotas and their usage.
         queues: the queues by name.
-        at: the queue at each node of the tree; None for cohorts.
-        holders: for the node of each queue, the workloads that hold its quota.
+        at: the queue at each node of the tree, or None for cohorts.
+        holders: by the node of the queue, the workloads that hold its quota.
         holding: for each root node, the usable queues in its tree that have a preemption candidate, by
             number.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
-        changed: by node, the queues that are new or whose workloads changed since the reader cleared it.
+        changed: by node, the queues that are new, or whose workloads have changed since the reader cleared
+            this mapping.
     """
 
     __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
@@ -85,7 +86,7 @@ class Cache:
             yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
-        """Charges all usage again, because the new quotas decide how much of it reaches the cohorts."""
+        """Charges all usage again, because the new quotas determine how much of it counts for the cohorts."""
         tree = self.tree
         same = tree.flavor_resources == before.tree.flavor_resources
         numbers = {
@@ -105,7 +106,7 @@ class Cache:
                 insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
-        """Returns the amounts by flavor-resource, and a bit mask of all flavor-resources that were given.
+        """Returns the amounts by flavor-resource, and a bit mask of all given flavor-resources.
 
         Flavor-resources that are not in the tree are ignored.
         """
@@ -117,7 +118,7 @@ class Cache:
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
 
     def watch(self) -> dict[int, ClusterQueueState]:
-        """Returns another mapping like `changed` for one more reader, which clears it."""
+        """Returns a mapping like `changed` for one more reader, which clears the mapping."""
         record = {queue.node: queue for queue in self.queues.values()}
         self._watching.append(record)
         return record
@@ -156,7 +157,7 @@ class Cache:
         self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
-        """Marks a workload as evicted. It still holds its quota."""
+        """Marks a workload as evicted. The workload still holds its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         workload.spared = False

@@ -1,4 +1,4 @@
-"""A ClusterQueue, with its manifest and its position in the tree of cohorts."""
+"""Represents a ClusterQueue, with its manifest and its position in the tree of cohorts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ClusterQueueState:
         spec: the manifest.
         number: the index of the queue among the ClusterQueues.
         node: the node of the queue in the quota tree.
-        root: the root node of its tree; the same as `node` if the queue has no cohort.
-        path: the cohorts above the queue, starting with the nearest one.
-        below: for each cohort in `path`, the node right below the cohort on the way to the queue.
+        root: the root node of its tree. If the queue has no cohort, it is the same as `node`.
+        path: the cohorts above the queue, starting with its own cohort.
+        below: for each cohort in `path`, its child node that contains the queue.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
@@ -48,7 +48,7 @@ class ClusterQueueState:
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
-        """Returns the nodes right below the lowest common ancestor, on the side of each queue."""
+        """Returns the children of the lowest common ancestor that contain the two queues."""
         mine, theirs = self.below, other.below
         for ancestor in theirs:  # nearest ancestors come first
             if ancestor in mine:

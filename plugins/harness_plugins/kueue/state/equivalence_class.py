@@ -1,11 +1,11 @@
-"""Classes of workloads that have the same scheduling hash in Kueue."""
+"""Represents classes of workloads that have the same scheduling hash in Kueue."""
 
 from __future__ import annotations
 
 from typing import final
 
 SchedulingHash = tuple[int, int, tuple[int, ...]]
-"""The priority, the number of the request, and how many pods of each pod set need quota."""
+"""The priority, the number of the request, and the number of pods of each pod set that need quota."""
 
 
 @final
@@ -17,7 +17,7 @@ class EquivalenceClass:
     Attributes:
         scheduling_hash: the hash that the workloads share.
         key: the ClusterQueue and the hash, as a string.
-        inadmissible: whether all workloads of the class wait until quota is freed.
+        inadmissible: whether all workloads of the class wait until quota becomes free.
     """
 
     __slots__ = ("inadmissible", "key", "scheduling_hash")

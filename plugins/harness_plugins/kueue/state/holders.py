@@ -1,4 +1,4 @@
-"""The workloads that hold quota of a ClusterQueue, with the preemption candidates in order."""
+"""Keeps the workloads that hold quota of a ClusterQueue, and the preemption candidates in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Holders:
         queue: the ClusterQueue.
         workloads: the preemption candidates in order, regardless of the usage of LocalQueues.
         spared: the workloads that are not candidates yet, in the order in which they were added.
-        evicted: how many candidates at the front of `workloads` are already evicted.
+        evicted: how many candidates at the beginning of `workloads` are already evicted.
         usages: the number of candidates that have each exact usage.
     """
 

@@ -1,4 +1,4 @@
-"""The flavors that were tried for a workload, and the flavors of its admission."""
+"""Represents the flavors that were tried for a workload, and the flavors of its admission."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import NamedTuple
 START_OVER = -1
 
 Tried = tuple[tuple[int, ...], ...]
-"""The last considered flavor in each group of each pod set; `START_OVER` after the last flavor of a group."""
+"""The flavor that was considered last in each group of each pod set, or `START_OVER` after the last flavor of
+a group.
+"""
 
 Chosen = tuple[tuple[int, ...], ...]
 """The index of the chosen flavor, for each pod set and each resource group."""
 
 
 class LastAssignment(NamedTuple):
-    """The position at which the next scan continues. This is one of Kueue's rules, not an optimization.
+    """The position at which the next scan continues. This is one of Kueue's rules, and not an optimization.
 
     Attributes:
         tried: the flavors that were considered.

@@ -1,7 +1,7 @@
-"""A line of a pending queue, which contains the first workload of every equivalence class.
+"""Implements a line of a pending queue. It contains the first workload of every equivalence class.
 
-Because lines can be long, they are divided into blocks. What a reader knows about the workloads of a block
-remains valid until the block changes.
+Because lines can be long, they are divided into blocks. The data that a reader stores about the workloads of
+a block remain valid until the block changes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.workload import Workload
 
 Place: TypeAlias = tuple[int, int, str, int, Workload]
-"""Negated priority, queue order time, UID, unique ticket and workload. Workloads are never compared."""
+"""The negated priority, the queue order time, the UID, a unique ticket and the workload. Workloads are never
+compared.
+"""
 
 MOST = 128
-"""A block that has more entries than this is split in half."""
+"""If a block has more entries than this, it is split in half."""
 
 
 @final
@@ -26,7 +28,7 @@ class Block:
     Attributes:
         entries: the entries, in order.
         changed: whether entries were added or removed since the reader last set this to False.
-        known: what the reader knows about the entries.
+        known: the data that the reader stores about the entries.
     """
 
     __slots__ = ("changed", "entries", "known")
@@ -39,13 +41,13 @@ class Block:
 
 @final
 class Line:
-    """The first workload of every equivalence class, whether inadmissible or not.
+    """The first workload of every equivalence class, no matter whether it is inadmissible.
 
-    All entries before the current position are inadmissible. Marking a class as inadmissible, or requeuing
-    all classes, therefore moves the position and not the entries.
+    All entries before the current position are inadmissible. When a class becomes inadmissible, or all
+    classes are requeued, the position therefore moves and the entries do not.
 
     Attributes:
-        scattered: whether entries after the position can be inadmissible, too.
+        scattered: whether entries after the position can also be inadmissible.
     """
 
     __slots__ = ("_at", "_block", "_blocks", "scattered")
@@ -91,7 +93,7 @@ class Line:
                 self._at = len(self._blocks[self._block].entries)
 
     def first(self) -> Workload | None:
-        """Returns the first workload that is not inadmissible; None if there is none."""
+        """Returns the first workload that is not inadmissible, or None if there is none."""
         while True:
             entries, at = self._blocks[self._block].entries, self._at
             while at < len(entries):
@@ -110,7 +112,7 @@ class Line:
         return self._blocks[self._block], self._at
 
     def block_of(self, entry: Place) -> Block | None:
-        """Returns the block that contains an entry; None if no block does."""
+        """Returns the block that contains an entry, or None if no block does."""
         block = self._blocks[self._number(entry)]
         at = bisect_left(block.entries, entry)
         return block if at < len(block.entries) and block.entries[at] is entry else None
@@ -124,7 +126,7 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """Moves the position past `number` entries that became inadmissible, from the one in `ahead`."""
+        """Moves the position past `number` entries that became inadmissible, from the one in `ahead` on."""
         self._at += number
 
     def start_over(self) -> None:

@@ -1,9 +1,9 @@
-"""Admission fair sharing, which tracks the consumption of each LocalQueue.
+"""Models admission fair sharing, which tracks the consumption of each LocalQueue.
 
 Consumption is halved after every half-life. Like Kueue, this module rounds amounts down to billionths of a
 resource's unit. A LocalQueue is sampled when an interval has passed since its last sample, or since it was
-last charged for an admission. This module takes samples only when a decision needs the usage, which leads to
-the same results.
+last charged for an admission. This module takes samples only when a decision needs the usage. The results are
+the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from harness_plugins.kueue.state.amounts import Amounts
 _NANO = 10**9
 
 Requests = Mapping[str, int]
-"""Maps each resource to an amount: millicores for cpu, whole units for all other resources."""
+"""Maps each resource to an amount, which is in millicores for cpu and in whole units for all other resources.
+"""
 
 
 class Factor(NamedTuple):
@@ -33,12 +34,12 @@ class Factor(NamedTuple):
 
 
 def factor(value: float) -> Factor:
-    """Converts a double to its shortest decimal representation, which Kueue uses as a factor."""
+    """Converts a double to its shortest decimal representation. Kueue uses this decimal as a factor."""
     return Factor(*Decimal(repr(value)).as_integer_ratio())
 
 
 def alpha(elapsed: int, half_life: int) -> float:
-    """Returns the share of past usage that current usage replaces: 1 - 0.5^(elapsed / half-life)."""
+    """Returns the share of past usage that current usage replaces, which is 1 - 0.5^(elapsed / half-life)."""
     if not half_life:
         return 0.0
     return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
@@ -52,7 +53,7 @@ def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
 def decayed(
     consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
 ) -> dict[str, int]:
-    """Combines past usage with the amounts that were in use since then. Each part is rounded down."""
+    """Combines past usage with the amounts that have been in use since then. Each part is rounded down."""
     return merged(scaled(consumed, keeps), scaled(held, gains))
 
 
@@ -67,7 +68,7 @@ def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
     """Returns the number that orders LocalQueues: the weighted sum of resources, divided by the weight.
 
-    Resources are added in alphabetical order. If the weight is not positive, the figure is infinite.
+    Resources are added in alphabetical order. If the weight is not positive, the number is infinite.
     """
     if weight <= 0:
         return math.inf
@@ -78,12 +79,12 @@ def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: 
 
 
 def billionths(amounts: Requests) -> dict[str, int]:
-    """Converts amounts to billionths of a resource's unit, such as a core, a byte or a GPU."""
+    """Converts amounts to billionths of a resource's unit, which is for example a core, a byte or a GPU."""
     return {name: amount * (_NANO // 1000 if name == "cpu" else _NANO) for name, amount in amounts.items()}
 
 
 def _seconds(time: int) -> float:
-    """Converts microseconds to seconds, rounding twice as in Go."""
+    """Converts microseconds to seconds. It rounds twice, as in Go."""
     whole, rest = divmod(time, SECOND)
     return whole + rest * 1000 / 1e9
 
@@ -94,15 +95,15 @@ class LocalQueueUsage:
 
     Attributes:
         name: the namespace and name.
-        label: what identifies the LocalQueue when preemption candidates are ordered.
+        label: the text that identifies the LocalQueue when preemption candidates are ordered.
         namesakes: whether another LocalQueue of the ClusterQueue has the same label.
         weight: the weight by which the usage is divided.
         sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not.
         consumed: the past usage of each resource, in billionths.
         held: the current usage of each resource, in billionths.
         updated: the time of the last sample or charge.
-        usage: the figure that orders the workloads, lowest first.
-        still: whether further samples would change nothing.
+        usage: the number that orders the workloads. The lowest comes first.
+        still: True if further samples would change nothing.
     """
 
     __slots__ = (
@@ -147,15 +148,15 @@ class LocalQueueUsage:
 class LocalQueueUsages:
     """The usage of all LocalQueues in ClusterQueues that order their workloads by usage.
 
-    If a job names such a ClusterQueue directly, it belongs to a LocalQueue of that name in the job's
+    If a job names such a ClusterQueue directly, the job belongs to a LocalQueue of that name in its
     namespace. This LocalQueue has the weight 1.
 
     Args:
         cluster: the queues.
         settings: the half-life, the sampling interval and the resource weights.
-        tree: the quota tree, which has the resource of each flavor-resource.
+        tree: the quota tree, which knows the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
-        by_namespace: whether the candidate order distinguishes LocalQueues that have the same name in
+        by_namespace: whether the order of candidates distinguishes LocalQueues that have the same name in
             different namespaces.
     """
 
@@ -185,7 +186,7 @@ class LocalQueueUsages:
         self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
-        """Switches to another cluster and keeps the consumed usage."""
+        """Switches to another cluster, and keeps the consumed usage."""
         self._cluster = cluster
         self._resources = [name for _, name in tree.flavor_resources]
         self._usable = frozenset(usable)
@@ -209,14 +210,14 @@ class LocalQueueUsages:
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
     def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
-        """Returns the LocalQueue of a job; None if the ClusterQueue does not order its workloads by usage."""
+        """Returns the LocalQueue of a job, or None if its ClusterQueue does not order workloads by usage."""
         local_queues = self._local_queues.get(queue)
         if local_queues is None:
             return None
         return local_queues.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
 
     def begin(self, now: int) -> None:
-        """Starts the replay. LocalQueues start with the usage in their status and are sampled from now on.
+        """Starts the replay. LocalQueues start with the usage in their status, and are sampled from now on.
 
         If there is no half-life, past usage is not kept.
         """
@@ -275,7 +276,7 @@ class LocalQueueUsages:
         return changed
 
     def next_sample(self, queue: str) -> int | None:
-        """Returns when a sample could next reorder the LocalQueues of a ClusterQueue; None if none could."""
+        """Returns when a sample could next reorder the LocalQueues of a ClusterQueue, or None if none can."""
         local_queues = self._local_queues[queue]
         if len(local_queues) < 2:
             return None
@@ -283,7 +284,7 @@ class LocalQueueUsages:
         return min(due) + self._interval if due else None
 
     def next_real_sample(self) -> int | None:
-        """Returns when the next sample is actually taken; None if no LocalQueue is sampled."""
+        """Returns when the next sample is actually taken, or None if no LocalQueue is sampled."""
         due = [
             each.updated
             for local_queues in self._local_queues.values()
@@ -308,12 +309,12 @@ class LocalQueueUsages:
     # --- what happens ---------------------------------------------------------------------------------------
 
     def hold(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """Adds the usage of a workload that holds quota to its LocalQueue."""
+        """Adds the usage of a workload that holds quota to the usage of its LocalQueue."""
         local_queue.held = merged(local_queue.held, billionths(self._by_resource(usage)))
         local_queue.still = False
 
     def give_back(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """Subtracts usage that a workload releases. The consumption decays only over time."""
+        """Subtracts the usage that a workload releases. The consumption decreases only over time."""
         for name, amount in billionths(self._by_resource(usage)).items():
             local_queue.held[name] -= amount
         local_queue.still = False
@@ -322,7 +323,7 @@ class LocalQueueUsages:
         """Charges the entry penalty of a workload that was admitted and already holds quota.
 
         The penalty equals the usage that the workload would have after one interval. As in a sample, the
-        usage first decays towards the amounts that are held. The next sample follows one interval later.
+        usage first decays towards the current usage. The next sample is taken one interval later.
         """
         self._decay(local_queue)
         local_queue.consumed = merged(local_queue.consumed, scaled(billionths(requests), self._gains))
@@ -348,7 +349,7 @@ class LocalQueueUsages:
 
 
 def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
-    """Returns True if the new usage of a LocalQueue changes its position relative to another one."""
+    """Returns True if the new usage of a LocalQueue changes its position relative to another LocalQueue."""
     if local_queue.usage == before:
         return False
     low, high = min(before, local_queue.usage), max(before, local_queue.usage)

@@ -1,4 +1,4 @@
-"""Numbers that identify requests."""
+"""Provides numbers that identify requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Number:
-    """A number that remains in use as long as this object is referenced.
+    """A number that remains in use as long as something refers to this object.
 
     This module is never compiled, because objects of compiled classes do not support weak references.
     """

@@ -1,8 +1,8 @@
-"""The pending workloads of a ClusterQueue, its head, and the inadmissible workloads.
+"""Models the pending workloads of a ClusterQueue, its head, and the inadmissible workloads.
 
-Workloads that are equal for the scheduler form an equivalence class. A class becomes inadmissible or is
+Workloads that the scheduler treats alike form an equivalence class. A class becomes inadmissible or is
 requeued as a whole, so the cost does not grow with the length of the queue. The head stays in the queue while
-it is tried, and leaves the queue when it is admitted.
+it is tried. It leaves the queue when it is admitted.
 
 If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has its own line.
 Otherwise, all workloads are in one line. The usage determines which line comes first, and it can change at
@@ -33,14 +33,14 @@ class PendingQueue:
 
     Args:
         queue: the ClusterQueue.
-        sticky: whether the preemptor comes before all other workloads unless the queue is StrictFIFO (PR
-            7157).
+        sticky: whether the preemptor comes before all other workloads. In a StrictFIFO queue, this has no
+            effect (PR 7157).
 
     Attributes:
         queue: the ClusterQueue.
-        strict: whether the queue is StrictFIFO, in which case its head blocks all others until it is
+        strict: whether the queue is StrictFIFO. Its head then blocks all other workloads until it is
             admitted.
-        preemptor: the workload that last issued preemptions and has not been admitted yet.
+        preemptor: the workload that issued the last preemptions and has not been admitted yet.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class PendingQueue:
         """Switches to the current manifest of the queue, which may have changed.
 
         Args:
-            mismatches: returns whether the queue does not admit workloads from a namespace.
+            mismatches: a function that returns True if the queue does not admit workloads from a namespace.
         """
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
@@ -101,7 +101,7 @@ class PendingQueue:
 
     @property
     def has_inadmissible(self) -> bool:
-        """True if the queue has inadmissible workloads that a requeue would try again."""
+        """True if the queue has inadmissible workloads that would be tried again after a requeue."""
         return bool(self._inadmissible_classes or self._inadmissible)
 
     # --- waiting ------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class PendingQueue:
         return found
 
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
-        """Removes an empty class, unless it is inadmissible, because equal workloads may still join it."""
+        """Removes an empty class. An inadmissible class stays, because equal workloads may still join it."""
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
@@ -181,7 +181,7 @@ class PendingQueue:
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
-        """Returns the other LocalQueue with the lowest usage and a workload to try; None if there is none."""
+        """Returns the other LocalQueue with the lowest usage that has a workload to try, or None."""
         others = [
             each
             for each in self._firsts
@@ -203,7 +203,7 @@ class PendingQueue:
         return best[1] if best is not None else None
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
-        """Returns the first workload in a line, which is the sticky preemptor or follows the queue order."""
+        """Returns the first workload in a line: the sticky preemptor, or else the first in queue order."""
         preemptor = self.preemptor
         if (
             preemptor is not None
@@ -229,9 +229,10 @@ class PendingQueue:
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """Returns the block of the first workload and its index, if the workloads after it follow in order.
+        """Returns the block of the first workload and its index, if those after it are tried in order.
 
-        Returns None if a different order applies. Must be called right after `first` has found a workload.
+        If a different order applies, the result is None. Call this method directly after `first` has found a
+        workload.
         """
         preemptor = self.preemptor
         if self.strict or self._by_usage or self._line.scattered:
@@ -243,7 +244,7 @@ class PendingQueue:
         return self._line.ahead() if preemptor.place.equivalence_class.inadmissible else None
 
     def block_of(self, workload: Workload) -> Block | None:
-        """Returns the block of a workload; None if the workload is not the first of its class."""
+        """Returns the block of a workload, or None if the workload is not the first of its class."""
         place = workload.place
         if not place.ticket or self._by_usage:
             return None
@@ -253,7 +254,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Marks consecutive workloads and their classes as inadmissible, from the one in `ahead` on."""
+        """Marks consecutive workloads and their classes as inadmissible, starting with the one in `ahead`."""
         for place in places:
             equivalence_class = place[4].place.equivalence_class
             equivalence_class.inadmissible = True
@@ -278,7 +279,7 @@ class PendingQueue:
         self._inadmissible.clear()
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
-        """Sets aside a head whose namespace the queue does not admit. A requeue does not try it again."""
+        """Sets aside a head if the queue does not admit its namespace. A requeue does not try it again."""
         self.remove(workload)
         self._namespace_mismatch.append(workload)
 
@@ -306,7 +307,7 @@ class PendingQueue:
 
 
 def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
-    """Returns the first valid entry of a line; None if there is none."""
+    """Returns the first valid entry of a line, or None if there is none."""
     entries = lines.get(local_queue)
     while entries:
         entry = entries[0]

@@ -12,12 +12,12 @@ _ALL: Mapping[str, int] = {}
 
 
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods in each pod set that has quota for fewer pods than it originally had."""
+    """Returns the number of pods of each pod set that has quota for fewer pods than it originally had."""
     return named(workload.asks, counts, workload.asks.full)
 
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods in each pod set that does not have its usual number."""
+    """Returns the number of pods of each pod set that does not have its usual number."""
     if counts == usual:
         return _ALL
     return {

@@ -1,4 +1,4 @@
-"""The data that a pending queue and the scheduler store for each pending workload."""
+"""Defines the data that a pending queue and the scheduler store for each pending workload."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ class QueuePlace:
     """The place of a workload in the pending queue of its ClusterQueue.
 
     Attributes:
-        ticket: identifies the valid entry of the workload in the queue; 0 if it has none.
-        equivalence_class: the class of equal workloads in the queue, which is set when the workload is
-            queued.
-        last_assignment: the flavors that were tried before; None if the scan starts over.
+        ticket: the number of the valid entry of the workload in the queue, or 0 if it has none.
+        equivalence_class: the class of equal workloads in the queue. It is set when the workload is queued.
+        last_assignment: the flavors that were tried before, or None if the scan starts over.
         namespace_mismatch: whether the queue does not admit workloads from the workload's namespace.
         told: the reasons that were recorded for failed attempts since the workload was queued.
     """

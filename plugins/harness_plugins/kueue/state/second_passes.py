@@ -1,4 +1,4 @@
-"""Workloads that hold quota and are tried again because a node with some of their pods failed.
+"""Tracks workloads that hold quota and are tried again because a node with some of their pods failed.
 
 Upstream: pkg/cache/queue/second_pass_queue.go.
 """
@@ -16,7 +16,7 @@ _LONGEST = 30
 """The longest delay between two attempts, in seconds."""
 
 _MOST = 6
-"""Attempts are not counted beyond this number."""
+"""The number up to which attempts are counted."""
 
 
 class SecondPass(NamedTuple):
@@ -26,7 +26,7 @@ class SecondPass(NamedTuple):
         workload: the workload.
         placed: the places of its pods.
         node: the name of the node that failed.
-        tries: the number of failed attempts, up to six.
+        tries: the number of failed attempts, which is counted up to six.
     """
 
     workload: Workload
@@ -36,14 +36,14 @@ class SecondPass(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The namespace and name, which determine the order of workloads that are ready."""
+        """The namespace and name. They determine the order of workloads that are ready."""
         job = self.workload.job
         return f"{job.namespace}/{job.id}"
 
 
 @final
 class SecondPasses:
-    """Workloads to try again, with delays of one second, then two, four, and so on.
+    """Workloads to try again, with delays of one second, then two seconds, four seconds, and so on.
 
     Timers are never stopped. When a timer ends, its workload becomes ready if the workload is waiting for any
     timer, even if the workload was evicted, admitted and marked again in the meantime.
@@ -61,7 +61,7 @@ class SecondPasses:
 
     @property
     def due(self) -> int | None:
-        """When the next timer ends, even if it no longer matters; None if no timer is running."""
+        """When the next timer ends, even if it no longer matters, or None if no timer is running."""
         return self._timers[0][0] if self._timers else None
 
     @property
@@ -70,7 +70,7 @@ class SecondPasses:
         return bool(self._timers) and 1 << self._timers[0][2].tries > _LONGEST
 
     def add(self, one: SecondPass) -> None:
-        """Sets a timer to try a workload again, unless the workload is already waiting for one."""
+        """Sets a timer to try a workload again, unless the workload is already waiting for a timer."""
         if one.workload in self._waiting:
             return
         self._waiting[one.workload] = None

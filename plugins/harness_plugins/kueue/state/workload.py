@@ -1,4 +1,4 @@
-"""A workload as seen by Kueue's scheduler: its request, the quota that it holds, and its history."""
+"""Represents a workload as Kueue's scheduler sees it, with its request, its quota, and its history."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ class Workload:
 
     Attributes:
         name: the name that appears in decisions and messages.
-        uid: the UID, which is the final tie-breaker in every order.
-        priority: the effective priority, including any boost.
+        uid: the UID, which is the last tie-breaker in every order.
+        priority: the effective priority, which includes the boost.
         created: the creation time in microseconds, rounded to whole seconds.
         timestamp: the time that orders workloads of equal priority. It is the creation time unless an
             eviction changed it.
-        cluster_queue: the ClusterQueue to which the workload was submitted, and whose quota it can hold.
+        cluster_queue: the ClusterQueue to which the workload was submitted. The workload can hold quota of
+            this queue.
         has_quota: whether the workload holds quota.
         usage: the quota that the workload holds.
-        uses: a bit mask of the flavor-resources to which the workload was admitted, even if it does not hold
-            any of their quota, or no longer does.
+        uses: a bit mask of the flavor-resources to which the workload was admitted, even if it does not hold,
+            or no longer holds, quota for them.
         placed: the places of the pods in the topologies of their flavors.
-        unhealthy: the failed node in `placed` that the pods must leave; "" if there is none.
+        unhealthy: the failed node in `placed` that the pods must leave, or "" if there is none.
         reserved: the time of the quota reservation, in microseconds.
         evicted: whether the workload was evicted and still holds its quota.
-        spared: whether the workload is not a preemption candidate yet (a preview; see `minimum_run_time`).
-        held_back: a description of why the workload must not be queued; "" if it can be queued.
-        rank: the rank among preemption candidates; the lowest rank comes first.
+        spared: whether the workload is not a preemption candidate yet. This is a preview, see
+            `minimum_run_time`.
+        held_back: a description of why the workload must not be queued, or "" if it can be queued.
+        rank: the rank among preemption candidates. The lowest rank comes first.
         job: the job in the replay.
         asks: the request of the job.
         counts: the number of pods in each pod set that need quota. Finished pods do not count.
-        local_queue: the usage of the LocalQueue; None if the queue is not ordered by usage.
+        local_queue: the usage of the LocalQueue, or None if the queue is not ordered by usage.
         place: the place of the workload in its queue.
-        admission: the last admission; None if there was none.
+        admission: the last admission, or None if there was none.
         admissions: how often the workload was admitted.
         wanted: the number of pods in each pod set as of the last admission, including pods that finished
             before.
-        ended: the number of finished pods in each pod set; () until the first pod finishes.
+        ended: the number of finished pods in each pod set, or () until the first pod finishes.
     """
 
     __slots__ = (
@@ -128,7 +130,7 @@ class Workload:
 def rank_of(workload: Workload) -> Rank:
     """Returns the rank of a workload among the candidates in its queue (upstream's CandidatesOrdering).
 
-    Workloads that are already evicted come first. The other criteria are lower priority, newer reservation,
-    and smaller UID, in this order.
+    Workloads that are already evicted come first. The other criteria, in this order, are lower priority,
+    newer reservation, and smaller UID.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)

@@ -1,1 +1,1 @@
-"""The domains of topologies, and their free capacity."""
+"""Models the domains of topologies, and their free capacity."""

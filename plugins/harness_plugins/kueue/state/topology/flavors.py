@@ -1,4 +1,4 @@
-"""Flavors with a topology, their domains, and the free capacity of the domains."""
+"""Models flavors with a topology, their domains, and the free capacity of the domains."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class TopologyFlavor:
     Args:
         flavor: the flavor.
         topology: the topology that the flavor refers to.
-        cluster: the nodes, and the pods on them that belong to no job. Pods that Kueue placed are counted as
-            part of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
+        cluster: the nodes, and the pods on them that belong to no job. Pods that Kueue placed count as part
+            of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
         name: the name of the flavor.
         tree: the topology domains.
-        free: the capacity of the leaves for all workloads together.
+        free: the capacity of the leaves that is available to all workloads together.
         room: the part of `free` that workloads do not use.
     """
 
@@ -55,7 +55,7 @@ class Placed(NamedTuple):
         pod_set: the pod set.
         flavor: the flavor of the pod set.
         leaves: the leaves that exist.
-        named: all leaves in recorded order if some of them may not exist; None if all of them exist.
+        named: all leaves in recorded order if some of them may not exist, or None if all of them exist.
     """
 
     pod_set: PodSet
@@ -71,13 +71,13 @@ class Placed(NamedTuple):
         return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
 
     def on(self, node: str) -> int:
-        """Returns how many pods are assigned to a node; 0 if leaves are not nodes."""
+        """Returns how many pods are assigned to a node, or 0 if leaves are not nodes."""
         if not self.flavor.tree.by_host:
             return 0
         return sum(pods for values, pods in self.domains if values == (node,))
 
     def charge(self) -> None:
-        """Subtracts the capacity of the pods in their own flavor."""
+        """Subtracts the requests of the pods from the free capacity of their own flavor."""
         for leaf, pods in self.leaves:
             self.flavor.room.take(leaf, self.pod_set.requests, pods)
 
@@ -87,7 +87,10 @@ class Placed(NamedTuple):
             self.flavor.room.take(leaf, self.pod_set.requests, -pods)
 
     def fits(self) -> bool:
-        """Returns True if the requests of the containers fit in each leaf. Pod slots are not checked."""
+        """Returns True if the requests of the containers fit in each leaf.
+
+        The number of pods is not checked.
+        """
         room = self.flavor.room
         return all(
             resource in room and room[resource][leaf] >= amount * pods
@@ -97,7 +100,10 @@ class Placed(NamedTuple):
         )
 
     def as_manifest(self) -> dict[str, Any]:
-        """Returns the topology assignment as Kueue writes it: only host names if leaves are nodes."""
+        """Returns the topology assignment in Kueue's format.
+
+        If leaves are nodes, it contains only host names.
+        """
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {
@@ -112,7 +118,7 @@ def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """Returns the result that `ask` has if these pods release their places."""
+    """Returns the result that `ask` would have if these pods released their places."""
     left = list(gone)
     for placed in left:
         placed.refund()
@@ -123,7 +129,7 @@ def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
 
 
 def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDomain]) -> Placed:
-    """Returns the places of a pod set from leaf names. Missing leaves use no capacity."""
+    """Returns the places of a pod set from the names of leaves. Missing leaves use no capacity."""
     named = tuple(domains)
     known = [(flavor.tree.leaf(values), pods) for values, pods in named]
     leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
@@ -131,7 +137,7 @@ def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDoma
 
 
 def spans(placed: Iterable[Placed]) -> dict[str, int]:
-    """Returns the number of domains with pods at each level, from coarsest to finest."""
+    """Returns the number of domains with pods at each level, from the coarsest to the finest."""
     domains: dict[str, set[tuple[str, ...]]] = {}
     for each in placed:
         tree = each.flavor.tree
@@ -153,7 +159,7 @@ class TopologyFlavors:
 
     Attributes:
         by_name: the flavors by name.
-        version: how often the free capacity of any flavor has changed, not counting trials.
+        version: how often the free capacity of any flavor has changed. Trials do not count.
     """
 
     def __init__(self, cluster: Cluster, *, overlapping: bool) -> None:
@@ -196,7 +202,7 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """Returns the other flavors in which workloads of a flavor use capacity, too."""
+        """Returns the other flavors in which workloads of a flavor also use capacity."""
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]

@@ -1,4 +1,4 @@
-"""The domains of a topology for the nodes of a flavor, and their free capacity."""
+"""Models the domains of a topology for the nodes of a flavor, and their free capacity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Room(dict[str, list[int]]):
         lasts: whether to record changed leaves for readers that cache results.
 
     Attributes:
-        lasts: the argument.
+        lasts: see `Args`.
         version: how often any leaf has changed.
     """
 
@@ -46,7 +46,7 @@ class Room(dict[str, list[int]]):
             self[resource][leaf] -= pods * amount
 
     def changed_since(self, version: int) -> list[int] | None:
-        """Returns the leaves that changed since a version; None if there were too many changes."""
+        """Returns the leaves that changed since a version, or None if there were too many changes."""
         changes = self.version - version
         if changes > len(self._changed):
             return None
@@ -61,7 +61,10 @@ class DomainAssignment(NamedTuple):
 
 
 class NamedDomain(NamedTuple):
-    """The number of pods in a leaf, identified by a name that survives node changes; see `name_of`."""
+    """The number of pods in a leaf.
+
+    The leaf is identified by a name that survives node changes; see `name_of`.
+    """
 
     values: tuple[str, ...]
     pods: int
@@ -72,11 +75,11 @@ TopologyAssignment = tuple[DomainAssignment, ...]
 
 @final
 class TopologyTree:
-    """The domains of a topology as numbers, from the coarsest level to the finest, sorted by values.
+    """The domains of a topology as numbers, from the coarsest level to the finest, and sorted by values.
 
     A domain is identified by the values of the node labels for its level and all coarser levels. A leaf is a
     domain of the finest level. A node is in no domain if it lacks one of the labels, does not belong to the
-    flavor, or is unschedulable. As in a replay with nodes, a node takes any number of pods if its manifest
+    flavor, or is unschedulable. As in a replay with nodes, a node accepts any number of pods if its manifest
     sets no limit.
 
     Args:
@@ -87,7 +90,7 @@ class TopologyTree:
     Attributes:
         levels: the node labels of the levels.
         flavor: the flavor of the nodes.
-        by_host: whether the finest level is the host name, so that each leaf is a node.
+        by_host: whether the finest level is the host name. Each leaf is then a node.
         values: for each domain, the label values of its level and all coarser levels.
         domains: the domains of each level.
         children: the children of each domain.
@@ -146,7 +149,7 @@ class TopologyTree:
         return [self.values[leaf] for leaf in self.leaves]
 
     def _children(self) -> list[range]:
-        """Returns the children of each domain, which are adjacent because the domains are sorted."""
+        """Returns the children of each domain. They are adjacent because the domains are sorted."""
         children = [range(0)] * len(self.values)
         for depth, level in enumerate(self.domains[1:], start=1):
             number = {self.values[domain]: domain for domain in self.domains[depth - 1]}
@@ -157,18 +160,18 @@ class TopologyTree:
         return children
 
     def leaf(self, values: Sequence[str]) -> int | None:
-        """Returns the index of the leaf with these values: the host name, or one value per level."""
+        """Returns the index of the leaf with these values, which are the host name or one value per level."""
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
-        """Returns the name of a leaf: the host name if leaves are nodes, otherwise one value per level."""
+        """Returns the name of a leaf: the host name if leaves are nodes, or else one value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
 
     def leaf_of(self, node: str) -> int | None:
-        """Returns the index of the leaf that contains a node; None if the node is in no leaf."""
+        """Returns the index of the leaf that contains a node, or None if the node is in no leaf."""
         return self._leaf_of_node.get(node)
 
     def room(self) -> Room:
-        """Returns the total capacity of all leaves, from which pods can be subtracted."""
+        """Returns the total capacity of all leaves. Callers can subtract pods from it."""
         return Room(self.allocatable)
