@@ -240,7 +240,7 @@ class Pool(NamedTuple):
 
     Attributes:
         unit: the metric's unit.
-        values: the values in the order of twins; None if a twin has no value.
+        values: the values in the order of twins, or None if a twin has no value.
     """
 
     unit: str

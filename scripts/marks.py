@@ -26,5 +26,5 @@ def filled(page: str, mark: str, lines: Iterable[str]) -> str:
 
 
 def write(page: Path, mark: str, lines: Iterable[str]) -> None:
-    """Puts lines into the file of a page; see `filled`."""
+    """Puts lines into the file of a page. See `filled`."""
     page.write_text(filled(page.read_text(encoding="utf-8"), mark, lines), encoding="utf-8")

@@ -16,7 +16,7 @@ _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_o
 
 
 def digest_of(cluster: Cluster) -> str:
-    """Returns the digest of a cluster; see `Cluster.digest`."""
+    """Returns the digest of a cluster. See `Cluster.digest`."""
     made = {
         item.name: list(value.items()) if isinstance(value, Mapping) else value
         for item in fields(cluster)

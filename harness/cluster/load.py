@@ -107,7 +107,7 @@ def cluster_of(
     webhooks: bool = True,
     kinds: Kinds = KINDS,
 ) -> Cluster:
-    """Make the cluster that documents describe; see `cluster_from`.
+    """Make the cluster that documents describe. See `cluster_from`.
 
     Args:
         documents: the documents. Their `where` is the name that messages use, or "".

@@ -243,13 +243,13 @@ class Cluster(Value):
         manifests: the documents from which the cluster was made. Their unmodelled parts are not part of a
             run's identity.
         scale: the size of the cluster relative to its manifests (`harness.cluster.changes.scale`).
-        timed: the documents in `manifests` that have a time; see `harness.cluster.changes.timed`. All other
+        timed: the documents in `manifests` that have a time. See `harness.cluster.changes.timed`. All other
             fields describe the cluster at the beginning.
-        changes: how the cluster changes during a replay, sorted by time; see
+        changes: how the cluster changes during a replay, sorted by time. See
             `harness.cluster.changes.over_time`.
         as_of: the current time, in microseconds since 1970, if a replay begins with the Workloads and Pods of
-            the cluster; otherwise None. It is derived from the Workloads, the Pods and the trace, so it is
-            not part of a run's identity.
+            the cluster, or else None. It is derived from the Workloads, the Pods and the trace, so it is not
+            part of a run's identity.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -324,7 +324,7 @@ class Cluster(Value):
 
     @cached_property
     def staying(self) -> frozenset[str]:
-        """The Pods that stay on their nodes, as `namespace/name`; see `harness.cluster.standing`."""
+        """The Pods that stay on their nodes, as `namespace/name`. See `harness.cluster.standing`."""
         from harness.cluster.standing import staying
 
         return staying(self)
@@ -370,7 +370,7 @@ class Cluster(Value):
         Args:
             values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32},
                 "weight": 2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`. Values have the
-                same units as in manifests; see `harness.cluster.changes.knobs`.
+                same units as in manifests. See `harness.cluster.changes.knobs`.
 
         Raises:
             InputError: an object or knob does not exist, or a value has the wrong type.

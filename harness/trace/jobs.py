@@ -50,7 +50,7 @@ class Jobs:
             before scaling. At equal times, they come before jobs of the trace.
 
     Attributes:
-        frame: one row per job in order of arrival; see `JobColumns`. Jobs that are not from the trace are
+        frame: one row per job in order of arrival. See `JobColumns`. Jobs that are not from the trace are
             included.
         resources: the resources that jobs request, sorted.
         record: the trace's recorded events, if they are repeated.

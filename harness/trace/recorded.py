@@ -85,12 +85,12 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
     Args:
         trace: the trace, for its times and for messages.
-        jobs: the jobs of the trace, with one row each; see `harness.trace.job_rows`.
+        jobs: the jobs of the trace, with one row each. See `harness.trace.job_rows`.
         submit: the arrival times of the jobs, in microseconds since the origin.
 
     Raises:
-        TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is
-            not a list of runs.
+        TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is not
+            a list of runs.
     """
     check_recorded(trace)
     said: Counter[str] = Counter()

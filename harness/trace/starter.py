@@ -167,7 +167,7 @@ def start(
             the largest pod.
         weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for each
             queue. Queues without a weight have the weight 0.
-        topology: how nodes are grouped; see `Starter`.
+        topology: how nodes are grouped. See `Starter`.
 
     Raises:
         TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, there

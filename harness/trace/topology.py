@@ -34,7 +34,7 @@ annotations.
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
-    """Yields the rules for the topology columns of a row; see `wrong_annotations` for templates."""
+    """Yields the rules for the topology columns of a row. See `wrong_annotations` for templates."""
     said = [_said(name) for name in _ONE_OF if name in frame.columns]
     names = [name for name in _ONE_OF if name in frame.columns]
     for name in (REQUIRED, PREFERRED, SLICE, GROUP):

@@ -154,7 +154,7 @@ class State(NamedTuple):
 
 
 def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
-    """Returns the specs of manifests; see `State.specs`."""
+    """Returns the specs of manifests. See `State.specs`."""
     return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
 
 

@@ -25,7 +25,7 @@ def is_knob(name: str) -> bool:
 
 
 def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
-    """Returns a cluster with some knobs set to the given values; see `multiplied`.
+    """Returns a cluster with some knobs set to the given values. See `multiplied`.
 
     Raises:
         InputError: a knob does not exist, or a value has the wrong type.

@@ -19,7 +19,7 @@ ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
 """The possible semantics of quotas, which are those of ACK, scheduler-plugins or Koordinator."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""The resources that a `max` limits even if it doesn't name them; see `ElasticQuota.max_of`."""
+"""The resources that a `max` limits even if it doesn't name them. See `ElasticQuota.max_of`."""
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
 """The prefix of Koordinator's labels and annotations for quotas."""

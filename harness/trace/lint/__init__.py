@@ -40,7 +40,7 @@ def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str]
         trace: a valid trace. Violations of the schema are found earlier.
         cluster: the cluster for the replay. Without a cluster, the size of the traced machine is used, if it
             is known.
-        impossible: sentences from plugins about jobs that can never start on the cluster; see
+        impossible: sentences from plugins about jobs that can never start on the cluster. See
             `harness.runs.impossible`.
     """
     material = Material(trace, cluster, impossible)

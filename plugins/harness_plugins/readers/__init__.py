@@ -1,4 +1,4 @@
-"""Trace readers for canonical Parquet, the Standard Workload Format, and the formats of published traces.
+"""Reads traces in canonical Parquet, the Standard Workload Format, and the formats of published traces.
 
 The plugin imports only the code that registers the readers. The module of a reader is imported when the
 reader is first used.
@@ -15,7 +15,7 @@ from harness_plugins.readers.formats import FORMATS
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
-    """Returns a function that calls a function of a module, and imports the module at the first call."""
+    """Returns a function that calls a function of a module. The module is imported at the first call."""
 
     def call(*arguments: Any) -> Any:
         return getattr(import_module(f"{__name__}.{module}"), name)(*arguments)

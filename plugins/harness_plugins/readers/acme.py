@@ -1,7 +1,7 @@
 """Reads `trace_seren.csv` and `trace_kalos.csv`, the job traces of Shanghai AI Lab's Acme from 2023.
 
-In the rows of Kalos, the column `duration` starts at the submission, although its description says
-otherwise. Therefore, the reader computes run times from the start and end times.
+In the rows of Kalos, the column `duration` starts at the submission, although its description says otherwise.
+The reader therefore computes run times from the start and end times.
 """
 
 from __future__ import annotations

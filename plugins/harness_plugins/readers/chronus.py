@@ -27,17 +27,17 @@ METADATA = {
     "Training Jobs, SoCC 2021",
 }
 BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
-"""The priority band of each job type: strict deadline, soft deadline, or no deadline."""
+"""The priority band of each job type, which has a strict deadline, a soft deadline, or no deadline."""
 
 _MOST_GPUS = 1_000_000
 _KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a mix of jobs; by default, its times are in minutes, as Chronus' code implies.
+    """Reads a mix of jobs. By default, its times are in minutes, as Chronus' code implies.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
         OptionError: an option is out of range.
     """
     unit = options["unit"]

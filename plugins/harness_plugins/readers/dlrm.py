@@ -1,4 +1,4 @@
-"""Reads Alibaba's trace of disaggregated DLRM inference (2025): instances of long-running services.
+"""Reads Alibaba's trace of disaggregated DLRM inference (2025), which has instances of long-running services.
 
 An instance that existed before the trace has no creation time. An instance that outlived the trace has no
 deletion time.
@@ -38,10 +38,10 @@ _MODELLED = ("cpu", "memory", "gpu")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the trace; every instance becomes a job.
+    """Reads the trace. Every instance becomes a job.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
         OptionError: the priority is not a 32-bit integer.
     """
     priority = options["priority"]

@@ -1,4 +1,4 @@
-"""The formats that harness reads: how to recognise each format, the module that reads it, and its options."""
+"""Lists the formats that harness reads, with how to recognise each format, its module, and its options."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class Format:
         module: the module of this package whose function `read` reads the format. It is imported when it is
             first needed.
         help: a one-line description of the format.
-        sniff: returns True if a file has this format, judged by the path and the first bytes of the file.
+        sniff: a function that returns True if a file has this format, based on the path and the first bytes
+            of the file.
         options: the options of the reader.
         suffixes: file suffixes that identify the format, unless another format has the same suffix.
-        folder: returns True if a folder has this format; None if the format is for files only.
-        advise: the module whose function `advise` says what to do about input that no reader accepts; ""
+        folder: a function that returns True if a folder has this format. It is None if the format is only for
+            files.
+        advise: the module whose function `advise` says what to do about input that no reader accepts, or ""
             for no module.
-        draft: the module whose function `suggest` drafts a mapping; "" for no module.
+        draft: the module whose function `suggest` drafts a mapping, or "" for no module.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""Reads Google's ClusterData 2019 (Borg) as downloaded, in JSON lines of collection and instance events.
+"""Reads Google's ClusterData 2019 (Borg) as downloaded, which has JSON lines with events of collections and
+instances.
 
-Requests are fractions of the largest machine. Google did not publish the size of this machine, so it is
-given as options.
+Requests are fractions of the largest machine. Google did not publish the size of this machine, so options
+specify it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class _Collection:
     """The known facts about one collection.
 
     Times are in microseconds since the start of the trace, and None if unknown. `latest` is the time of the
-    last event. For each instance, `requests` has the time of its last request, and the requested fractions
-    of cpu and memory.
+    last event. For each instance, `requests` has the time of its last request, and the requested fractions of
+    cpu and memory.
     """
 
     identity: int
@@ -59,11 +60,11 @@ class _Collection:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads collection events and instance events; the instances of a job become its pods.
+    """Reads collection events and instance events. The instances of a job become its pods.
 
     Raises:
-        TraceError: some lines are not events; the error lists all of them.
-        OptionError: no file of instance events is given, or the size of the machine is out of range.
+        TraceError: some lines are not events. The error lists all of them.
+        OptionError: there is no file of instance events, or the size of the machine is out of range.
     """
     for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
         if not 0 < options[name] <= most:
@@ -180,7 +181,7 @@ def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
 
 
 def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Adds an event of an instance. If an instance has several requests, the latest one is used."""
+    """Adds an event of an instance. If an instance has several requests, the last one is used."""
     found.evictions += event["type"] == _EVICT
     index = event["instance_index"] or 0
     since = found.requests[index][0] if index in found.requests else -1
@@ -245,7 +246,7 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
     """Returns the distinct requests of instances, in millicores and bytes, with their number of instances.
 
-    The request that most instances have is first.
+    The most frequent request is first.
     """
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))

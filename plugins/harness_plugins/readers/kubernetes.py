@@ -1,8 +1,8 @@
 """Reads the output of `kubectl get ...` in YAML or JSON with Kueue's Workloads, Jobs, and Pods.
 
-A list has only objects that still exist in the live cluster. A watch also has objects that were deleted
-during the watch. The run time of a job is known only after the job has ended, so the reader leaves out jobs
-that still run or wait, and counts them.
+A list contains only objects that still exist in the live cluster. A watch also contains objects that were
+deleted during the watch. The run time of a job is known only after the job has ended, so the reader leaves
+out jobs that still run or wait, and counts them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _SAME_WORK = "that were created again for the same owner, and count with the next one"
 _NO_JOB = ("DaemonSet", "Node")
-"""Kinds of owners whose pods are not jobs."""
+"""The kinds of owners whose pods are not jobs."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a list of objects. A Workload represents its Job, and a Job represents its Pods.
 
     Raises:
-        TraceError: the file is not kubectl output, or objects are malformed; the error lists all faults.
+        TraceError: the file is not kubectl output, or objects are malformed. The error lists all faults.
     """
     versions, told = _versions(path)
     faults: list[Fault] = []

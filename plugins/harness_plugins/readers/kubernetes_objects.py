@@ -15,7 +15,7 @@ from harness.policy import PodSet
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
-"""Fields of a pod's spec that the cluster fills in, or that have separate columns in a trace."""
+"""The fields of a pod's spec that the cluster fills in, or that have separate columns in a trace."""
 
 
 Span: TypeAlias = tuple[int | None, int | None]
@@ -27,8 +27,8 @@ class Run(NamedTuple):
 
     Attributes:
         begun: when the object was admitted or started.
-        ready: when the pods of the object were ready; None if unknown.
-        end: the end of the run; None if the run has not ended or the end was not observed.
+        ready: when the pods of the object were ready, or None if unknown.
+        end: the end of the run, or None if the run has not ended or the end was not observed.
         state: the state in which the run ended, as the API names it.
     """
 
@@ -46,18 +46,18 @@ class Recorded:
         name: the name and namespace of the job, which together are unique in the cluster.
         uid: the UID that the cluster gave the job.
         queue: the LocalQueue of the job, or the namespace if the job has no LocalQueue.
-        submit, start, end: microseconds since 1970; None if unknown or not yet reached.
+        submit, start, end: times in microseconds since 1970. They are None if unknown or not yet reached.
         pod_sets: the pods that the job requests, with the labels of the pods.
         gang: True if the job was admitted as a whole.
         priority: the priority, or None if the object does not have one.
-        grace_period: microseconds, or None if the object does not have a grace period.
-        evictions: the number of times that Kueue evicted the job; None if the object does not have this
+        grace_period: the grace period in microseconds, or None if the object does not have one.
+        evictions: the number of times that Kueue evicted the job, or None if the object does not have this
             number.
         past: the total time in microseconds that the job ran before its evictions.
-        admitted: when Kueue last admitted the job; None for a Job or Pod, or if the time is not given.
-        ready: when all pods of the job were ready; None if unknown.
+        admitted: when Kueue last admitted the job. It is None for a Job or Pod, or if the time is not given.
+        ready: when all pods of the job were ready, or None if unknown.
         rounds: True if more pods have to complete than run simultaneously.
-        run: the run time if it differs from the time between start and end; otherwise None.
+        run: the run time if it differs from the time between start and end, or else None.
         runs: all runs of the job, including the last run, if the versions of the object show them.
         revoked: True if Kueue revoked an admission, so that the object no longer has the time of the
             admission.
@@ -89,7 +89,7 @@ class Recorded:
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
     """Reads Kueue's Workload, v1beta1 or v1beta2: its creation, its last admission and its end.
 
-    The result also has the time when the pods of the Workload were ready; see `pod_runs`.
+    The result also has the time when the pods of the Workload were ready. See `pod_runs`.
     """
     pod_sets = _list(mapping_of(manifest, "spec"), "podSets")
     templates = [mapping_of(item, "template") for item in pod_sets]
@@ -138,7 +138,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
 
 
 def _revoked(conditions: Mapping[str, Condition]) -> int | None:
-    """Returns when a Workload lost its admission; None if it is admitted or was never admitted."""
+    """Returns when a Workload lost its admission, or None if it is admitted or was never admitted."""
     admitted = conditions.get("Admitted")
     return admitted.since or None if admitted is not None and not admitted.status else None
 
@@ -148,10 +148,10 @@ def _admitted_before(
 ) -> tuple[int | None, int]:
     """Returns when the revoked admission began, and how long the Workload had been admitted before that.
 
-    The condition has only the time of the revocation. However, Kueue also keeps the total time of all
-    admissions, and adds an admission to the total when it revokes this admission. If there was a single
-    admission, the total is the length of this admission. Kueue 0.15 also revokes the admission of a
-    Workload that has finished.
+    The condition contains only the time of the revocation. However, Kueue also keeps the total time of all
+    admissions. When it revokes an admission, it adds the length of this admission to the total. If there was
+    a single admission, the total is its length. Kueue 0.15 also revokes the admission of a Workload that has
+    finished.
     """
     count = evictions if evictions is not None or "Evicted" in conditions else 0
     only = 0 if conditions["Admitted"].reason == "Finished" else 1
@@ -205,8 +205,7 @@ def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
     """Returns the start and end of a Pod.
 
-    A Pod starts when its node accepts the Pod. It ends with its last container, or when the cluster gives up
-    the Pod.
+    A Pod starts when its node accepts it. It ends with its last container, or when the cluster gives it up.
     """
     status = Fields(manifest, where, faults).child("status")
     start = read_time(status, "startTime")
@@ -222,7 +221,7 @@ def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def final_phase(manifest: Mapping[str, Any]) -> str:
-    """Returns the phase of a Pod that has ended, `Succeeded` or `Failed`; empty for other Pods."""
+    """Returns the phase of a Pod that has ended, which is `Succeeded` or `Failed`, or "" for other Pods."""
     phase = _text(mapping_of(manifest, "status"), "phase")
     return phase if phase in ("Succeeded", "Failed") else ""
 
@@ -230,7 +229,7 @@ def final_phase(manifest: Mapping[str, Any]) -> str:
 def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
     """Returns when a Pod was disrupted or became not ready, for example because its node was lost.
 
-    Returns None if neither happened. A Pod with a readiness probe may run without being ready.
+    If neither happened, the result is None. A Pod with a readiness probe may run without being ready.
     """
     spec = mapping_of(manifest, "spec")
     probed = bool(spec.get("readinessGates")) or any(
@@ -268,7 +267,7 @@ def _recorded(
     span: Span,
     rounds: bool = False,
 ) -> Recorded:
-    """Builds the part that Jobs and Pods have in common; `template` is the pods' template."""
+    """Builds the part that Jobs and Pods have in common. `template` is the template of the pods."""
     metadata = Fields(mapping_of(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")

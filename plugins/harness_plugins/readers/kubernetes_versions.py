@@ -1,4 +1,4 @@
-"""The versions of objects in lists and watches, and the runs that these versions show.
+"""Models the versions of objects in lists and watches, and the runs that these versions show.
 
 A list has one version of an object, and a watch has all versions. The versions show when a Workload was
 admitted, evicted and admitted again, and the state of the Workload when it was deleted. Versions may be
@@ -18,7 +18,9 @@ from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
-"""Events: an object was deleted, or an object was missing when the watcher listed the objects again."""
+"""The events of a deletion: an object was deleted, or it was missing when the watcher listed the objects
+again.
+"""
 
 DELETION = "deleted"
 """The state of a run that ended because the object was deleted."""
@@ -32,8 +34,8 @@ class Version:
         kind: the API group and the kind.
         where: the place of the object in the file, for messages.
         manifest: the object.
-        event: the type of the watch event; empty in a list.
-        seen: when a recorder received the version, in microseconds since 1970; None if this was not
+        event: the type of the watch event, or "" in a list.
+        seen: when a recorder received the version, in microseconds since 1970, or None if this was not
             recorded.
     """
 
@@ -45,7 +47,7 @@ class Version:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata; empty if malformed."""
+        """The metadata of the object, or an empty mapping if it is malformed."""
         return mapping_of(self.manifest, "metadata")
 
     @property
@@ -63,7 +65,9 @@ class Version:
 
 
 class Phase(NamedTuple):
-    """What one version shows about the runs of an object. A time is None if the version does not have it.
+    """The facts about the runs of an object that one version shows.
+
+    A time is None if the version does not have it.
 
     Attributes:
         begun: when the current or last run began.
@@ -86,10 +90,10 @@ class Life:
 
     Attributes:
         first, last: the first and the last version.
-        runs: all runs that the versions show. It is empty for an object of a list, which shows only the
-            last run.
+        runs: all runs that the versions show. It is empty for an object of a list, which shows only the last
+            run.
         deleted: True if the object was deleted.
-        deleted_at: the time of the deletion in microseconds since 1970; None if the deletion was not
+        deleted_at: the time of the deletion in microseconds since 1970, or None if the deletion was not
             observed.
         watched: True if any version came from a watch.
     """
@@ -158,8 +162,9 @@ def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
     """Returns the time when an object was deleted.
 
     `deletionTimestamp` is the time of the request plus the grace period of a pod. If the deletion was
-    observed earlier, this function returns the earlier time. If only a later list shows that the
-    object is missing, the time of the list is not used, because the deletion may have been long before.
+    observed before that, the function returns the time of the observation. If only a later list shows that
+    the object is missing, the time of the list is not used, because the object may have been deleted long
+    before.
     """
     fields = Fields(last.metadata, last.where, faults, "metadata")
     asked = read_time(fields, "deletionTimestamp")
@@ -192,7 +197,7 @@ def _runs(phases: Iterable[Phase]) -> list[Run]:
 def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
     """Reads the conditions Admitted, PodsReady, Finished and Evicted of a Workload.
 
-    Evicted has the reason why the Workload lost its admission.
+    Evicted contains the reason why the Workload lost its admission.
     """
     found: dict[str, tuple[bool, int | None, str]] = {}
     for condition in _status(manifest, where, faults).items("conditions"):
@@ -244,7 +249,7 @@ def joined(lives: Iterable[Life]) -> list[Life]:
     """Joins consecutive objects that represent the same work.
 
     Kueue creates a new Workload for a Job if the pods of the Job were changed or the Workload was deleted.
-    In this case, the next Workload of the same owner continues the deleted Workload.
+    The next Workload of the same owner then continues the deleted Workload.
     """
     every = list(lives)
     of_owners: dict[tuple[str, ...], list[Life]] = {}

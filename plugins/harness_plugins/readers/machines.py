@@ -49,7 +49,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, nodes: int) -> dict[str, Any]:
-        """Returns a manifest of this many nodes: a Node with its own name, or a NodePool."""
+        """Returns a manifest of this many nodes, which is a Node with its own name or a NodePool."""
         allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
         if self.nodes > 1:
             return node_pool_manifest(self.name, nodes, allocatable, self.labels)
@@ -74,10 +74,10 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
     Args:
         path: the list, in any known format.
         gpu: how the trace counts shares of GPUs: `milli`, `count`, or `devices`. `devices` is like `milli`,
-            but each share is of a single GPU. Only the traces of openb and PAI have shares.
+            but each share comes from a single GPU. Only the traces of openb and PAI have shares.
 
     Raises:
-        TraceError: the format of the list is unknown, or lines are malformed; the error lists all faults.
+        TraceError: the format of the list is unknown, or lines are malformed. The error lists all faults.
     """
     if path.name.startswith("pai_machine_spec"):
         return _pai(path, gpu)
@@ -99,12 +99,12 @@ def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -
 
     Args:
         path: the list.
-        gpu: as for `read_machines`.
+        gpu: see `read_machines`.
         keep: the number of nodes to keep. These nodes are evenly spaced over the list, which preserves the
             mix of nodes. None keeps all nodes.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
         OptionError: the list has fewer nodes than `keep`.
     """
     machines = read_machines(path, gpu=gpu)

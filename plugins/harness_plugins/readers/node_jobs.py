@@ -29,11 +29,11 @@ def reader_of(
 
     The options of the reader are `tenant` and `gpus_per_node`. `tenant` names the column that becomes the
     queue. `gpus_per_node` limits the GPUs of a pod if the GPUs of a job do not divide evenly by its nodes.
-    The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node`
-    is less than 1.
+    The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node` is
+    less than 1.
 
     Args:
-        time: makes the column of a time.
+        time: a function that makes the column of a time.
         kept: additional text columns to keep.
         note: additional assumptions.
         metadata: the metadata of the trace.
@@ -101,7 +101,7 @@ _SECOND = 1_000_000
 
 
 def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
-    """Returns equal pods for each job, with one pod on each node of the job.
+    """Returns equal pods for each job. There is one pod on each node of the job.
 
     If the GPUs of a job do not divide evenly by the number of its nodes, the job has smaller pods.
     """

@@ -44,10 +44,10 @@ _FIELDS = (*_SIZES, *(text(name).or_empty() for name in ("gpu_spec", "qos", "pod
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a pod list; every pod becomes a job.
+    """Reads a pod list. Every pod becomes a job.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
         OptionError: an option is out of range.
     """
     if options["run"] <= 0:
@@ -84,8 +84,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def _filled(pods: pl.DataFrame, gpus: float, drawn: Callable[[], float]) -> pl.DataFrame:
     """Returns pods in a random order that request about this many GPUs, as in the experiments with FGD.
 
-    If the pods of the list request more GPUs, random pods are left out until they do not. If they request
-    fewer GPUs, random pods are repeated under other names until the next pod would exceed the number.
+    If the pods of the list request more GPUs, random pods are left out until they no longer do. If they
+    request fewer GPUs, random pods are repeated under other names until the next pod would exceed the number.
     """
     asked = (pods["num_gpu"] * pods["gpu_milli"]).to_list()
     if not sum(asked):

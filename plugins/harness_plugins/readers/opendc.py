@@ -27,11 +27,11 @@ _NEEDED = frozenset((*_OF_TASKS, *_OF_WORKFLOWS, *_FURTHER, "gpu_count", "parent
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads tasks in either format; every task becomes a job with one pod.
+    """Reads tasks in either format. Every task becomes a job with one pod.
 
     Raises:
-        TraceError: the Parquet file is incomplete, columns are missing or are not numbers, or values are
-            out of range.
+        TraceError: the Parquet file is incomplete, columns are missing or are not numbers, or values are out
+            of range.
     """
     frame, _, _ = read_frame(path, needed=_NEEDED.__contains__)
     if "ts_submit" in frame.columns:
@@ -65,7 +65,10 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
-    """Reads the Workflow Trace Format. Times are milliseconds since the trace's start; -1 means unknown."""
+    """Reads the Workflow Trace Format.
+
+    Times are in milliseconds since the trace's start, and -1 is unknown.
+    """
     rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,
@@ -105,7 +108,7 @@ def _checked(
 ) -> pl.DataFrame:
     """Returns a table in which the named columns are int64.
 
-    Optional columns may be absent, and null in an optional column means 0. Other columns do not change.
+    Optional columns may be absent, and a null in an optional column means 0. Other columns do not change.
     """
     there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]

@@ -1,4 +1,4 @@
-"""The options of the readers."""
+"""Defines the options of the readers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reads the tables of Alibaba's PAI trace of 2020: a table of jobs, and next to it a table of their tasks.
+"""Reads the tables of Alibaba's PAI trace of 2020, which are a table of jobs and, next to it, a table of
+their tasks.
 
-The tables have no header lines. Times are in seconds since a point that was not published, and 0 means that
-a time is unknown.
+The tables have no header lines. Times are in seconds since a time that was not published, and 0 means that a
+time is unknown.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ _TASKS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the job table and the task table; the tasks of a job become its pod sets.
+    """Reads the job table and the task table. The tasks of a job become its pod sets.
 
     Raises:
-        TraceError: a table cannot be read, or lines are malformed; the error lists all faults.
-        OptionError: no task table is given, and the name of the job table does not show where the task
-            table is.
+        TraceError: a table cannot be read, or lines are malformed. The error lists all faults.
+        OptionError: there is no option with the task table, and the name of the job table does not show where
+            it is.
     """
     jobs = open_table(path, JOB_COLUMNS).typed(_JOBS)
     beside = _task_table(path, options)
@@ -99,12 +100,15 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """Returns True for an unknown time. The publisher's own analysis treats 0 as a missing time."""
+    """Returns an expression that is true for an unknown time.
+
+    The publisher's own analysis treats 0 as a missing time.
+    """
     return pl.col(time).fill_null(0) == 0
 
 
 def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Returns the start and end of each job's tasks, and True in `open` unless all times are known."""
+    """Returns the start and end of each job's tasks. `open` is True unless all times are known."""
     return tasks.group_by("job_name").agg(
         pl.col("start_time").min().alias("began"),
         pl.col("end_time").max().alias("ended"),

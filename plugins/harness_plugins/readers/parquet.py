@@ -1,7 +1,7 @@
 """Reads plain or gzipped Parquet files that already have the canonical schema.
 
-pyarrow reads the files and checks every value before polars uses the values. Therefore, a damaged file
-leads to an error message.
+pyarrow reads the files and checks every value before polars uses the values, so a damaged file leads to an
+error message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness_plugins.readers.parquet_types import held_as
 _BATCH = 1 << 17
 _FREELY = 1_000_000
 _MOST_IN_A_BYTE = 100
-"""The most rows that a file may have per byte. Even numbered names need more bytes than this."""
+"""The maximum number of rows that a file may have per byte. Even numbered names need more bytes than this."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -59,7 +59,8 @@ def read_frame(
 
     Args:
         path: the file.
-        needed: returns True for a needed column. An unreadable column that is not needed is ignored.
+        needed: a function that returns True for a needed column. An unreadable column that is not needed is
+            ignored.
 
     Returns:
         The rows, the key-value pairs that belong to harness, and the types of the ignored columns.
@@ -87,7 +88,8 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Raises an error for a file with far more rows than its size allows, which would fill the memory."""
+    """Raises an error for a file with far more rows than its size allows, because they would fill the memory.
+    """
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, too few for jobs with names"
@@ -109,13 +111,13 @@ def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
 
 
 def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
-    """Reads the rows column by column. Reading all columns together would need twice the memory."""
+    """Reads the rows column by column. It would take twice the memory to read all columns together."""
     columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
     return pl.DataFrame(columns)
 
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
-    """Reads a column batch by batch. Keeping all batches until the end would need twice the memory."""
+    """Reads a column batch by batch. It would take twice the memory to keep all batches until the end."""
     known = column_of(name)
     recurs = known is not None and known.recurs
     column = _piece(pa.array([], kind), recurs=recurs)
@@ -146,9 +148,8 @@ def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _series(plain: pa.Array) -> pl.Series:
-    # Convert through a table. From a bare array, older polars versions read lists of structs unchecked, and
-    # may
-    # read invalid memory.
+    # Convert through a table. From a bare array, older polars versions read lists of structs without any
+    # check, and may read invalid memory.
     return pl.DataFrame(pa.table({"column": plain})).to_series()
 
 

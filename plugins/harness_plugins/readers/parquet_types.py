@@ -1,6 +1,6 @@
-"""The types of Parquet columns that polars supports.
+"""Lists the types of Parquet columns that polars supports.
 
-Other types make polars panic, so columns of these types are never given to polars.
+Other types make polars panic, so columns of these types are never passed to polars.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLAIN = (
 def held_as(kind: pa.DataType) -> pa.DataType | None:
     """Returns the type in which polars stores values of a type, or None if polars cannot store them.
 
-    If polars does not know the time zone of a type, its times are stored in UTC. They remain the same
+    If polars does not know the time zone of a type, its times are stored in UTC, where they are the same
     points in time.
     """
     types = pa.types

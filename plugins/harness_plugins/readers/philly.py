@@ -45,10 +45,10 @@ _CHECK = Check(
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the extract; a job with more GPUs than a node has becomes a gang of equal pods.
+    """Reads the extract. A job with more GPUs than a node has becomes a gang of equal pods.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
         OptionError: the number of GPUs on a node is less than 1.
     """
     per_node = options["gpus_per_node"]

@@ -1,7 +1,7 @@
-"""Reads `cluster_job_log`, the full log of Microsoft's Philly: JSON with every attempt to run a job.
+"""Reads `cluster_job_log`, the full log of Microsoft's Philly, which is JSON with every attempt to run a job.
 
-Every attempt after the first is a real restart, because the job failed or was moved. The column `attempts`
-has the number of attempts, so that they can be compared with the disruption in a replay.
+Every attempt after the first one is a real restart, because the job failed or was moved. The column
+`attempts` has the number of attempts, so that you can compare them with the disruption in a replay.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class _Job(NamedTuple):
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the log; a job with more GPUs than a node has becomes a gang of equal pods, as in the extract.
+    """Reads the log. A job with more GPUs than a node has becomes a gang of equal pods, as in the extract.
 
     Raises:
-        TraceError: the JSON has another structure, or jobs are malformed; the error lists all faults.
+        TraceError: the JSON has another structure, or jobs are malformed. The error lists all faults.
         OptionError: an option is out of range.
     """
     document = read_json(path)

@@ -1,9 +1,8 @@
-"""The times when the pods of Workloads and Jobs ran, based on the data that a cluster still has.
+"""Determines when the pods of Workloads and Jobs ran, from the data that a cluster still has.
 
 Quota is reserved or a Job is created before the pods run. In between, the pods wait for a node, pull images
-and start. Therefore, the start of a run is the best time that is known. In order of preference, this is the
-time when the pods were ready, when the pods started, when the Job started, or when the Workload was
-admitted.
+and start. The start of a run is therefore the best time that is known. In order of preference, this is the
+time when the pods were ready, when the pods started, when the Job started, or when the Workload was admitted.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Listed(NamedTuple):
         owners: the UIDs of the owners.
         pod: True if the object is a Pod.
         failed: True if the object is a Pod that failed.
-        start, end: microseconds since 1970; None if unknown.
+        start, end: times in microseconds since 1970, or None if unknown.
     """
 
     uid: str
@@ -61,8 +60,7 @@ class PodRuns:
         Args:
             job: the job that the object itself describes.
             owners: the UIDs of the owners of a Workload, or the UID of a Job itself.
-            since: when the job was allowed to run, if it also ran before; by default, when it was last
-                admitted.
+            since: when the job was allowed to run, if it also ran before. The default is its last admission.
         """
         since = job.admitted if since is None else since
         uids = list(owners)
@@ -84,7 +82,7 @@ class PodRuns:
 
 
 def _within(pod: Listed, since: int | None, end: int | None) -> bool:
-    """Returns True if a pod belongs to the run between these times, not to an earlier or later run."""
+    """Returns True if a pod belongs to the run between these times, and not to an earlier or later run."""
     if pod.start is None:
         return True
     return (since is None or pod.start >= since) and (end is None or pod.start <= end)
@@ -113,7 +111,7 @@ def _together(pods: Sequence[Listed], count: int) -> int | None:
 def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
     """Returns a job of independent pods, which starts with its first pod and runs as long as its longest pod.
 
-    Returns None if these times are not known for all pods.
+    If these times are not known for all pods, the result is None.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     spans = [(pod.start, pod.end) for pod in good if pod.start is not None and pod.end is not None]

@@ -1,6 +1,7 @@
-"""Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority jobs and spot jobs of organizations.
+"""Reads the jobs of Alibaba's spot GPU trace of 2026, which are high-priority and spot jobs of organizations.
 
-The request of a worker is multiplied by the number of workers, as other users of the trace do.
+The request of a worker is multiplied by the number of workers, in the same way as other users of the trace
+do.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _FIELDS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the jobs; the workers of a job become a gang.
+    """Reads the jobs. The workers of a job become a gang.
 
     Raises:
-        TraceError: lines are malformed; the error lists all faults.
+        TraceError: lines are malformed. The error lists all faults.
     """
     jobs = open_table(path).typed(_FIELDS)
     affinity = affinity_to_models(pl.col("gpu_model")).alias("affinity")

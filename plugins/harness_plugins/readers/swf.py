@@ -1,9 +1,9 @@
 """Reads logs in the Standard Workload Format, which has 18 columns of numbers. -1 means unknown.
 
-The Parallel Workloads Archive defines the format
-(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). Options decide what the format does not
-specify, and the notes of the reading list every convention that was applied. MetaCentrum's extension has
-three more columns: the hosts of a job, the name of its queue, and its request.
+The Parallel Workloads Archive defines the format (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+Options decide what the format does not specify, and the notes of the result list every convention that was
+applied. MetaCentrum's extension has three more columns: the hosts of a job, the name of its queue, and its
+request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
 _LONGEST_REMARK = 400
 _MOST = dict.fromkeys(("allocated", "requested"), 10**9)
-"""The most processors of a job. No machine has more."""
+"""The maximum number of processors of a job. No machine has more."""
 
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
@@ -53,7 +53,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a log. A job becomes a pod, or a gang of pods if the number of its nodes is known.
 
     Raises:
-        TraceError: lines do not have 18 numbers (21 columns in the extension); the error lists all faults.
+        TraceError: lines do not have 18 numbers (21 columns in the extension). The error lists all faults.
         OptionError: an option is out of range.
     """
     data = contents(path)
@@ -63,7 +63,10 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """Returns all records in typed columns; times are in microseconds. The first record sets the width."""
+    """Returns all records in typed columns.
+
+    Times are in microseconds. The first record determines the width.
+    """
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS

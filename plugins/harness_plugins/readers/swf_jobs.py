@@ -116,7 +116,10 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """Returns the name of the queue in the extension, or else the number of the queue; null if unknown."""
+    """Returns the name of the queue in the extension, or else the number of the queue.
+
+    Unknown queues are null.
+    """
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 
@@ -129,7 +132,7 @@ def _number(name: str) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """Returns the number of a queue, user or similar as a name; null if unknown."""
+    """Returns the number of a queue, user or similar as a name. Unknown numbers are null."""
     return pl.when(pl.col(name) >= 0).then(_number(name))
 
 
@@ -171,7 +174,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 
 
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Returns the number of processors of a log that only has the number of nodes.
+    """Returns the number of processors of a log that has only the number of nodes.
 
     A node has one processor unless the options set another number.
     """

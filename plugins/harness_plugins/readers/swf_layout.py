@@ -1,7 +1,7 @@
-"""The pods of each job in a log, and the request of each pod.
+"""Determines the pods of each job in a log, and the request of each pod.
 
-The Standard Workload Format only has the number of processors. MetaCentrum's extension also has the PBS
-request, such as `4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`. It has numbers of nodes, the
+The Standard Workload Format has only the number of processors. MetaCentrum's extension also has the PBS
+request, such as `4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`. It contains numbers of nodes, the
 processors of each node, and required properties.
 """
 
@@ -30,7 +30,7 @@ class Layout:
     """The rows for the pod sets of jobs.
 
     Attributes:
-        job: the position of the job's record, for each row.
+        job: for each row, the position of the job's record.
         columns: the columns of the schema that describe pod sets.
         notes: the assumptions.
         metadata: the metadata of the machines, if they are known.
@@ -88,7 +88,7 @@ def _amounts(
     """Returns the processors and memory of a pod, and the assumption about the memory.
 
     Args:
-        requested: the log's number, in KiB per processor or bytes per node; -1 if unknown.
+        requested: the number in the log, in KiB per processor or bytes per node. It is -1 if unknown.
         each: the number of processors of a pod.
         options: see `harness_plugins.readers`.
         per_processor: True if the number is in KiB per processor.

@@ -1,7 +1,7 @@
-"""Reads saved answers of Prometheus about kube-state-metrics; each scraped Pod becomes a job.
+"""Reads saved answers of Prometheus about kube-state-metrics. Each scraped Pod becomes a job.
 
-Events between scrapes are missing. A pod that lived only between two scrapes leaves no sample. If a pod was
-deleted when it ended, the last sample does not show its end.
+Events between scrapes are missing. If a pod lived only between two scrapes, there is no sample of it. If a
+pod was deleted when it ended, the last sample does not show its end.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class _Job:
     Attributes:
         pod: the scraped pod.
         owner: the Job that owns the pod, or None.
-        submit, start, end: microseconds since 1970.
-        late: the maximum by which `end` may be too late, if it is the time of the first sample of the final
+        submit, start, end: times in microseconds since 1970.
+        late: the maximum by which `end` may be too late, if it is the time of the first sample in the final
             phase.
         gone: True if `end` is only the time of the pod's last sample.
     """
@@ -67,7 +67,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads one or more answers from the file, and from additional files next to it.
 
     Raises:
-        TraceError: the content is not an answer, or an answer is an error; the message lists all faults.
+        TraceError: the content is not an answer, or an answer is an error. The message lists all faults.
         OptionError: the pattern matches no file next to the file.
     """
     beside = _beside(path, str(options["files"]))
@@ -152,7 +152,8 @@ def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
 
 
 def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> KubeJob | None:
-    """Returns the Job of a pod: the last Job with the owner's name that was created before the pod."""
+    """Returns the Job of a pod, which is the last Job with the owner's name that was created before the pod.
+    """
     if pod.owner_kind != "Job" or pod.created is None:
         return None
     known = [job for job in owners.get((pod.namespace, pod.owner), ()) if job.created <= pod.created]

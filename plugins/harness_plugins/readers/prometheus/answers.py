@@ -43,7 +43,7 @@ def read_answers(paths: list[Path]) -> Samples:
     """Reads the samples of all answers in the files. If answers overlap, the result has each sample once.
 
     Raises:
-        TraceError: the content is not an answer, or an answer is an error; the message lists all faults.
+        TraceError: the content is not an answer, or an answer is an error. The message lists all faults.
     """
     found = Samples()
     for path in paths:

@@ -49,11 +49,11 @@ class Pod:
         started: when the kubelet of the node accepted the pod.
         completed: when the last container of the pod ended.
         completion_seen: when `completed` was last scraped.
-        phases: the phase of the pod by the time of the sample.
+        phases: maps the time of each sample to the phase of the pod.
         seen: the time of the last sample in any series of the pod.
         owner_kind, owner: the controller of the pod.
         queue, priority_class: the queue in the pod's labels and the priority class in its info.
-        requests: the requested amount by resource and container; `init` has those of init containers.
+        requests: the requested amount by resource and container. `init` has the requests of init containers.
     """
 
     namespace: str
@@ -81,17 +81,17 @@ class Pod:
     def end(self) -> int | None:
         """Returns when all containers of the pod had ended, if a sample has this time.
 
-        When a container starts again, the time of its end disappears. Therefore, the time is used only if
-        the pod is in a final phase. If the phases are unknown, the time is used only if the last sample
-        still has it.
+        When a container starts again, the time of its end disappears. The time is therefore used only if the
+        pod is in a final phase. If the phases are unknown, the time is used only if the last sample still has
+        it.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None
 
     def final(self) -> Final | None:
-        """Returns when the phase of the pod became final, or None.
+        """Returns when the phase of the pod became final, or None if it did not.
 
-        For an evicted pod, this may be the only end that is known.
+        For an evicted pod, this may be the only known end.
         """
         if self.phase not in _FINAL:
             return None
@@ -159,7 +159,7 @@ def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, flo
 
 
 def _time(seconds: float) -> int | None:
-    """Converts seconds since 1970 to microseconds. Returns None for a value that cannot be a time."""
+    """Converts seconds since 1970 to microseconds. For a value that cannot be a time, the result is None."""
     return round(seconds * SECOND) if 0 <= seconds <= LATEST else None
 
 

@@ -36,7 +36,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a dump. A requeued job becomes one job, and components of a heterogeneous job become pod sets.
 
     Raises:
-        TraceError: the file is not a dump, columns are missing, or rows are malformed; the error lists all
+        TraceError: the file is not a dump, columns are missing, or rows are malformed. The error lists all
             faults.
         ClusterError: the list of QOS cannot be read or is malformed.
         OptionError: the time zone is unknown.

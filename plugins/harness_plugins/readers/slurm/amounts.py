@@ -1,4 +1,4 @@
-"""Reads amounts as Slurm writes them: trackable resources (TRES), and memory with all its suffixes."""
+"""Reads amounts in Slurm's format: trackable resources (TRES), and memory with all its suffixes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 _GPU = "gres/gpu"
 _OF_A_JOB = ("gres/", "license/", "bb/")
 _MOST = {"cpu": 10**9, "node": 10**6, _GPU: 10**6}
-"""Upper limits. A larger number is a mistake, because no machine has so many, and might overflow later."""
+"""Upper limits. A larger number is a mistake, because no machine has so many, and it might overflow later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tres:
-    """The quantities that a whole job requests or holds. A quantity is None if it is not given.
+    """The quantities that a whole job requests or uses. A quantity is None if it is not given.
 
     Attributes:
-        cpus: the CPUs as Slurm counts them. If a core has several threads, these are threads.
+        cpus: the CPUs as Slurm counts them. If a core has several threads, each thread is a CPU.
         memory: the memory in bytes.
         nodes: the number of nodes.
         gpus: the number of GPUs on all nodes.
-        models: the types of GPUs that are named.
+        models: the named types of GPUs.
         others: other named devices and licences. A trace does not request them.
         rounded: True if the printed memory was rounded to two decimals.
     """
@@ -55,7 +55,7 @@ def tres_of_text(text: str) -> Tres:
     """Returns the TRES of a cell such as `billing=4,cpu=2,gres/gpu:a100=1,gres/gpu=1,mem=4G,node=1`.
 
     Raises:
-        ValueError: the text has another form; the message says what is wrong.
+        ValueError: the text has another form. The message says what is wrong.
     """
     counts: dict[str, int] = {}
     rounded = False
@@ -75,8 +75,8 @@ def tres_of_text(text: str) -> Tres:
 def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
     """Returns the TRES for these amounts by name, with memory in bytes.
 
-    GPUs occur both as a total (`gres/gpu`) and by type (`gres/gpu:TYPE`). Therefore, the amounts by type
-    are used only if the total is missing.
+    GPUs occur both as a total (`gres/gpu`) and by type (`gres/gpu:TYPE`). The amounts by type are therefore
+    used only if the total is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)
@@ -109,7 +109,7 @@ def _count(name: str, text: str) -> int:
 
 
 def memory_of(text: str) -> tuple[int, bool]:
-    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and True if the number was rounded.
+    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and whether the number was rounded.
 
     Raises:
         ValueError: the text is not an amount of memory.

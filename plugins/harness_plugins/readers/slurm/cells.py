@@ -34,9 +34,9 @@ _JOINED = 200
 
 
 Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
-"""Returns the meaning of cells under these column names, without free text.
+"""A function that returns the meaning of cells under these column names, without free text.
 
-Returns None for an invalid row.
+For an invalid row, it returns None.
 """
 
 
@@ -48,7 +48,8 @@ class Table:
         path: the file.
         names: the names of the columns.
         lines: the cells of each row, with the line number of the row.
-        counted: how many rows each note concerns. The numbers are complete after all lines are read.
+        counted: the number of rows that each note concerns. The numbers are complete after all lines are
+            read.
     """
 
     path: Path
@@ -63,7 +64,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     Args:
         path: the file.
         faults: receives the faults of lines that are not rows.
-        meaning: shows which cells belong to a name, in a row with too many cells.
+        meaning: a function that shows which cells of a row belong to a name, if the row has too many cells.
 
     Raises:
         TraceError: the file has no header with columns; the message has the `sacct` command to use.
@@ -118,7 +119,7 @@ class _Splitter:
     trailing: bool
 
     def rows(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
-        """Yields the cells of every row. Joins lines if a name contains a line break."""
+        """Yields the cells of every row. If a name contains a line break, lines are joined."""
         waiting: list[tuple[int, str]] = []
         goes_on = False
         for number, line in lines:
@@ -179,7 +180,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Joins cells of a row with too many cells. Returns None unless exactly one way is valid."""
+        """Joins cells of a row with too many cells. If not exactly one way is valid, the result is None."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}

@@ -1,7 +1,7 @@
-"""Joins the rows of one job: its runs after requeues, its sizes after changes, and its components.
+"""Joins the rows of one job, which are its runs after requeues, its sizes after changes, and its components.
 
-The database has a row for each run of a job (`sacct -D`), and all these rows have the same number. The
-number of a job may also be reused later, if the controller lost its state or its counter reached the end.
+The database has a row for each run of a job (`sacct -D`), and all these rows have the same number. The number
+of a job may also be used again later, if the controller lost its state or its counter started again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""How long a requeued job waits before it is eligible again (`job_mgr.c` of Slurm).
+"""The time that a requeued job waits before it is eligible again (`job_mgr.c` of Slurm).
 
-The wait is the lifetime of the job's credential (120 s by default) plus a second.
+It is the lifetime of the job's credential (120 s by default) plus a second.
 """
 
 _REMEMBERED = 300 * SECOND
-"""How long a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""
+"""The time for which a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""
 
 _GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
 _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def end(self) -> int | None:
-        """The end of the run; None if the run has not ended or its end is unknown."""
+        """The end of the run, or None if the run has not ended or its end is unknown."""
         return self.last.end if self.last.ended else None
 
     @property
@@ -111,7 +111,7 @@ class Chain:
 
     @property
     def backed_off(self) -> bool:
-        """True if the time until the first row was eligible shows that the row follows a requeue."""
+        """True if the first row became eligible so late that it must follow a requeue."""
         submit, eligible = self.records[0].submit, self.records[0].eligible
         return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
 
@@ -129,7 +129,7 @@ class Chain:
 def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
     """Returns the jobs of these rows, and the number of repeated rows.
 
-    The jobs are in the order of their first rows.
+    The jobs are sorted by their first rows.
     """
     rows: dict[tuple[str, str, int | None], list[Record]] = {}
     for record in records:
@@ -219,8 +219,8 @@ def cut_to_window(records: Sequence[Record]) -> set[int]:
     """Returns the positions of rows for which `sacct -T` made up a start or an end.
 
     If a job has not ended, `sacct -T` prints the end of the window as its end. If a job started before the
-    window, it prints the start of the window. Therefore, these are the earliest start and the latest end of
-    all jobs.
+    window, it prints the start of the window. These times are therefore the earliest start and the latest end
+    of all jobs.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

@@ -32,7 +32,7 @@ def read_document(path: Path) -> Dump:
     """Reads the records of a file from `sacct --json`.
 
     Raises:
-        TraceError: the file is of another kind, or entries are malformed; the error lists all faults.
+        TraceError: the file is of another kind, or entries are malformed. The error lists all faults.
     """
     document = read_json(path)
     jobs = document.get("jobs") if isinstance(document, Mapping) else None
@@ -70,7 +70,7 @@ class _Entry:
         self._faults = faults
 
     def record(self) -> Record | None:
-        """Returns the allocation of the entry. Adds faults and returns None if the entry is malformed."""
+        """Returns the allocation of the entry. If the entry is malformed, adds faults and returns None."""
         before = len(self._faults)
         times = self._map("time")
         number = self._number(self._job, "job_id")
@@ -126,8 +126,8 @@ class _Entry:
     def _state(self, *, ended: bool) -> tuple[str, bool]:
         """Returns the state, and whether a user cancelled the job.
 
-        Newer versions list flags next to the state. A flag shows how a run ended. A job that waits after a
-        requeue also has such a flag.
+        Newer versions list flags in addition to the state. A flag shows how a run ended. A job that waits
+        after a requeue also has such a flag.
         """
         current = self._map("state").get("current")
         words = [current] if isinstance(current, str) else current if isinstance(current, list) else []
@@ -161,7 +161,10 @@ class _Entry:
         return seconds * SECOND if seconds else None
 
     def _number(self, holder: Mapping[str, Any], name: str) -> int | None:
-        """Returns an integer, which is plain or in an object with the key `set`; None if it is not set."""
+        """Returns an integer, which is plain or in an object with the key `set`.
+
+        If it is not set, returns None.
+        """
         value = holder.get(name)
         if isinstance(value, Mapping):
             if not value.get("set") or value.get("infinite"):

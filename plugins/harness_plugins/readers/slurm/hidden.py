@@ -1,4 +1,6 @@
-"""Finds facts that a dump lacks but its job numbers reveal: missing jobs and overwritten submissions."""
+"""Finds facts that a dump lacks but its job numbers reveal, which are missing jobs and overwritten
+submissions.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
 def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
     """Returns the clusters and numbers of jobs whose earliest row does not have their first submission.
 
-    Slurm assigns numbers in the order of submission, except for tasks of arrays that are split off later.
-    Therefore, if a job was submitted after a job with a larger number, it was requeued or resized. However,
-    if the latest jobs have the smallest numbers, the numbering restarted instead.
+    Slurm assigns numbers in the order of submission, except for tasks of arrays that are split off later. If
+    a job was submitted after a job with a larger number, it was therefore requeued or resized. However, if
+    the latest jobs have the smallest numbers, the numbering started again.
     """
     first: dict[str, dict[int, int]] = {}
     for record in records:
@@ -64,7 +66,7 @@ def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
 
 
 def _without_new_beginning(late: Sequence[int], submits: dict[int, int]) -> list[int]:
-    """Removes late numbers that result from a restart of the numbering."""
+    """Removes late numbers that occur because the numbering started again."""
     flagged = set(late)
     prefix: list[int] = []
     for number in sorted(submits):

@@ -1,4 +1,4 @@
-"""Converts chains of rows to jobs of a trace, and counts by reason the chains that are left out."""
+"""Converts chains of rows to jobs of a trace, and counts the chains that are left out by reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Job:
     Attributes:
         name: a name that is unique in the trace.
         label: `JobID`, which is easier to read.
-        chain: the rows of the job; for a heterogeneous job, the rows of its first component.
+        chain: the rows of the job. For a heterogeneous job, it has the rows of the first component.
         components: all components. A plain job has one component.
         submit: the arrival of the job in the trace.
         duration: the run time of the job in the trace.
@@ -43,7 +43,7 @@ class Job:
 
 
 def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Counter[str]) -> list[Job]:
-    """Returns the jobs of a dump, in the order of their arrival.
+    """Returns the jobs of a dump, sorted by arrival.
 
     Args:
         chains: the chains of the dump's rows.
@@ -84,7 +84,7 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
 
 
 def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
-    """Groups the components of each heterogeneous job, in their order. Other chains form groups of one."""
+    """Groups the components of each heterogeneous job, in order. Other chains form groups of one."""
     groups: dict[Any, list[Chain]] = {}
     for place, chain in enumerate(chains):
         identity = chain.identity
@@ -149,7 +149,7 @@ def _duration(chain: Chain, options: Mapping[str, Any]) -> int:
 def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
     """Returns unique names, which are numbers, or labels for tasks that have the same number.
 
-    If necessary, the cluster and a counter are added.
+    If necessary, they also contain the cluster and a counter.
     """
     clusters = {components[0].last.cluster for components in jobs}
     numbers: Counter[tuple[str, str, int]] = Counter()
@@ -170,7 +170,7 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the amounts of a run that the options select (granted or requested), and the other amounts."""
+    """Returns the amounts of a run that the options select, and the other amounts (granted or requested)."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested

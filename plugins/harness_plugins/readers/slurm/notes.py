@@ -1,4 +1,4 @@
-"""Writes notes on assumptions and limits of Slurm's accounting, with the number of jobs they concern."""
+"""Writes notes on assumptions and limits of Slurm's accounting, with the number of jobs that they concern."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def notes_of(
         clock: the clock that read the times of the dump.
         options: the options of the reader.
         priorities: the priority of each QOS, or None.
-        lost: returns True if earlier rows of a job are not in the dump.
+        lost: a function that returns True if earlier rows of a job are not in the dump.
     """
     return (
         *_about_times(jobs, clock, options),
@@ -53,7 +53,7 @@ def _count(jobs: Sequence[Job], holds: Callable[[Job], object]) -> int:
 
 
 def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Iterator[str]:
-    """Yields a sentence that begins with the number of jobs it concerns, unless this number is 0."""
+    """Yields a sentence that begins with the number of jobs that it concerns, unless this number is 0."""
     count = _count(jobs, holds)
     if count:
         does, _, rest = says.partition(" ")

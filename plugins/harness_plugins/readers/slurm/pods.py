@@ -52,7 +52,7 @@ def _shares(
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Returns groups of nodes, with the number of nodes and the share of each node.
 
-    The shares are as even as whole units allow. The larger shares of all resources are on the same nodes.
+    The shares are as even as whole units allow. For all resources, the larger shares are on the same nodes.
     """
     whole = [total // (nodes * unit) * unit for total, unit in zip(totals, units, strict=True)]
     more = [(total - nodes * each) // unit for total, each, unit in zip(totals, whole, units, strict=True)]

@@ -1,4 +1,6 @@
-"""One allocation in Slurm's database: a run of a job, of a task of an array, or of a component."""
+"""Represents one allocation in Slurm's database, which is a run of a job, of an array task, or of a
+component.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from harness_plugins.readers.slurm.amounts import Tres
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
 REQUEUED, RESIZING, PREEMPTED, NODE_FAIL = "REQUEUED", "RESIZING", "PREEMPTED", "NODE_FAIL"
 NO_TIME = ("", "Unknown", "None", "N/A", "0")
-"""Texts for a missing time, in plain text, in the format `%s`, and in JSON."""
+"""The texts that mean a missing time in plain text, in the format `%s`, and in JSON."""
 
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<tasks>[^\]]{1,9999})\]|\+(?P<offset>[0-9]{1,9}))?"
@@ -34,7 +36,7 @@ class Identity:
     """The identity of an allocation.
 
     Attributes:
-        number: the database's own number, `JobIDRaw`; empty if the dump lacks this column.
+        number: the database's own number, `JobIDRaw`, or "" if the dump lacks this column.
         label: `JobID`, which is easier to read.
         base: the number in the label, which is the number of the array, the heterogeneous job, or the job.
         task: the task of an array, or None.
@@ -86,20 +88,20 @@ class Record:
 
     Attributes:
         place: the place of the allocation in the source, for messages.
-        cluster: the cluster; empty if the dump lacks this column.
+        cluster: the cluster, or "" if the dump lacks this column.
         identity: the identity of the allocation.
         state: the first word of the state, without `by 1003`.
-        by: True if the state shows which user cancelled the job.
-        submit: the time of the submission, or of the requeue.
+        by: whether the state shows which user cancelled the job.
+        submit: the time of the submission or of the requeue.
         eligible: when the job could first be considered.
         start, end: the start and the end of the allocation.
         elapsed: how long the job worked, without suspensions.
         suspended: how long the job was suspended.
-        limit: the time limit; None also if there is no limit.
+        limit: the time limit. It is also None if there is no limit.
         restarts: how often the job was requeued. Only newer versions have this number.
-        allocated: the granted amounts; empty before the start.
+        allocated: the granted amounts, which are empty before the start.
         requested: the requested amounts.
-        assigned: True if the job has nodes; None if unknown.
+        assigned: whether the job has nodes, or None if unknown.
     """
 
     place: str
@@ -153,7 +155,7 @@ class Dump:
         read: the number of rows in the source.
         left_out: the number of rows that are not allocations, by reason.
         notes: sentences about the source.
-        lacks: missing columns that would improve the trace.
+        lacks: the missing columns that would improve the trace.
     """
 
     records: list[Record]
@@ -171,8 +173,8 @@ class Clock:
 
     Attributes:
         local: the number of times without an offset.
-        doubtful: the number of local times in an hour that a change of clocks skips or repeats. They are
-            read with the offset before the change, unless the job would then end before it started.
+        doubtful: the number of local times in an hour that a clock change skips or repeats. They are read
+            with the offset before the change, unless the job would then end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -237,7 +239,7 @@ def span_of(text: str) -> int:
 def limit_of(text: str) -> int | None:
     """Returns the time limit in a cell, which is a number of minutes or a span.
 
-    Returns None for `UNLIMITED` and for the limit of the partition.
+    For `UNLIMITED` and for the limit of the partition, the result is None.
 
     Raises:
         ValueError: the text is not a time limit.

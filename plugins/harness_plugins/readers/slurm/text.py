@@ -40,7 +40,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     """Reads the records of a file from `sacct -P`.
 
     Raises:
-        TraceError: columns are missing, or lines are malformed; the error lists all faults.
+        TraceError: columns are missing, or lines are malformed. The error lists all faults.
     """
     faults: list[Fault] = []
     table = open_cells(path, faults, _meaning)
@@ -99,7 +99,7 @@ class _Row:
         return any(is_step(cells[place]) for place in self._ids)
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
-        """Returns the allocation of a row. Adds faults and returns None if the row is malformed."""
+        """Returns the allocation of a row. If the row is malformed, adds faults and returns None."""
         self._line, self._cells = line, cells
         before = len(self._faults)
         number, label = self._text("JobIDRaw"), self._text("JobID")
@@ -166,7 +166,7 @@ class _Row:
         return allocated, requested
 
     def _assigned(self, allocated: Tres) -> bool | None:
-        """Returns True if the row has nodes, from the first column that shows this; None if unknown."""
+        """Returns whether the row has nodes, from the first column that shows this, or None if unknown."""
         if "AllocTRES" in self._places:
             return bool(allocated)
         if "NodeList" in self._places:
@@ -182,7 +182,7 @@ class _Row:
     def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
         """Returns the parsed content of a cell.
 
-        Returns None if the cell is empty or absent. If the cell is malformed, adds a fault and returns
+        If the cell is empty or absent, the result is None. If the cell is malformed, adds a fault and returns
         None.
         """
         text = self._text(name)

@@ -1,4 +1,4 @@
-"""Computes one column of a trace from the terms that a mapping gives for it."""
+"""Computes one column of a trace from the terms that a mapping specifies for it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Cell:
         name: the name of the column, or `total.RESOURCE`. A column with any other name contains text.
         source: the expression that computes the column.
         table: the columns of the table.
-        clock: reads times without a zone.
-        numbers: True if text without a unit is a number of seconds, in a column of times.
+        clock: the clock that reads times without a zone.
+        numbers: whether text without a unit is a number of seconds, in a column of times.
 
     Attributes:
         name: see `Args`.

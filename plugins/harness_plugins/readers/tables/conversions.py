@@ -13,20 +13,20 @@ from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock
 from harness_plugins.readers.tables.values import ROW, WIDE, Columns, Doubt, Kind, Value, named, only
 
 _MOST = 2**62
-"""The largest integer in range. The difference of two such numbers still fits in 64 bits."""
+"""The largest integer that is in range. The difference of two such numbers still fits into 64 bits."""
 
 
 class Conversions:
     """Converts values to the kind that is needed, for one column of a trace and a table with these types.
 
-    A value that depends on another value is a separate step, which is computed once. Therefore, the cost
+    A value that depends on another value is a separate step, which is computed once. As a result, the cost
     grows only with the number of terms.
 
     Args:
         table: the columns of the table. Each has one of the types that the readers of files produce.
         unit: the unit of the source, or "".
-        clock: reads times without a zone.
-        instants: True if the text and numbers in differences are times.
+        clock: the clock that reads times without a zone.
+        instants: whether the text and numbers in differences are times.
 
     Attributes:
         doubts: the checks that rows of the table may fail, in the order in which they were added.
@@ -91,7 +91,7 @@ class Conversions:
         return value
 
     def flag(self, value: Value, term: Term) -> pl.Expr:
-        """Converts a value to true or false. In text, some words represent these values."""
+        """Converts a value to true or false. Some words of text mean true or false."""
         if value.kind is Kind.TEXT:
             return self.kept(self.read(value, term, flagged, "is neither true nor false"))
         if value.kind is Kind.NOTHING:

@@ -29,9 +29,9 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Keeps the row with the greatest value for each job, or the last of several such rows.
+    """Keeps the row with the greatest value for each job. If several rows have it, the last one is kept.
 
-    Also returns how many rows were dropped.
+    The result also contains the number of dropped rows.
     """
     term = parse_term(mapping.latest)
     terms = Terms(rows.columns, "", clock, instants=False)
@@ -53,7 +53,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
 
 
 def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
-    """Converts text to times. Returns None unless all text values are times."""
+    """Converts text to times. If some text values are not times, the result is None."""
     terms = Terms(rows.columns, "", clock, instants=True)
     value = terms.instant(terms.value(term), term)
     found = terms.worked_out(rows.frame, at=value.expr)

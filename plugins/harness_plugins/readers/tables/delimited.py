@@ -27,9 +27,9 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
     Args:
         path: the file, for messages. Its suffix may imply tabs.
         data: the content of the file.
-        pick: chooses the columns to read.
+        pick: a function that chooses the columns to read.
         delimiter: the character between cells. "" means a tab in files with tabs, and a comma otherwise.
-        header: True if the first line has the column names; otherwise, the names are numbers from 1.
+        header: whether the first line has the column names. If not, the names are numbers that start at 1.
 
     Raises:
         TraceError: a name is repeated, a row has too few or too many cells, or the content is not text.
@@ -104,7 +104,7 @@ def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
     """Raises an error for a quote that is never closed, because the rest of the file would be one cell.
 
     Raises:
-        TraceError: a quote is not closed; the message names the line where its row begins.
+        TraceError: a quote is not closed. The message names the line where its row begins.
     """
     if data.count(b'"') % 2 == 0:
         return

@@ -23,12 +23,12 @@ def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> 
     Args:
         path: the file, for messages.
         data: the content of the file.
-        pick: chooses the columns to read.
-        inside: the list inside each element that has the rows; "" if the elements are the rows.
+        pick: a function that chooses the columns to read.
+        inside: the list inside each element that has the rows, or "" if the elements are the rows.
 
     Raises:
-        TraceError: the JSON is invalid, an element is not an object, or a column has values other than
-            numbers and text.
+        TraceError: the JSON is invalid, an element is not an object, or a column has values that are neither
+            numbers nor text.
     """
     return _part(path, list(_records(path, data, inside)), pick)
 

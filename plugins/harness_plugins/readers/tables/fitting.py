@@ -17,7 +17,7 @@ from harness_plugins.readers.tables.sample import Sample, sample_of
 from harness_plugins.readers.tables.syntax import columns_of
 
 _FEW = 2
-"""The fewest columns that a table has."""
+"""The minimum number of columns that a table has."""
 
 
 def advise(path: Path) -> str | None:
@@ -63,7 +63,9 @@ def _first(path: Path, pattern: str) -> Sample | None:
 
 
 def _timely(mapping: TableMapping, frame: pl.DataFrame) -> Iterator[bool]:
-    """Yields True for each time column of a trace if the table's column has the mapped form."""
+    """Yields True for each time column of a trace if the table's column has the form that the mapping
+    expects.
+    """
     for name, source in mapping.columns.items():
         column = column_of(name)
         if column is not None and column.kind is Kind.TIME:

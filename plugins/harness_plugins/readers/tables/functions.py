@@ -1,4 +1,4 @@
-"""The functions of the mapping language, which take computed arguments."""
+"""Implements the functions of the mapping language. Their arguments are already computed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _count(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _row(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the number of the row in the table, counting from 1, as text."""
+    """Returns the number of the row in the table, counted from 1, as text."""
     del plan, arguments
     return Value(Kind.TEXT, (pl.col(ROW) + 1).cast(pl.String))
 
@@ -127,7 +127,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "tres": _tres, "size": _size, "span": _span, "unless": _unless, "below": _below, "first": _first,
     "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
-"""The functions by their names in `syntax`."""
+"""The functions, by their names in `syntax`."""
 
 
 def _of_kind(argument: Argument, kind: Kind, who: str) -> Value:

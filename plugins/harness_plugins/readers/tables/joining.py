@@ -1,4 +1,7 @@
-"""Joins all files of a table. Columns with the same name are joined, and times become UTC in each file."""
+"""Joins all files of a table.
+
+Columns with the same name are joined, and the times of each file become UTC.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Rows:
         columns: the wanted columns, by their names in the files.
         has: all columns of the files.
         parts: each file, with the number of rows in the files before it.
-        twice: how many typed times without a zone are in an hour that occurs twice, by column.
+        twice: by column, how many typed times without a zone are in an hour that occurs twice.
     """
 
     root: Path
@@ -43,7 +46,7 @@ class Rows:
     twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
-        """Returns the place of a row, which is its number in its file, counting from 1.
+        """Returns the place of a row, which is its number in its file, counted from 1.
 
         If there are several files, the place includes the file.
         """

@@ -1,4 +1,6 @@
-"""Reads the machine of a data set from a mapping: the number of equal nodes and the resources of a node."""
+"""Reads the machine of a data set from a mapping, which has the number of equal nodes and the resources of a
+node.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def machine_faults(machine: Any) -> Iterator[Fault]:
 
 
 def machine_metadata(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the metadata of a trace about the machine: the total and amount per node of each resource."""
+    """Returns the metadata of a trace about the machine, which has the total and the amount per node of each
+    resource.
+    """
     found = {}
     for resource, amount in machine["node"].items():
         one = to_amount(str(resource), str(amount))

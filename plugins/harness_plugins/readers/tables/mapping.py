@@ -1,4 +1,4 @@
-"""Reads a mapping in YAML, which selects files and rows of a table and gives the source of each column."""
+"""Reads a mapping in YAML, which selects files and rows of a table, and has the source of each column."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class TableMapping:
     Attributes:
         name: the name of the mapping, for messages.
         columns: the source of each column of a trace, or of `total.RESOURCE`.
-        files: a pattern for the files in a folder; "" means all files.
-        records: the list inside each element of a JSON document that has the rows; "" if the elements are
+        files: a pattern for the files in a folder. "" means all files.
+        records: the list inside each element of a JSON document that has the rows, or "" if the elements are
             the rows.
         zone: the zone of times that have no zone.
         where: the conditions that rows must meet, each with its text.
-        latest: a column. Of the rows with the same job_id, only the row with the greatest value in this
+        latest: a column. If several rows have the same job_id, only the row with the greatest value in this
             column is used. "" means that all rows are used.
         delimiter: the character between the cells of delimited text.
-        header: True if the first line of delimited text names the columns.
+        header: whether the first line of delimited text names the columns.
         about: facts about the data, such as the source, the licence, the conventions and the machine.
-        short: True if the mapping has only columns, as in `--reader csv`; see `tables.short`.
+        short: whether the mapping has only columns, as in `--reader csv`. See `tables.short`.
     """
 
     name: str
@@ -141,8 +141,7 @@ def read_mapping(text: str) -> TableMapping:
 
     Raises:
         OptionError: neither exists.
-        TraceError: the mapping does not follow the language; the message names each key, and the place in
-            it.
+        TraceError: the mapping does not follow the language. The message names each key, and the place in it.
     """
     known = named_mappings()
     path = Path(text)
@@ -191,8 +190,7 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
         short: see `TableMapping`.
 
     Raises:
-        TraceError: the mapping does not follow the language; the message names each key, and the place in
-            it.
+        TraceError: the mapping does not follow the language. The message names each key, and the place in it.
     """
     faults = list(_misplaced(content))
     columns = content.get("columns")

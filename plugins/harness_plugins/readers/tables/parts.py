@@ -1,4 +1,4 @@
-"""The result of reading one file of a table."""
+"""Defines the result of reading one file of a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 Pick: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""Chooses the wanted columns from the columns of a file."""
+"""A function that chooses the wanted columns from the columns of a file."""
 
 
 class Part(NamedTuple):
@@ -24,6 +24,6 @@ class Part(NamedTuple):
 
 
 def lengths(values: Sequence[int | None]) -> pl.Series:
-    """Represents lists by their lengths, because terms need nothing else."""
+    """Represents lists by their lengths, because terms need only the length."""
     known = pl.Series(values, dtype=pl.Int64)
     return pl.select(pl.when(known.is_not_null()).then(pl.struct(length=known))).to_series()

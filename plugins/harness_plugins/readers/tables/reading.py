@@ -92,7 +92,7 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
     """Returns the columns of the trace.
 
     Raises:
-        TraceError: some columns do not fit the table; the message names each of them.
+        TraceError: some columns do not fit the table. The message names each of them.
     """
     cells, faults = [], []
     for name, source in mapping.columns.items():
@@ -108,10 +108,10 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
     """Returns all columns of the trace, and how many times of each column are in an hour that occurs twice.
 
-    Each column has its own plan, so that its intermediate results are freed when it is complete.
+    Each column has its own plan, so its intermediate results are freed when the column is complete.
 
     Raises:
-        TraceError: cells are invalid; the message lists them.
+        TraceError: cells are invalid. The message lists them.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
@@ -161,7 +161,7 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
 
     Args:
         trace: one row for each job.
-        totals: the columns that are totals; a missing amount counts as 0.
+        totals: the columns that are totals. A missing amount counts as 0.
     """
     if not totals:
         return trace

@@ -28,7 +28,7 @@ class Sample(NamedTuple):
     Attributes:
         frame: the columns in the types that terms have. Columns of other types are left out.
         records: the list inside each element of a JSON document that has the rows, or "".
-        delimiter: the character between the cells of delimited text; "" if a mapping need not set it.
+        delimiter: the character between the cells of delimited text, or "" if a mapping need not set it.
     """
 
     frame: pl.DataFrame

@@ -1,11 +1,11 @@
-"""The short form of a mapping for the option `map`, which only has columns.
+"""Reads the short form of a mapping for the option `map`, which has only columns.
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
-The language and the files are the same as for all mappings. Four rules make mappings shorter. A column of
-the table that has the name of a trace's column needs no mapping. In a column of times, text without a unit
-is a number of seconds. If the table has no header line, an integer outside of functions is a column. A
-column that a trace does not have is kept as text.
+The language and the files are the same as for all mappings. Four rules make mappings shorter. A column of the
+table that has the name of a trace's column needs no mapping. In a column of times, text without a unit is a
+number of seconds. If the table has no header line, an integer outside of functions is a column. A column that
+a trace does not have is kept as text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drafts a mapping from the column names of a table. The draft is printed, but never applied."""
+"""Drafts a mapping from the column names of a table. The draft is printed, but not applied."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LOOKS = {
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
     "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
 }
-"""The pattern of typical column names for each wanted column, without regard to case."""
+"""The pattern of typical column names for each wanted column. It ignores case."""
 
 _NUMBERS = ("pods", "cpu", "memory", "gpu")
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
-"""From this number on, a limit means that there is no limit, as in 32-bit programs."""
+"""A limit of this size or more means that there is no limit, as in 32-bit programs."""
 
 _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
 """The upper bounds of numbers that are times, each with the unit of such numbers."""
@@ -95,7 +95,7 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
 def _found(frame: pl.DataFrame) -> dict[str, str]:
     """Returns the matching column for each wanted column.
 
-    Columns of granted amounts have precedence over columns of requested amounts.
+    Columns of granted amounts take precedence over columns of requested amounts.
     """
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
@@ -110,7 +110,10 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
-    """Returns the rank of a matching column, lowest for the best: numbers rank before text and lists."""
+    """Returns the rank of a matching column.
+
+    The lowest rank is best, and numbers rank before text and lists.
+    """
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
     return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
@@ -218,7 +221,7 @@ def _term(frame: pl.DataFrame, name: str) -> str:
 
 
 def _instant(column: pl.Series, term: str) -> str:
-    """Returns a time with its unit, which follows from the largest value."""
+    """Returns a time with its unit, which depends on the largest value."""
     numbers = _numbers(column)
     if numbers is None:
         return term
@@ -249,7 +252,7 @@ def _span(column: pl.Series, term: str) -> tuple[str, str]:
 
 
 def _numbers(column: pl.Series) -> pl.Series | None:
-    """Returns a column of numbers, or of text with numbers; None for other columns."""
+    """Returns a column as numbers if it has numbers or text with numbers. For other columns, returns None."""
     if column.dtype.is_numeric():
         return column.cast(pl.Float64)
     if column.dtype != pl.String:

@@ -29,7 +29,7 @@ FUNCTIONS = {
     "count": (1, 1),
     "row": (0, 0),
 }
-"""The least and the greatest number of arguments of each function. None means any number."""
+"""The minimum and the maximum number of arguments of each function. None means that there is no maximum."""
 
 _LONGEST = 10_000
 _DEEPEST = 100
@@ -85,8 +85,8 @@ class Source:
         text: the source as written.
         term: the term of the source; in a division, the numerator.
         by: the divisor, or None if there is no division.
-        unit: the unit of the term's number or text; "" if no unit is given.
-        constant: the text of all rows if the source is a constant; otherwise None.
+        unit: the unit of the term's number or text, or "" if no unit is given.
+        constant: the text of all rows if the source is a constant, or else None.
     """
 
     text: str
@@ -219,7 +219,7 @@ def columns_of(each: Term | Condition | None) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str | None:
-    """Returns the content of the quotes if a text is entirely in quotes, else None."""
+    """Returns the content of the quotes if a text is entirely in quotes, or else None."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
     return None

@@ -18,13 +18,13 @@ from harness_plugins.readers.tables.values import WIDE, Kind, Value, aligned, na
 
 
 class Terms(Conversions):
-    """The terms of one column of a trace, for a table with these types; see `Conversions`."""
+    """The terms of one column of a trace, for a table with these types. See `Conversions`."""
 
     def value(self, term: Term) -> Value:
         """Returns the value of a term in each row.
 
         Raises:
-            LanguageError: the parts of the term cannot be combined; the message names them.
+            LanguageError: the parts of the term cannot be combined. The message names them.
         """
         match term:
             case Column(name):

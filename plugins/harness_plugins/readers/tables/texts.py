@@ -11,7 +11,9 @@ from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""Makes an expression a separate step, so that it is computed once even if it is used several times."""
+"""A function that makes an expression a separate step. It is then computed once, even if it is used several
+times.
+"""
 
 DECIMALS = 9
 """The number of decimals of numbers that are not integers."""
@@ -44,7 +46,7 @@ def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns text of digits with a decimal point as numbers with nine decimals; null for other text."""
+    """Returns text of digits with a decimal point as numbers with nine decimals. Other text becomes null."""
     plain = kept(pl.when(cell.str.contains(_PLAIN)).then(cell))
     whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
     part = (

@@ -1,4 +1,6 @@
-"""Reads times in the forms that tables use: text with or without a zone, and numbers relative to 1970."""
+"""Reads times in the forms that tables use, which are text with or without a zone, and numbers relative to
+1970.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ class When(NamedTuple):
     """Text as times.
 
     Attributes:
-        local: times without a zone, as a local clock shows them; null for other times.
-        fixed: times with an offset, in microseconds since 1970; null for other times.
+        local: times without a zone, as a local clock shows them, or null for other times.
+        fixed: times with an offset, in microseconds since 1970, or null for other times.
     """
 
     local: pl.Expr
@@ -61,8 +63,8 @@ class Clock:
     def moments(self, local: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
         """Returns times of the zone in microseconds since 1970, or null for times that its clocks skip.
 
-        For an hour that occurs twice, the first result has the earlier time and the second result the later
-        time.
+        For an hour that occurs twice, the first result has the earlier time, and the second result has the
+        later time.
         """
         if self.zone == "UTC":
             return local.dt.timestamp("us"), local.dt.timestamp("us")

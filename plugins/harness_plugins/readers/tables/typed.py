@@ -28,11 +28,10 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
     Args:
         path: the file, for messages.
         source: the file, or a buffer with its content.
-        pick: chooses the columns to read.
+        pick: a function that chooses the columns to read.
 
     Raises:
-        TraceError: the file is incomplete, a column occurs twice, or terms cannot have the type of a
-            column.
+        TraceError: the file is incomplete, a column occurs twice, or terms cannot have the type of a column.
     """
     try:
         with pq.ParquetFile(source, pre_buffer=False) as file:
@@ -95,7 +94,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
 
 
 def _in_microseconds(column: pl.Series) -> pl.Series:
-    """Rounds nanoseconds to the nearest microseconds, as for numbers of nanoseconds."""
+    """Rounds nanoseconds to the nearest microseconds, in the same way as numbers of nanoseconds."""
     fine = column.to_physical()
     near = fine // 1000 + (fine % 1000 >= 500).cast(pl.Int64)
     if isinstance(column.dtype, pl.Datetime):

@@ -1,4 +1,4 @@
-"""The values of terms as polars expressions, and invalid cells. Each value is of one kind.
+"""Represents the values of terms as polars expressions, and invalid cells. Each value is of one kind.
 
 A number is stored as a 128-bit integer with a number of decimals. A time or a duration is stored in
 microseconds, and an empty cell is null. If the content of a cell is invalid for its kind, the cell is a
@@ -18,7 +18,7 @@ from harness_plugins.readers.tables.syntax import Call, Column, LanguageError, L
 
 WIDE = pl.Int128
 ROW = "\0row"
-"""The column of a table with the number of each row, counting from 0."""
+"""The column of a table with the number of each row, counted from 0."""
 
 
 class Kind(Enum):
@@ -67,7 +67,7 @@ class Doubt(NamedTuple):
 
     Attributes:
         rows: the rows with these cells.
-        column: the column of the table; "" if the cells come from several columns.
+        column: the column of the table, or "" if the cells come from several columns.
         says: the fault of the cells.
     """
 

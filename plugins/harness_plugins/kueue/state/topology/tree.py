@@ -63,7 +63,7 @@ class DomainAssignment(NamedTuple):
 class NamedDomain(NamedTuple):
     """The number of pods in a leaf.
 
-    The leaf is identified by a name that survives node changes; see `name_of`.
+    The leaf is identified by a name that survives node changes. See `name_of`.
     """
 
     values: tuple[str, ...]
