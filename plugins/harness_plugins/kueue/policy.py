@@ -520,8 +520,7 @@ class KueuePolicy:
         return f"{workload.held_back}; this never changes in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
-        """Yields the admissions from before the replay, and then evicts workloads that can't keep their
-        quota.
+        """Yields the admissions from before the replay, then evicts workloads that can't keep their quota.
 
         If more than the capacity is held, some workloads were admitted while others terminated. The
         terminating ones are evicted first.

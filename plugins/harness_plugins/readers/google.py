@@ -1,5 +1,4 @@
-"""Reads Google's ClusterData 2019 (Borg) as downloaded, which has JSON lines with events of collections and
-instances.
+"""Reads Google's ClusterData 2019 (Borg) as downloaded, in JSON lines of collection and instance events.
 
 Requests are fractions of the largest machine. Google did not publish the size of this machine, so options
 specify it.

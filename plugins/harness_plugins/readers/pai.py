@@ -1,5 +1,4 @@
-"""Reads the tables of Alibaba's PAI trace of 2020, which are a table of jobs and, next to it, a table of
-their tasks.
+"""Reads the tables of Alibaba's PAI trace of 2020: a table of jobs, and next to it a table of their tasks.
 
 The tables have no header lines. Times are in seconds since a time that was not published, and 0 means that a
 time is unknown.

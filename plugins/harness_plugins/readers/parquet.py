@@ -88,8 +88,7 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Raises an error for a file with far more rows than its size allows, because they would fill the memory.
-    """
+    """Raises an error for a file with far more rows than its size allows. They would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, too few for jobs with names"

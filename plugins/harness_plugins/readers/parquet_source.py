@@ -9,8 +9,7 @@ from harness.readers.source import unpacked_contents
 
 
 def parquet_source(path: Path) -> Any:
-    """Returns the input of pyarrow for a Parquet file: the path, or the decompressed content of a gzipped
-    file.
+    """Returns the input of pyarrow for a file: the path, or the decompressed content of a gzipped file.
 
     The footer is at the end of a Parquet file, so a gzipped file is decompressed in memory and cannot be read
     in pieces.

@@ -152,8 +152,7 @@ def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
 
 
 def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> KubeJob | None:
-    """Returns the Job of a pod, which is the last Job with the owner's name that was created before the pod.
-    """
+    """Returns the Job of a pod: the last Job with the owner's name that was created before the pod."""
     if pod.owner_kind != "Job" or pod.created is None:
         return None
     known = [job for job in owners.get((pod.namespace, pod.owner), ()) if job.created <= pod.created]

@@ -1,6 +1,4 @@
-"""Finds facts that a dump lacks but its job numbers reveal, which are missing jobs and overwritten
-submissions.
-"""
+"""Finds facts that a dump lacks but its job numbers reveal: missing jobs and overwritten submissions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Represents one allocation in Slurm's database, which is a run of a job, of an array task, or of a
-component.
-"""
+"""Represents one allocation in Slurm's database: a run of a job, of an array task, or of a component."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reads the wanted columns from the files of a table, which are Parquet, JSON or text, and may be compressed.
-"""
+"""Reads the wanted columns from the files of a table: Parquet, JSON or text, which may be compressed."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ _TAR = (257, b"ustar")
 
 
 def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path]:
-    """Returns the file itself or the files in a folder that match a pattern, followed by the additional
-    files.
+    """Returns the file itself or the files in a folder that match a pattern, then the additional files.
 
     Raises:
         TraceError: no file in the folder matches.

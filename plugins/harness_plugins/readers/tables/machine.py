@@ -1,6 +1,4 @@
-"""Reads the machine of a data set from a mapping, which has the number of equal nodes and the resources of a
-node.
-"""
+"""Reads the machine of a data set from a mapping: the number of equal nodes and a node's resources."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def machine_faults(machine: Any) -> Iterator[Fault]:
 
 
 def machine_metadata(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the metadata of a trace about the machine, which has the total and the amount per node of each
-    resource.
-    """
+    """Returns the metadata of a trace about the machine: the total and amount per node of each resource."""
     found = {}
     for resource, amount in machine["node"].items():
         one = to_amount(str(resource), str(amount))

@@ -1,6 +1,4 @@
-"""Reads times in the forms that tables use, which are text with or without a zone, and numbers relative to
-1970.
-"""
+"""Reads times in the forms that tables use: text with or without a zone, and numbers relative to 1970."""
 
 from __future__ import annotations
 
