@@ -7,10 +7,10 @@ num_gpus, gpu_time, cluster`. `philly_vc.csv` contains the number of nodes of ea
 `traces/README.md` names the sources of these files and the changes.
 
 The size of the cluster is chosen so that jobs queue, but the queue does not grow without bound. All nodes of
-the virtual clusters together have 2,816 GPUs, assuming 8 per node. Because the jobs of the extract request
-374 GPUs on average, the cluster is scaled to 80 nodes with 8 GPUs each. The quotas of virtual clusters are
-proportional to their node counts, rounded to whole GPUs by largest remainder. If the file does not name a
-virtual cluster, that cluster has no quota of its own and borrows.
+the virtual clusters together have 2,816 GPUs, assuming 8 per node. The jobs of the extract request only 374
+GPUs on average, so the cluster is scaled to 80 nodes with 8 GPUs each. The quotas of virtual clusters are
+proportional to their node counts, rounded to whole GPUs by the largest remainder method. If the file does not
+name a virtual cluster, that cluster has no quota of its own and borrows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ABOUT = """\
 
 
 def manifests(queues: list[str], nodes: Mapping[str, int]) -> str:
-    """Returns the cluster as YAML; the queues with the most quota come first."""
+    """Returns the cluster as YAML. The queues with the largest quotas come first."""
     quotas = largest_remainder(NODES * GPUS_PER_NODE, nodes)
     names = sorted(queues, key=lambda name: (-quotas.get(name, 0), name))
     documents = [

@@ -1,11 +1,11 @@
-"""Writes the dump of a busy cluster, with which docs/forecast.md measures the cost of a forecast.
+"""Writes the dump of a busy cluster. docs/forecast.md uses it to measure the cost of a forecast.
 
     python scripts/busy_dump.py dump.json [--running 1000] [--waiting 1000]
 
 The cluster is that of traces/philly.parquet without nodes and with twice the quotas (1,280 GPUs), 60 days
 after the first job. `--running` Workloads with one GPU run for up to two days, most of them for a short time.
-They are divided among the ClusterQueues in proportion to quota. The first jobs of Philly after that day wait,
-with up to 8 GPUs each.
+They are divided among the ClusterQueues in proportion to their quotas. The first jobs of Philly after that
+day are waiting, with up to 8 GPUs each.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def workload(
     admitted: datetime | None = None,
     flavor: str = "gpu",
 ) -> dict[str, Any]:
-    """Returns a Workload, which runs if it was admitted."""
+    """Returns a Workload. It is running if it was admitted."""
     requests = {"resources": {"requests": {GPU: str(gpus)}}}
     template = {"spec": {"containers": [{"name": "main", **requests}]}}
     found: dict[str, Any] = {

@@ -1,13 +1,13 @@
 """Measures how often the intervals of comparisons cover the truth, for the tables of docs/statistics.md.
 
-    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10]
-    python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
-    python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9]
-    python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
-    python scripts/coverage_of_intervals.py levels [--repetitions 20000]
+    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10] python
+    scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000] python
+    scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9] python
+    scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200] python scripts/coverage_of_intervals.py levels
+    [--repetitions 20000]
 
 `twins` and `replay` use single-server queues with a first-come-first-served order, by Lindley's recursion.
-They compare two runs of the same jobs; in the second run, each job takes 2 % less time.
+They compare two runs of the same jobs. In the second run, each job takes 2 % less time.
 
 - `twins` measures how often an interval over ten twins of one trace covers the mean difference over 2,000
   other twins, and how skewed these differences are.
@@ -54,18 +54,18 @@ Numbers = NDArray[np.float64]
 
 LOADS = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 FASTER = 0.98
-"""In the second run, each job takes this share of its time in the first run."""
+"""The factor by which the time of each job in the second run differs from that in the first run."""
 
 TWINS = 10
 OTHERS = 2_000
-"""The number of twins whose mean difference counts as the truth."""
+"""The number of twins for the truth, which is their mean difference."""
 
 BETWEEN = 60.0
 """The mean time between two arrivals, in seconds."""
 
 JITTER = 30.0
 _LONG = 20_000_000
-"""The number of jobs in the long run that gives percentiles for queues without a formula."""
+"""The number of jobs in the long run that determines percentiles for queues without a formula."""
 
 _BATCH = 10.0  # the mean size of a batch in the bursty queue
 _LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # service times of M/G/1, whose mean is 1
@@ -81,11 +81,11 @@ _NO_LACKS = (Lack(0, TWINS),) * 2  # these twins always have a value
 
 
 class Queue(NamedTuple):
-    """The arrivals and service times of jobs at a server; both times have a mean of 1.
+    """The arrivals and service times of jobs at a server. Both times have a mean of 1.
 
     Attributes:
         name: the name of the queue in tables.
-        jobs: a function that makes service times and times between arrivals, given a generator and a number
+        jobs: a function that draws service times and times between arrivals, given a generator and a number
             of jobs.
         wait: a function that returns the mean wait of the stationary queue for a load, in service times.
     """
@@ -115,7 +115,10 @@ def _pollaczek(square: float) -> Callable[[float], float]:
 
 
 def _of_batches(load: float) -> float:
-    """Returns the mean wait of jobs in geometric batches, for the batch and for earlier jobs in the batch."""
+    """Returns the mean wait of jobs in geometric batches.
+
+    A job waits for the batch and for earlier jobs in it.
+    """
     of_batch = (_BATCH + 2 * _BATCH**2 - _BATCH) / _BATCH  # E[time^2] / E[time] of whole batches
     return load * of_batch / (2 * (1 - load)) + (_BATCH - 1)
 
@@ -132,11 +135,11 @@ QUEUES = (
 
 
 def waits(services: Numbers, between: Numbers) -> Numbers:
-    """Each job's wait, by Lindley's recursion: the remaining work of earlier jobs when it arrives.
+    """Returns each job's wait by Lindley's recursion, which is the remaining work of earlier jobs.
 
     Args:
         services: the service time of each job, in order of arrival.
-        between: the time from each job's arrival to the next one's.
+        between: the time from each job's arrival to the next arrival.
     """
     walk = np.concatenate([[0.0], np.cumsum(services - between)[:-1]])
     found: Numbers = walk - np.minimum.accumulate(walk)
@@ -199,7 +202,7 @@ def twin_rows(
 def replay_rows(
     repetitions: int, jobs: int, seed: int = 1, *, long: int = _LONG
 ) -> Iterator[tuple[str, float, str, float, float | None]]:
-    """Yields how often an interval is printed and how often a printed one covers, by queue and load."""
+    """Yields how often an interval is printed, and how often a printed interval covers, by queue and load."""
     for queue in QUEUES:
         for load in LOADS:
             draw = np.random.default_rng([seed, QUEUES.index(queue), LOADS.index(load)])
@@ -255,8 +258,8 @@ def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]
     """Returns a trace with jobs of three queues, and the manifests of their shared quotas.
 
     Args:
-        load: the requests of the jobs as a share of the cluster's capacity while jobs arrive.
-        jobs: the number of jobs; on average, one arrives every half an hour.
+        load: the requests of the jobs as a share of the cluster's capacity, while jobs arrive.
+        jobs: the number of jobs. On average, a job arrives every half hour.
         seed: the seed of the trace.
     """
     draw = np.random.default_rng([seed, jobs])
@@ -291,7 +294,7 @@ def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
     """Returns the values of each policy in each twin, over the windows that twins of both policies share.
 
     Args:
-        folder: the folder for runs and twins; existing runs are not replayed again.
+        folder: the folder for runs and twins. Existing runs are not replayed again.
         load: the load of the trace.
         jobs: the number of jobs of the trace.
         count: the number of twins.
@@ -325,10 +328,10 @@ def coverage(
 ) -> Iterator[tuple[str, float | None, float]]:
     """Returns, for each headline, how often intervals of ten twins from a pool cover the pool's mean.
 
-    It also returns the share of twins in which both policies have the same value. If this share is most
-    twins, intervals of ten twins are based on few differences or none, so their coverage is None. Because
-    twins are drawn with replacement, the expected mean is exactly the mean of the pool. An interval of a
-    factor is compared with the factor between the geometric means of the pool's twins with values above 0.
+    It also returns the share of twins in which both policies have the same value. If these are most twins,
+    intervals of ten twins are based on few differences or none, so their coverage is None. Because twins are
+    drawn with replacement, the expected mean is exactly the mean of the pool. An interval of a factor is
+    compared with the factor between the geometric means of the pool's twins with values above 0.
     """
     for number, metric in enumerate(HEADLINES):
         draw = np.random.default_rng([seed, number])
@@ -361,7 +364,7 @@ def _only(pools: Pools, metric: str) -> Pool:
 
 
 def pools_in(folders: Sequence[Path]) -> Pools:
-    """Returns the pools from folders with twins of one policy, each twin over its own window."""
+    """Returns the pools from folders with twins of one policy. Each twin has its own window."""
     tables = [Run.open(path).metrics for folder in folders for path in sorted(folder.iterdir())]
     found: Pools = {}
     for place, table in enumerate(tables):
@@ -373,11 +376,11 @@ def pools_in(folders: Sequence[Path]) -> Pools:
 
 
 def calls(pools: Pools, pairs: int, seed: int = 1) -> int:
-    """Returns how many pairs of sets of ten twins of one policy have a headline that is called different.
+    """Returns how often two sets of ten twins of one policy have a headline that is called different.
 
     Args:
         pools: the pools of the policy.
-        pairs: the number of pairs.
+        pairs: the number of pairs of sets.
         seed: the seed of the draws.
     """
     draw = random.Random(seed)  # noqa: S311 - drawn for statistics
@@ -444,7 +447,7 @@ def replay(repetitions: int, jobs: int) -> None:
 def headlines(
     folder: Path, repetitions: int, jobs: int, count: int, loads: tuple[float, ...], pairs: int
 ) -> None:
-    """Measure intervals of all headlines over twins, at every load; a folder keeps runs and twins."""
+    """Measure intervals of all headlines over twins, at every load. A folder keeps the runs and twins."""
     covered: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
     for load in loads:
@@ -488,7 +491,7 @@ def levels(repetitions: int) -> None:
 
 
 def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]) -> None:
-    """A column for each load."""
+    """Prints a table with a column for each load."""
     first, *others = loads
     click.echo(f"| {head} | load {first} | {' | '.join(map(str, others))} |".replace("|  |", "|"))
     click.echo(f"|{' --- |' * (head.count('|') + 1)}{' ---: |' * len(loads)}")
@@ -500,7 +503,7 @@ def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--pairs", default=200, show_default=True)
 def aa(folders: tuple[Path, ...], pairs: int) -> None:
-    """Compare a policy with itself, from real replays; folders of the same policy are joined."""
+    """Compare a policy with itself, from real replays. Folders of the same policy are joined."""
     of_policy: dict[str, list[Path]] = {}
     for folder in folders:
         of_policy.setdefault(folder.name.rpartition("-")[0], []).append(folder)

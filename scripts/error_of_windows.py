@@ -1,13 +1,13 @@
 """Measures the error of replaying a trace in windows, for the table of docs/scale.md.
 
     python scripts/error_of_windows.py TRACE CLUSTER --length 7d [--plugin fairsharing]
-                                       [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
-                                       [--set OPTION=VALUE ...]
+                                       [--before 0d --before 1d ...] [--after 0d] [-o FOLDER] [--set
+                                       OPTION=VALUE ...]
 
-The trace is replayed as a whole, and then once for every window and every lead. Such a replay begins on an
-empty cluster, `--before` ahead of the window, and continues for `--after` behind the window. Only jobs that
-were submitted within the window count. All these jobs together are compared with the whole replay. Replays
-are kept in the folder, so they are not made again.
+The trace is replayed as a whole, and then once for every window and every lead. The replay of a window begins
+on an empty cluster, at the time `--before` ahead of the window, and continues for `--after` behind the
+window. Only jobs that were submitted within the window count. All these jobs together are compared with the
+whole replay. The folder keeps the replays, so they are not made again.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python scripts/failures.py FOLDER [--twins N] [--write]
 
 The script replays two weeks of Philly with each plugin, with and without failures, under two loss models, and
-N twins of each. This takes 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, so they are not made again.
-The script prints the tables, and `--write` puts them into the page.
+N twins of each replay. This takes 24 CPU-minutes for 20 twins. FOLDER keeps the runs, so they are not made
+again. The script prints the tables, and `--write` puts them into the page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Case = tuple[str, str, Figure]
 """A plugin, a loss model and a figure."""
 
 Costs = Mapping[Case, Sequence[float]]
-"""Maps a case to the increase of its figure by failures, for each twin."""
+"""For each case, the increase of its figure by failures in each twin."""
 
 
 def costs(twins: int, folder: Path) -> Costs:
@@ -89,7 +89,7 @@ def asked() -> float:
 
 
 def differences(found: Costs) -> Iterator[str]:
-    """How much more failures add under one plugin than under another; one row per differing pair.
+    """Yields how much more failures add under one plugin than under another, one row per differing pair.
 
     All intervals together have a confidence of 95 % (Bonferroni), so that many tests do not give a verdict by
     chance.
@@ -126,7 +126,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _difference(base: Sequence[float], other: Sequence[float], count: int) -> str:
-    """Returns the mean difference of twins, its interval corrected for `count` pairs, and the verdict."""
+    """Returns the mean difference of twins, its interval (corrected for `count` pairs), and the verdict."""
     mean, error = mean_and_error([after - before for before, after in zip(base, other, strict=True)])
     half = error * t_quantile(1 - LEVEL / 2 / count, len(base) - 1)
     verdict = "more" if mean > half else "less" if mean < -half else "may be luck"

@@ -33,7 +33,7 @@ CORES = 64
 HOUR = 3600
 SEED = 5
 SIZES = {"mixed": (1, 1, 2, 2, 4, 8, 16), "large": (32,)}
-"""The cores of jobs, drawn with equal probabilities; strategies differ only for large jobs."""
+"""The cores of jobs, drawn with equal probabilities. The strategies differ only for large jobs."""
 
 ARRIVALS = {"flood": (0, 1), "second": (2 * HOUR, 1), "third": (4 * HOUR, 2)}
 """Maps a queue to its arrival time in seconds and its weight."""
@@ -48,7 +48,7 @@ END = 8 * HOUR
 
 
 def make_trace(path: Path, sizes: Sequence[int], jobs: int) -> None:
-    """Writes a trace in which each queue submits `jobs` jobs of random sizes at once, of 0.5 to 2 hours."""
+    """Writes a trace where each queue submits `jobs` jobs of random sizes together, of 0.5 to 2 hours."""
     draw = random.Random(SEED)  # noqa: S311 - Python promises this sequence on every version
     rows = [
         {
@@ -66,7 +66,7 @@ def make_trace(path: Path, sizes: Sequence[int], jobs: int) -> None:
 
 
 def make_cluster(path: Path) -> None:
-    """Writes a cohort that owns all quota, and for each tenant a queue that owns none."""
+    """Writes a cohort that has all quota, and for each tenant a queue that has none."""
     manifests = [flavor_manifest("f"), cohort_manifest("all", "", "f", {"cpu": 1000 * CORES})]
     for queue, (_, weight) in ARRIVALS.items():
         manifest = cluster_queue_manifest(queue, "f", {"cpu": 0}, cohort="all", preemption=PREEMPTION)
@@ -108,7 +108,7 @@ def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]
 
 
 def shares_over_time(run: harness.Run) -> pl.DataFrame:
-    """Each queue's share of the cohort in thousandths, plain and by weight, at every instant of a change.
+    """Returns each queue's share of the cohort in thousandths, plain and by weight, whenever it changes.
 
     `ideal` is the plain share at which the weighted shares of all queues that have begun are equal.
     """
@@ -133,11 +133,11 @@ def shares_over_time(run: harness.Run) -> pl.DataFrame:
 
 
 def figures(run: harness.Run, held: pl.DataFrame, largest: int) -> dict[str, Any]:
-    """Returns how soon shares became ideal, how close they stayed, and what that cost.
+    """Returns how soon the shares became ideal, how close to the ideal they stayed, and what that cost.
 
-    `*_min` is the time in minutes from a queue's arrival until the shares together are within half of the
-    largest job of the ideal, or null. `off` is their mean distance from the ideal after the last queue's
-    arrival, in thousandths of the cohort.
+    `*_min` is the time in minutes from a queue's arrival until the shares together differ from the ideal by
+    at most half of the largest job, or null. `off` is their mean distance from the ideal after the last
+    queue's arrival, in thousandths of the cohort.
     """
     off = (
         held.group_by("seconds").agg(off=(pl.col("share") - pl.col("ideal")).abs().sum() / 2).sort("seconds")

@@ -29,7 +29,7 @@ GPU = "nvidia.com/gpu"
 SIX = "docs/philly-six-plugins.md"
 PODS_READY = "docs/kueue-pods-ready.md"
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
-"""The columns in the tables of six plugins; `auto` makes the same decisions as `elasticquota`."""
+"""The columns in the tables of six plugins. `auto` makes the same decisions as `elasticquota`."""
 
 QUOTAS = "docs/elasticquota.md"
 CLAIMING = {
@@ -40,14 +40,14 @@ CLAIMING = {
 """The replays for the page about the effect of `claims`, without their plugin."""
 
 ALONE = "harness replay traces/philly.parquet --plugin none"
-"""The replay in README and in the page about the traces."""
+"""The replay in README and on the page about the traces."""
 
 
 ON_AND_OFF = (
     "replay traces/philly.parquet -p kueue-classic@on -p kueue-classic@off "
     "--set off.featureGates=DisableWaitForPodsReady=true"
 )
-"""The replays in the page about `waitForPodsReady`."""
+"""The replays on the page about `waitForPodsReady`."""
 
 
 RELEASES = "docs/kueue-releases.md"
@@ -59,11 +59,11 @@ UPGRADED = {
     "mix": f"harness replay traces/mix.parquet {UPGRADE} --until 2d",
     "philly": f"harness replay traces/philly.parquet {UPGRADE} --window 30d..34d",
 }
-"""The replays in the page about Kueue's releases."""
+"""The replays on the page about Kueue's releases."""
 
 
 class Runs:
-    """The runs that the figures of pages come from; each is replayed at its first use.
+    """The runs that the figures of pages come from. Each run is replayed when it is first used.
 
     Args:
         folder: the folder that keeps the runs.
@@ -74,24 +74,24 @@ class Runs:
 
     @property
     def alone(self) -> harness.Run:
-        """Philly with `none`, on its own cluster."""
+        """The run of Philly with `none`, on its own cluster."""
         return self._found("results/philly/none-*", [ALONE])
 
     def pods_ready(self, which: str) -> harness.Run:
-        """Philly with `waitForPodsReady` on or off, as in its page."""
+        """Returns the run of Philly with `waitForPodsReady` on or off, as on its page."""
         return self._found(f"results/philly/kueue-classic@{which}-*", [f"harness {ON_AND_OFF}"])
 
     def upgraded(self, trace: str, which: str) -> harness.Run:
-        """Returns a trace with one of the releases of Kueue, as in their page."""
+        """Returns the run of a trace with one of Kueue's releases, as on their page."""
         command = f"{UPGRADED[trace]} -o results/upgrade"
         return self._found(f"results/upgrade/{trace}/fairsharing@{which}-*", [command])
 
     def six(self, plugin: str) -> harness.Run:
-        """Philly with one of six plugins, as in their page."""
+        """Returns the run of Philly with one of six plugins, as on their page."""
         return self._found(f"results/six/philly/{plugin}-*", _commands_of_six())
 
     def claiming(self, trace: str, claims: str) -> harness.Run:
-        """Returns a trace with `elasticquota` and one of the values of its option `claims`."""
+        """Returns the run of a trace with `elasticquota` and one of the values of its option `claims`."""
         replay = f"{CLAIMING[trace]} -p elasticquota --set claims={claims} -o results/{claims}"
         commands = [*_commands_of_six()[:1], replay]  # the first command makes the cluster
         return self._found(f"results/{claims}/{trace}/elasticquota-*", commands)
@@ -126,7 +126,7 @@ def value(run: harness.Run, metric: str, scope: str = "all", resource: str = "")
 
 
 class Claim(NamedTuple):
-    """A statement in a page.
+    """A statement on a page.
 
     Attributes:
         page: the path of the page in the repository.
@@ -140,7 +140,7 @@ class Claim(NamedTuple):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """The pattern that finds the text in its page, regardless of line breaks."""
+        """The pattern that finds the text on its page, regardless of line breaks."""
         parts = (r"\s+".join(map(re.escape, part.split(" "))) for part in self.text.split("{}"))
         return re.compile(r"(\d[\w,.]*(?: %)?)".join(parts))
 
@@ -201,7 +201,7 @@ def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
 
 
 def _mean_loss(run: harness.Run, reason: str) -> str:
-    """Returns the mean number of GPU-hours that a preemption for a reason loses."""
+    """Returns the mean number of GPU-hours that are lost by a preemption for a reason."""
     rows = _evicted(run, reason).select("job", "time").unique()
     lost = run.stints.join(rows, left_on=["job", "end"], right_on=["job", "time"], how="semi")
     amount = lost.select((pl.col("lost").dt.total_microseconds() * pl.col(f"request.{GPU}")).sum()).item()
@@ -230,7 +230,7 @@ def _reclaims(runs: Runs) -> list[str]:
 
 
 def _hardest_hit(runs: Runs) -> list[str]:
-    """Returns the job of `7f04ca` that loses the most under `elasticquota`."""
+    """Returns figures about the job of `7f04ca` that loses the most under `elasticquota`."""
     jobs = runs.six("elasticquota").micros("jobs").filter(queue="7f04ca").collect()
     row = jobs.sort("progress_lost", descending=True).row(0, named=True)
     took = (row["finish_time"] - row["submit_time"]) / DAY
@@ -263,7 +263,7 @@ def _alone(runs: Runs) -> list[str]:
 
 
 def _time_outs(runs: Runs) -> list[str]:
-    """Time-outs, their jobs, and preemptions on and off."""
+    """Returns the number of time-outs, of their jobs, and of preemptions with the setting on and off."""
     on, off = runs.pods_ready("on"), runs.pods_ready("off")
     rows = on.decisions.filter(action="evict")
     preemptions = [value(run, "disruption.preemptions") for run in (on, off)]
@@ -271,7 +271,7 @@ def _time_outs(runs: Runs) -> list[str]:
 
 
 def _whole_nodes(runs: Runs) -> list[str]:
-    """Time-outs of jobs of one pod that requests all GPUs of a node."""
+    """Returns the number of time-outs of jobs with a single pod that requests all GPUs of a node."""
     run = runs.pods_ready("on")
     jobs, timed_out = run.jobs, run.decisions.filter(action="evict")["job"]
     whole = (jobs["pods"] == 1) & (jobs[f"request.{GPU}"] == 8)
@@ -359,7 +359,7 @@ CLAIMS = (
 
 
 def stale(runs: Runs, *, write: bool = False) -> list[str]:
-    """Returns sentences about the stale statements in pages.
+    """Returns sentences about the stale statements on pages.
 
     Args:
         runs: the runs from which figures are computed.
@@ -387,7 +387,7 @@ def stale(runs: Runs, *, write: bool = False) -> list[str]:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--write", is_flag=True, help="Correct the pages.")
 def main(folder: Path, write: bool) -> None:
-    """Print stale statements; the exit code is 1 if any of them remain."""
+    """Print stale statements. The exit code is 1 if any of them remain."""
     folder.mkdir(parents=True, exist_ok=True)
     found = stale(Runs(folder), write=write)
     click.echo("\n".join(found) or "all figures are those of the runs")

@@ -2,7 +2,7 @@
 
     python scripts/forecasts.py FOLDER [--write]
 
-The script replays each trace on its cluster without nodes, makes forecasts at moments of the second half, and
+The script replays each trace on its cluster without nodes, makes forecasts at times in the second half, and
 compares them with the actual starts. This takes about half an hour on one core. FOLDER keeps the forecasts of
 each moment, so an interrupted script continues from there. `--write` puts the table into the page.
 """
@@ -33,11 +33,11 @@ HEAD = (
 )
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
 MOMENTS = 200
-"""The number of judged moments per trace; a quarter as many earlier moments are added."""
+"""The number of judged moments per trace. A quarter as many earlier moments are added."""
 
 
 class World(NamedTuple):
-    """A trace whose forecasts are judged.
+    """A trace for which forecasts are judged.
 
     Attributes:
         name: the name of the trace.
@@ -66,7 +66,7 @@ def carried_out(folder: Path, *args: str) -> str:
 
 
 def month(folder: Path) -> tuple[Path, Path]:
-    """Returns a month like mix and a cluster that is 80 % full; existing files are used again."""
+    """Returns a month like mix and a cluster that is 80 % full. Existing files are used again."""
     trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
     if not cluster.exists():
         specification = (ROOT / "traces" / "mix.yaml").read_text().replace("span: 14d", "span: 42d")
@@ -89,7 +89,7 @@ def made(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def held(folder: Path, world: World) -> Coverage:
-    """Returns how well the forecasts of a trace held."""
+    """Returns how accurate the forecasts for a trace were."""
     trace, cluster = made(folder, world.name)
     runs = folder / f"runs-{world.name}"
     if not list(runs.rglob("run.json")):
@@ -152,7 +152,7 @@ def table(found: Mapping[str, Coverage]) -> str:
 
 
 def put(page: str, made_table: str) -> str:
-    """Returns the page, in which this table replaces the table with the same header."""
+    """Returns the page with this table instead of the table with the same header."""
     before, _, after = page.partition(HEAD)
     _, _, rest = after.partition("\n\n")
     return f"{before}{made_table}\n\n{rest}"

@@ -1,4 +1,4 @@
-"""Prints the manifests for docs/scale.md: a cluster whose ClusterQueues share all nodes equally.
+"""Prints the manifests for docs/scale.md, with a cluster where ClusterQueues share all nodes equally.
 
     python scripts/many_queues.py --queues 200 --nodes 5000 --divisions 10 > scale.cluster.yaml
 

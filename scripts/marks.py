@@ -1,4 +1,4 @@
-"""Puts a script's output into a page, between a mark that names the script and the next end mark."""
+"""Puts the output of a script into a page, between a mark that names the script and the next end mark."""
 
 from __future__ import annotations
 

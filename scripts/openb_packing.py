@@ -1,4 +1,4 @@
-"""Writes into docs/reproduced.md how six policies pack openb's 17 lists, next to published results.
+"""Writes a table into docs/reproduced.md: how six policies pack openb's 17 lists, and published results.
 
     python scripts/openb_packing.py [--run]
 

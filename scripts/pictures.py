@@ -1,6 +1,6 @@
 """Makes docs/report.png and the pictures of docs/gallery.md: `python scripts/pictures.py FOLDER`.
 
-The script makes the replays of the pages in FOLDER, or uses existing runs. It needs the extra `report`,
+The script carries out the replays of the pages in FOLDER, or uses existing runs. It needs the extra `report`,
 playwright, and Chromium on the PATH.
 """
 
@@ -48,7 +48,10 @@ def main(folder: Path) -> None:
 
 
 def show(browser: Browser, runs: Sequence[harness.Run], page: Path, figures: dict[str, str]) -> None:
-    """Takes screenshots of the given figures of a report, or of its first screen if none are given."""
+    """Takes screenshots of the given figures of a report.
+
+    If there are none, it takes one of the first screen.
+    """
     page.write_text(harness.make_report(runs, gantt="1d..1d1h").html(), encoding="utf-8")
     tab = browser.new_page(viewport={"width": 900 if figures else 1280, "height": 1000})
     tab.goto(page.resolve().as_uri())

@@ -1,4 +1,4 @@
-"""Puts a site beside the sites of other versions: `python scripts/place_docs.py SITE PAGES NAME`.
+"""Publishes a site next to the sites of other versions: `python scripts/place_docs.py SITE PAGES NAME`.
 
 NAME is `latest` or a tag such as `v0.2.0`. The highest tag is also published as `stable`. PAGES is the
 published folder. Its front page links to `stable`, or to `latest` before the first release, and lists all

@@ -3,8 +3,8 @@
     python scripts/previews.py FOLDER [--twins N] [--write]
 
 The script replays some days of Philly at twice the load, with several values of each preview, and twins of
-each replay. Runs are kept in FOLDER, so they are not made again. The script prints the tables of
-docs/kueue-previews.md; `--write` puts tables and charts into docs.
+each replay. FOLDER keeps the runs, so they are not made again. The script prints the tables of
+docs/kueue-previews.md, and `--write` puts tables and charts into docs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "previewMinRunTime": ("", "5m", "15m", "1h", "4h"),
     "previewPreemptionRate": ("", "30/1h", "10/1h", "3/1h", "1/1h"),
 }
-"""Maps a preview to its values; "" turns the preview off."""
+"""Maps a preview to its values. The value "" turns the preview off."""
 
 
 class Figure(NamedTuple):
@@ -62,7 +62,7 @@ FIGURES = (
 
 
 class Mean(NamedTuple):
-    """A mean over twins, with half the width of its 95 % interval."""
+    """A mean over twins, with half of the width of its 95 % interval."""
 
     value: float
     half: float

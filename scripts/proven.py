@@ -1,4 +1,4 @@
-"""Counts recorded decisions that plugins reproduce, for README.md and docs/proven.md.
+"""Counts the recorded decisions that plugins reproduce, for README.md and docs/proven.md.
 
     python scripts/proven.py [FILE...] [--jobs N] [--write]
 
@@ -32,7 +32,7 @@ _RELEASES: Mapping[str, str] = {
     "koordinator": "Koordinator",
     "kube-scheduler": "kube-scheduler v1.36",
 }
-"""Maps the first part of a component's name to the recorded release; cases of Kueue name it themselves."""
+"""Maps the first part of a component's name to the recorded release. Cases of Kueue contain the release."""
 
 Key = tuple[str, str]
 """The recorded release and the component."""

@@ -19,7 +19,8 @@ ROOMS = (
     *("base", "cluster", "policy", "plugins", "trace", "readers", "models", "engine", "runs"),
     *("analysis", "testing", "studies", "api", "cli"),
 )
-"""The rooms, each above the rooms that may import it; `plugins` has the readers that `trace` uses."""
+"""The rooms, where each is above the rooms that may import it. `plugins` has the readers that `trace` uses.
+"""
 
 _CELL, _HEAD, _NAME = 28, 72, 84  # pixels
 _STYLE = "text{font:13px sans-serif;fill:#222}.r{text-anchor:end}"
@@ -57,7 +58,7 @@ def room_of(module: str) -> str:
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
-    """Returns the file of each module in a room; `__init__` and `__main__` of the package have no room."""
+    """Returns the file of each module in a room. `__init__` and `__main__` of the package have no room."""
     found = {}
     for path in sorted((root / "harness").rglob("*.py")):
         parts = path.relative_to(root / "harness").with_suffix("").parts
@@ -68,7 +69,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imports(root: Path = ROOT) -> list[Import]:
-    """Returns the imports between modules of rooms, including those for the type checker and late ones."""
+    """Returns the imports between modules of rooms, including late imports and those for the type checker."""
     known = modules(root)
     return [
         Import(name, used, line)
@@ -92,7 +93,7 @@ def _imported(path: Path, known: dict[str, Path]) -> Iterator[tuple[str, int]]:
 
 
 def picture(root: Path = ROOT) -> str:
-    """Returns the picture, which has a row per room and a mark for each room that it imports."""
+    """Returns the picture, which has a row for each room and a mark for each room that it imports."""
     used_by = {each.rooms for each in imports(root)}
     width, height = _NAME + _CELL * len(ROOMS) + 8, _HEAD + _CELL * len(ROOMS) + 8
     parts = ["<title>Which room of harness imports which</title>", f"<style>{_STYLE}</style>"]
@@ -113,7 +114,7 @@ def picture(root: Path = ROOT) -> str:
 
 
 def _colour(below: int) -> str:
-    """Returns the colour of a mark: blue for a room above, grey for the same room, red for a room below."""
+    """Returns the colour of a mark, which is blue for a room above, grey for the same room, and red below."""
     return "#d9564a" if below > 0 else "#5b9bd5" if below else "#888"
 
 

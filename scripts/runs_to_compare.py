@@ -2,7 +2,7 @@
 
     python scripts/runs_to_compare.py FOLDER [UNTIL]
 
-The script writes the tables of each run to FOLDER, and the entries of `run.json` except for its time, place
+The script writes to FOLDER the tables of each run, and the entries of `run.json` except for its time, place
 and speed.
 """
 
@@ -45,7 +45,7 @@ def main(folder: Path, until: str) -> None:
 
 
 def _harness(*words: str | Path) -> None:
-    """Runs the installed harness, not that of the checkout."""
+    """Runs the installed harness, and not that of the checkout."""
     command = [sys.executable, "-P", "-m", "harness", *map(str, words)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 

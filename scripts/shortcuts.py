@@ -2,9 +2,10 @@
 
     PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet own.parquet
 
-The counts without a shortcut are compared with those of all shortcuts. A trace is replayed with the cluster
-next to it. The last column is the world of `benchmarks.backlog` with 40 queues in two levels. Because calls
-are counted while the engine runs, the load of the machine has no influence. The script needs the plain build.
+The script compares the calls without a shortcut with the calls with all shortcuts. It replays each trace with
+the cluster next to it. The last column is the world of `benchmarks.backlog` with 40 queues in two levels.
+Calls are counted while the engine runs, so the load of the machine has no influence. The script needs the
+plain build.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class _Forgets(dict[Any, Any]):
 
 
 def _plain(method: str) -> None:
-    """Makes a method apply the plain rule."""
+    """Makes a method return the result of the plain rule."""
     setattr(Shortcuts, method, lambda self, *plain: plain[-1])
 
 
 def _answers(owner: type, answer: Any, *methods: str) -> None:
-    """Makes methods return an answer without information."""
+    """Makes methods return a result without information."""
     for method in methods:
         setattr(owner, method, lambda *args, **kwargs: answer)
 
@@ -112,7 +113,7 @@ def _rows(plugin: str, traces: list[str]) -> Iterator[tuple[str, list[int]]]:
 @click.argument("plugin", type=click.Choice(["kueue-classic", "fairsharing"]))
 @click.argument("traces", nargs=-1)
 def main(plugin: str, traces: tuple[str, ...]) -> None:
-    """Print, for each shortcut, the calls of a replay without it, by trace."""
+    """Print, for each shortcut, how many calls a replay without it makes, by trace."""
     every: list[int] = []
     click.echo("\t".join(["without", *traces, "40 queues"]))
     for off, counts in _rows(plugin, [*traces, ""]):

@@ -1,7 +1,7 @@
-"""Makes the documentation site: `python scripts/site.py site/`, with the extra `docs`; needs no network.
+"""Builds the documentation site without network: `python scripts/site.py site/`, with the extra `docs`.
 
-The pages keep their layout in the repository, so that links between them work in both places. docs/README.md
-is the front page, and its headings are the parts of the site. The gallery and the reference (command line,
+The pages have the same layout as in the repository, so links between them work in both places. The front page
+is docs/README.md, and its headings are the parts of the site. The gallery and the reference (command line,
 Python, options, metrics, schemas) are made from the code. The script fails if there is a warning, or if a
 page would fetch anything from elsewhere.
 """
@@ -90,7 +90,10 @@ def pages() -> list[Path]:
 
 
 def links(page: Path) -> Iterator[tuple[str, str]]:
-    """Links of a page to places of the repository: path and anchor as written; links in code are left out."""
+    """Yields the links from a page to files of the repository, as written: path and anchor.
+
+    Links in code are left out.
+    """
     text = (ROOT / page).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     for target, anchor in LINK.findall(re.sub(r"`[^`\n]*`(?!\])", "", text)):
@@ -116,7 +119,7 @@ def copy_pages(source: Path) -> None:
 
 
 def _with_contents(front: str) -> str:
-    """Returns the front page, whose lists are the contents of the site."""
+    """Returns the front page. Its lists are the contents of the site."""
     front = LINK.sub(lambda found: f"]({_from_top(found[1])}{found[2] or ''})", front)
     parts = re.split(r"^## ", front, flags=re.MULTILINE)
     trees = []
@@ -238,7 +241,7 @@ def _schemas() -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """Text from the code, unchanged, in a cell of a table."""
+    """Returns text from the code for a cell of a table, without changes in its meaning."""
     return re.sub(r"([|<>*_\[\]])", r"\\\1", printable(text))
 
 

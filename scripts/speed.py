@@ -1,11 +1,11 @@
 """Measures the cost of replays, for docs/speed.md.
 
-    python scripts/speed.py FOLDER [--write]
-    python scripts/speed.py FOLDER --against ../before/.venv/bin/python [--pairs 5] [--write]
+    python scripts/speed.py FOLDER [--write] python scripts/speed.py FOLDER --against
+    ../before/.venv/bin/python [--pairs 5] [--write]
 
-The script makes traces and runs in FOLDER. Each figure is the CPU time of a whole process (user and system)
+The script writes traces and runs to FOLDER. Each figure is the CPU time of a whole process (user and system)
 with one worker. Without `--against`, the script measures months, which takes some minutes. With `--against`,
-this Python and the Python of another checkout make each replay in turn, and the table shows the ratio of
+this Python and the Python of another checkout carry out each replay in turn, and the table shows the ratio of
 their CPU times.
 """
 
@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "speed.md"
 NAME = "scripts/speed.py"
 HARNESS = ("-P", "-m", "harness")
-"""The arguments that run the harness of a Python in any folder; `-P` keeps the folder out of its path."""
+"""The arguments that run the harness of a Python in any folder. `-P` keeps the folder out of its path."""
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""The environment in which all replays except for the first read bytecode, as users' replays do."""
+"""The environment of replays. All replays except the first read bytecode, as users' replays do."""
 
 PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
-"""The measured plugins; `auto` makes the same decisions as `elasticquota`."""
+"""The measured plugins. `auto` makes the same decisions as `elasticquota`."""
 
 MONTH = ROOT / "docs" / "examples" / "own-amounts.yaml"
 GROWTH = ("3d", "9d", "30d")
@@ -47,7 +47,7 @@ BUNDLED = {
     "HPC2N": ("hpc2n", (), ("none", "backfill")),
     "mix": ("mix", (), ("default-preemption", "elasticquota")),
 }
-"""Maps a label to a trace of `traces/`, options, and plugins."""
+"""Maps a label to the name of a trace in `traces/`, options, and plugins."""
 
 
 class Cost(NamedTuple):
@@ -58,7 +58,10 @@ class Cost(NamedTuple):
 
 
 def cost(command: Sequence[str], folder: Path) -> Cost:
-    """Returns the cost of a process that runs in a folder, where the file `output` gets its output."""
+    """Returns the cost of a process that runs in a folder.
+
+    The file `output` in the folder gets its output.
+    """
     with (folder / "output").open("w") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), to) for to in (1, 2)]
         child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions)
@@ -75,7 +78,7 @@ def replay(python: str, trace: Path, cluster: Path, plugin: str, folder: Path, *
 
 
 def month(folder: Path) -> tuple[Path, Path, Path]:
-    """Returns a month with different requests for each job, one with few requests, and their cluster."""
+    """Returns a month with different requests for each job, a month with few requests, and their cluster."""
     own, few, cluster = folder / "own.parquet", folder / "few.parquet", folder / "own.cluster.yaml"
     harness = [sys.executable, *HARNESS]
     cost([*harness, "trace", "generate", str(MONTH), "--seed", "1", "-o", str(own)], folder)
@@ -88,7 +91,7 @@ def month(folder: Path) -> tuple[Path, Path, Path]:
 
 
 def months(folder: Path) -> Iterator[str]:
-    """Yields a row for each plugin, with a month and the growth of the cost of a job with the job count."""
+    """Yields a row for each plugin, with its cost for a month, and its cost per job as jobs increase."""
     own, few, cluster = month(folder)
     counts = [_jobs(own, span) for span in GROWTH]
     yield (

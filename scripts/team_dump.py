@@ -1,4 +1,4 @@
-"""Writes the dump for docs/live-dump.md, with 30 nodes and 300 Workloads, whose answers can be computed.
+"""Writes the dump for docs/live-dump.md, with 30 nodes and 300 Workloads. You can compute its answers.
 
     python scripts/team_dump.py [FOLDER]
 
@@ -7,10 +7,10 @@ and b-plus-8.yaml (patches of quotas), urgent.yaml (a Job) and coming.parquet (t
 Nodes have 8 GPUs each, and three teams have their own nodes: `a` has 15, `b` has 10 and `c` has 5. The quota
 of `c` covers only 3 nodes. Every job runs for 6 h.
 
-- Team `a`: 15 jobs with 8 GPUs run, which end 1h00, 1h20, 1h40... from now, and 6 jobs wait.
+- Team `a`: 15 jobs with 8 GPUs run and end 1h00, 1h20, 1h40... from now. 6 jobs wait.
 - Team `b`: two jobs with 4 GPUs run on each node. The first of them end 0h30, 0h40... from now, and the
   others 3h00, 3h10... from now. 5 jobs with 8 GPUs wait.
-- Team `c`: 3 jobs with 8 GPUs run, which end 2h00, 3h00 and 4h00 from now, and 4 jobs wait.
+- Team `c`: 3 jobs with 8 GPUs run and end 2h00, 3h00 and 4h00 from now. 4 jobs wait.
 - In the two weeks before, 247 jobs of `a` and `c` ended.
 """
 
@@ -47,7 +47,7 @@ RUNNING: dict[str, list[list[int]]] = {
     "b": [[30 + 10 * node, 180 + 10 * node] for node in range(10)],
     "c": [[120 + 60 * node] for node in range(3)],
 }
-"""Maps a team to the minutes that each job on each of its first nodes has left."""
+"""For each team, the minutes that each job on each of its first nodes has left."""
 
 
 def manifests() -> Iterator[dict[str, Any]]:
@@ -63,7 +63,7 @@ def manifests() -> Iterator[dict[str, Any]]:
 
 
 def _cluster() -> Iterator[dict[str, Any]]:
-    """Queues, flavors and nodes."""
+    """Yields the queues, flavors and nodes."""
     yield {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}  # without waitForPodsReady
     about = {"name": "prod"}
     yield {"apiVersion": KUEUE, "kind": "WorkloadPriorityClass", "metadata": about, "value": 1000}
@@ -164,7 +164,7 @@ def urgent() -> dict[str, Any]:
 
 
 def coming() -> pl.DataFrame:
-    """Twelve jobs of team `c`, one every 4 h from the time of the dump."""
+    """Returns twelve jobs of team `c`, one every 4 h from the time of the dump."""
     numbers = range(12)
     return pl.DataFrame(
         {

@@ -24,7 +24,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +|#")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ENTRY = re.compile(r"^ +(?=[\w*]+(?:, [\w*]+)*: )", re.MULTILINE)
-"""The indentation of an entry below `Args:` and similar headings; an entry counts as an item."""
+"""The indentation of an entry below `Args:` and similar headings. An entry counts as an item."""
 _MARKS = re.compile(r"^(?:#+|>+|[-*+]|\d+\.) +|\*\*|<[^>]+>")
 _END = re.compile(
     r"""(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bal\.)["'”’)*_]*\s+"""
@@ -76,12 +76,12 @@ def drawn(passage: Passage) -> bool:
 
 
 def plain(text: str) -> str:
-    """Returns a passage without markup; a piece of code becomes one word, and a link becomes its text."""
+    """Returns a passage without markup. A piece of code becomes one word, and a link becomes its text."""
     return _MARKS.sub("", _LINK.sub(r"\1", _CODE.sub("`code`", text))).strip()
 
 
 def sentences(text: str) -> list[str]:
-    """Returns the sentences of plain text; abbreviations and colons do not end sentences."""
+    """Returns the sentences of plain text. Abbreviations and colons do not end sentences."""
     return [each for each in _END.split(text) if each]
 
 
@@ -102,7 +102,7 @@ def faults_of_passage(passage: Passage) -> Iterator[Fault]:
 
 
 def faults_of_page(markdown: str) -> list[Fault]:
-    """Returns the faults of a page; lines of code and of tables may have any length."""
+    """Returns the faults of a page. Lines of code and of tables may have any length."""
     found, counted, fenced = list[Fault](), list[int](), False
     for number, line in enumerate(markdown.split("\n"), 1):
         fenced = fenced != line.lstrip().startswith("```")

@@ -1,6 +1,6 @@
-"""Wraps long lines of prose in pages: `python scripts/wrap_pages.py [FILE...]`, by default in all.
+"""Wraps long lines of prose in pages: `python scripts/wrap_pages.py [FILE...]`, by default in all pages.
 
-If a line of a paragraph or an item is longer than the bound of `scripts/voice.py`, the script fills the whole
+If a line of a paragraph or an item is longer than the limit of `scripts/voice.py`, the script wraps the whole
 paragraph or item again. Code, tables, headings and quotations stay unchanged, and no word or code span is
 broken.
 """
