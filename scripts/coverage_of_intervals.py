@@ -138,7 +138,7 @@ def waits(services: Numbers, between: Numbers) -> Numbers:
     """Returns each job's wait by Lindley's recursion, which is the remaining work of earlier jobs.
 
     Args:
-        services: the service time of each job, in order of arrival.
+        services: the service time of each job, sorted by arrival.
         between: the time from each job's arrival to the next arrival.
     """
     walk = np.concatenate([[0.0], np.cumsum(services - between)[:-1]])

@@ -83,7 +83,7 @@ def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]
         jobs: the number of jobs of each queue.
 
     Returns:
-        The shares over time and a summary; see the module docstring.
+        The shares over time and a summary. See the module docstring.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shares, summary = [], []

@@ -169,7 +169,7 @@ class Draft(Value):
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:
-        """Returns the objects of a kind that a plugin adds; the kind is given as `Kind.group`.
+        """Returns the objects of a kind that a plugin adds. The kind has the form `Kind.group`.
 
         The cluster will contain these objects. Each object is a frozen dataclass, and its key is its name or
         `namespace/name`. If the object has a method `scaled(scale)`, harness uses it to scale the object with

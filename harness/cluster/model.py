@@ -52,7 +52,7 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 
 @fixed()
 class Node(Value):
-    """A machine; `allocatable` maps resources to quantities (cpu in millicores).
+    """A machine. `allocatable` maps resources to quantities (cpu in millicores).
 
     `ready` is False if the condition Ready has a status other than True. Topologies exclude such a node.
     `drain` is the timeout of a running `kubectl drain` in microseconds, where 0 means no timeout, or None if
@@ -89,7 +89,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 
 @fixed()
 class ResourceFlavor(Value):
-    """A group of nodes that quotas refer to; `topology` is the Topology of these nodes, or ""."""
+    """A group of nodes that quotas refer to. `topology` is the Topology of these nodes, or ""."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
@@ -384,7 +384,7 @@ class Cluster(Value):
         """Returns the knobs that `with_values` can set, by path, with exact values in the units of manifests.
 
         Args:
-            pattern: a path in which `*` matches any text; the default matches all knobs.
+            pattern: a path in which `*` matches any text. The default matches all knobs.
 
         Raises:
             InputError: the cluster was made without manifests, or no knob matches the pattern.

@@ -86,7 +86,7 @@ def texts(series: pl.Series) -> Slice:
 
 @final
 class JobColumns:
-    """The jobs of a trace in order of arrival, column by column.
+    """The jobs of a trace as columns, sorted by arrival.
 
     Args:
         trace: the record.
@@ -99,7 +99,7 @@ class JobColumns:
             first) / scale`, rounded down to the microsecond.
 
     Attributes:
-        frame: one row per job in order of arrival, with `job_id, queue, namespace, user, priority, pods`. The
+        frame: one row per job, sorted by arrival, with `job_id, queue, namespace, user, priority, pods`. The
             columns `submit` and `duration` are int64 microseconds. `submit` is relative to the origin, and a
             workload without an end has no duration. Each column `request.<resource>` is the int64 total of
             the job. The frame also has the columns in `extra`. It has `QUOTA_NAME` if labels name elastic

@@ -88,7 +88,7 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 @fixed()
 class Tenants(Value):
-    """Steps that set new queues, one after the other.
+    """Steps that set new queues, one after another.
 
     The step `column:NAME` uses another column as the queue. The step `top:N` keeps the N queues with the most
     jobs, and puts the other jobs into the queue `other`. The step `hash:N` distributes queues over N queues

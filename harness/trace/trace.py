@@ -107,7 +107,7 @@ def open_trace(
     """Read a trace and check it.
 
     Args:
-        path: the file; `-` is standard input.
+        path: the file, or `-` for standard input.
         plugins: the plugins that provide readers.
         reader: the reader's name. By default, the file's suffix decides, and then its first bytes.
         options: the reader's options; missing options take their defaults.

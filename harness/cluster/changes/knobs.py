@@ -87,7 +87,7 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 
     Args:
         cluster: a cluster made from manifests.
-        pattern: a path in which `*` matches any text; the default matches all knobs.
+        pattern: a path in which `*` matches any text. The default matches all knobs.
 
     Raises:
         InputError: the cluster has no manifests, or no knob matches the pattern.

@@ -94,7 +94,7 @@ class Bootstrap:
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
     def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yields the rows of a synthetic trace, one block at a time, in order of submission.
+        """Yields the rows of a synthetic trace, one block at a time, sorted by submission.
 
         Args:
             span: the end of submissions in microseconds. Submissions begin at 0.

@@ -1,4 +1,4 @@
-"""Creates the jobs of a specification piece by piece, in order of submission."""
+"""Creates the jobs of a specification piece by piece, sorted by submission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STREAM = "harness.stream"
 
 
 def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
-    """Yields the rows of a synthetic trace in order of submission, in the schema's types.
+    """Yields the rows of a synthetic trace in the schema's types, sorted by submission.
 
     A job depends only on the seed, the name of its stream and its number in the stream. Other streams and the
     length of the trace do not change it. Jobs with the same submission time have the same order as the

@@ -43,7 +43,7 @@ class Pod:
     """A pod as it was scraped. Times are in microseconds, or None if no sample has them.
 
     Attributes:
-        namespace, name, uid: the identity of the pod; `uid` is empty if the labels do not include it.
+        namespace, name, uid: the identity of the pod. `uid` is "" if the labels do not include it.
         created: when the API server created the pod.
         scheduled: when the pod was assigned to a node.
         started: when the kubelet of the node accepted the pod.

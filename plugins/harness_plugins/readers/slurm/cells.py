@@ -67,7 +67,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
         meaning: a function that shows which cells of a row belong to a name, if the row has too many cells.
 
     Raises:
-        TraceError: the file has no header with columns; the message has the `sacct` command to use.
+        TraceError: the file has no header with columns. The message contains the `sacct` command to use.
     """
     lines = lines_of(path, contents(path))
     number, first = next(lines)

@@ -83,7 +83,7 @@ class Source:
 
     Attributes:
         text: the source as written.
-        term: the term of the source; in a division, the numerator.
+        term: the term of the source. In a division, it is the numerator.
         by: the divisor, or None if there is no division.
         unit: the unit of the term's number or text, or "" if no unit is given.
         constant: the text of all rows if the source is a constant, or else None.
