@@ -197,7 +197,7 @@ def start(
     shares = _weights(weights, queues, frame, faults)
     if faults:
         named = any(fault.where.startswith("queue") for fault in faults)
-        hint = "--tenants names makes names that Kubernetes accepts" if named else None
+        hint = "--tenants names converts them to names that Kubernetes accepts" if named else None
         raise TraceError(str(trace.path), faults, hint=hint)
     counts = {resource: ceil(Fraction(amount, given[resource])) for resource, amount in capacity.items()}
     count = max(counts.values())
@@ -222,12 +222,12 @@ def start(
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; queues can borrow idle quota")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number
         values = ceil(Fraction(count, size))
-        why.append(f"label {level} has {values:,} values, each of {number:,} {of_what} at most")
+        why.append(f"label {level} has {values:,} values, each of at most {number:,} {of_what}")
         of_what = f"values of {level}"
     return Starter(count, whole, quotas, doors.rows(), tuple(why), topology or {})
 

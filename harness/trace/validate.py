@@ -322,7 +322,7 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
             rules.append(Rule(name, pl.col(name) > capacity, says))
     pods = cluster.capacity.get("pods")
     if pods is not None:
-        rules.append(Rule("pods", pl.col("pods") > pods, f"are more than the cluster takes, {pods}"))
+        rules.append(Rule("pods", pl.col("pods") > pods, f"are more than the cluster accepts, {pods}"))
     return rules
 
 

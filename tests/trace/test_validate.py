@@ -472,5 +472,5 @@ def test_nodes_limit_the_number_of_pods_where_they_say_so() -> None:
     """More pods than all nodes take together can never run."""
     cluster = cluster_from([node_pool_manifest("n", 2, {"cpu": 100_000, "pods": 3})], "c")
     assert [str(fault) for fault in cluster_faults(trace_of({"pods": 6}, {"pods": 7}), cluster)] == [
-        "row 2 (job 'j1'), pods: 7 are more than the cluster takes, 6"
+        "row 2 (job 'j1'), pods: 7 are more than the cluster accepts, 6"
     ]

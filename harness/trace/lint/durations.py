@@ -75,7 +75,7 @@ def check_limits(material: Material) -> Iterator[Finding]:
                 "over-request",
                 f"{counted(longer, jobs.height)} run longer than requested",
                 "a scheduler that plans with requested times would be wrong about these jobs; if the trace "
-                "was made from SWF, --set cut_at_request=true cuts them",
+                "comes from SWF, --set cut_at_request=true ends them at the requested time",
             )
         limited = int((over.abs() <= MINUTE).sum())
         if limited * 100 >= jobs.height:
@@ -95,7 +95,7 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
         yield Finding(
             "cut-at-limit",
             f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
-            "this is a limit, or a default for an unknown duration; check where it comes from",
+            "this is a limit, or a default for an unknown duration; check its source",
         )
 
 

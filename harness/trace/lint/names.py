@@ -30,7 +30,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
             f"all jobs are in one queue, {sizes['queue'][0]!r}, so fair sharing has no other queues",
             f"--tenants column:user makes a queue for each of the {users:,} users"
             if users > 1
-            else "--tenants column:NAME takes another column, column:job_id,hash:8 creates eight tenants",
+            else "--tenants column:NAME uses another column, and column:job_id,hash:8 creates eight tenants",
         )
     elif single:
         yield Finding(
@@ -64,8 +64,8 @@ def check_priorities(material: Material) -> Iterator[Finding]:
     yield Finding(
         "queues-rank",
         f"the recorded median waits rank the queues as priorities would: {shown}",
-        f"--priority-from queue={given},*:0 makes them priorities, --tenants column:user takes the tenants "
-        "from elsewhere",
+        f"--priority-from queue={given},*:0 makes them priorities, and --tenants column:user gives each user "
+        "a queue",
     )
 
 

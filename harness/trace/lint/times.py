@@ -38,7 +38,8 @@ def check_span(material: Material) -> Iterator[Finding]:
         yield Finding(
             "sparse-start",
             f"the first {counted(start, count)} take {format_duration(head)} of {format_duration(span)}",
-            f"--window {window_bound(material.trace, int(submit[start]))}.. begins where jobs come regularly",
+            f"--window {window_bound(material.trace, int(submit[start]))}.. begins where jobs arrive "
+            "regularly",
         )
     if (count - 1 - end) * _FEW <= count and tail * _LONG > span:
         after = window_bound(material.trace, int(submit[end]) + SECOND)
@@ -46,7 +47,7 @@ def check_span(material: Material) -> Iterator[Finding]:
             "sparse-end",
             f"the last {counted(count - 1 - end, count)} take {format_duration(tail)} of "
             f"{format_duration(span)}",
-            f"--window ..{after} ends where jobs no longer come regularly",
+            f"--window ..{after} ends where jobs no longer arrive regularly",
         )
     pauses = submit.diff().fill_null(0)
     longest = int(pauses.max())  # type: ignore[arg-type]
@@ -71,7 +72,7 @@ def check_bursts(material: Material) -> Iterator[Finding]:
         yield Finding(
             "burst",
             f"{counted(most, jobs.height)} are submitted within one second, {at}",
-            "jobs that existed before the record began arrive in its first second, so begin later "
+            "jobs that existed before the record began arrive in its first second, so start later "
             "with --window, or treat their waits as those of a backlog",
         )
 

@@ -33,7 +33,7 @@ def check(material: Material) -> Iterator[Finding]:
             "no-domain",
             f"{counted(len(lacking), jobs)} require one domain of a topology, but none can hold them "
             f"even when empty: {named}{more}",
-            "they wait forever; let them prefer the level, or require a coarser level",
+            "they wait forever; request the level as preferred, or require a coarser level",
         )
 
 

@@ -50,7 +50,7 @@ def check(material: Material) -> Iterator[Finding]:
         yield Finding(
             "coarse",
             "all durations are whole minutes",
-            "waits and slowdowns of short jobs are not more precise than that",
+            "waits and slowdowns of short jobs are only as precise as that",
         )
 
 
