@@ -33,7 +33,7 @@ _IN_PART = (
     "then, bound pods hold their nodes without progress"
 )
 _TOO_SMALL = (
-    "has fewer pods in the trace and the manifests than have to be placed together, so they wait forever, "
+    "has fewer pods in the trace and the manifests than must be placed together, so they wait forever, "
     "unless a plugin places pods one by one"
 )
 

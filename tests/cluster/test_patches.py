@@ -339,7 +339,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         (queue("{$retainKeys: [x]}"), "spec: $retainKeys is not supported; use $patch"),
         (
             tree("{children: [{name: c, max: {cpu: 1}}]}"),
-            "children[0]: there is no quota 'c' here; a new one must have min and max",
+            "children[0]: there is no quota 'c' here; a new quota must have min and max",
         ),
         (
             pool("{template: {spec: {taints: [{effect: NoSchedule}]}}}"),

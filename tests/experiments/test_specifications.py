@@ -163,7 +163,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"vary": {"scale-arrivals": [1, -2]}}, "vary.scale-arrivals: -2: arrivals cannot be scaled by '-2'"),
         ({"vary": {"ClusterQueue/c.weight": [1]}}, "no ClusterQueue/c with knobs"),
         ({"vary": {"ClusterQueue/a.weight": [1, "much"]}}, "vary.ClusterQueue/a.weight: much"),
-        ({"vary": {"ClusterQueue/a.borrowingLimit[cpu]": ["x2"]}}, "state no value that x2 could multiply"),
+        ({"vary": {"ClusterQueue/a.borrowingLimit[cpu]": ["x2"]}}, "contain no value that x2 could multiply"),
         ({"vary": {"evictionLatency": ["soon"]}}, "option evictionLatency: 'soon' is not a duration"),
         ({"settings": {"until": "soon"}}, "until: 'soon' is not a duration"),
         (

@@ -60,7 +60,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
         stated = {each: amount * times for each, amount in there.items() if amount is not None}
         if not stated:
             raise InputError(
-                f"{path}: the manifests state no value that {value} could multiply", hint="give a value"
+                f"{path}: the manifests contain no value that {value} could multiply", hint="give a value"
             )
         found |= stated
     return found
@@ -74,10 +74,10 @@ def _times(path: str, value: Value) -> Fraction | None:
         times = exact_number(value.removeprefix(_TIMES))
     except ValueError as error:
         raise InputError(
-            f"{path}: {error}", hint="write x0.9 for nine tenths of the present value"
+            f"{path}: {error}", hint="write x0.9 for nine tenths of the current value"
         ) from error
     if times < 0:
         raise InputError(
-            f"{path}: {value} is below 0", hint="write x0.9 for nine tenths of the present value"
+            f"{path}: {value} is below 0", hint="write x0.9 for nine tenths of the current value"
         )
     return times

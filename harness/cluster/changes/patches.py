@@ -323,7 +323,7 @@ class _World:
                 what = f"there is no flavor {name!r} here, and no ResourceFlavor of that name"
                 self._faults.append(Fault(f"{where}: {added.said}", f"{what}; {did_you_mean(name, flavors)}"))
         elif added.of == "children" and not ("min" in added.item and "max" in added.item):
-            what = f"there is no quota {name!r} here; a new one must have min and max"
+            what = f"there is no quota {name!r} here; a new quota must have min and max"
             self._faults.append(Fault(f"{where}: {added.said}", what))
 
 

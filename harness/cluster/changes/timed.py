@@ -123,7 +123,7 @@ def check_names(document: Document, faults: list[Fault]) -> None:
             what = f"there is no annotation {shown(name)}; {did_you_mean(str(name), _KNOWN)}"
             faults.append(Fault(where, what))
         elif name == DRAIN and not (content["kind"] == "Node" and FROM in annotations):
-            faults.append(Fault(where, f"{DRAIN} drains a Node from a given time on; add {FROM}"))
+            faults.append(Fault(where, f"{DRAIN} drains a Node at a given time; add {FROM}"))
         elif name == ANNOUNCED and not has_times(content):
             faults.append(Fault(where, f"{ANNOUNCED} says that a change is known in advance; add {FROM}"))
 

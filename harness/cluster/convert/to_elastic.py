@@ -167,7 +167,7 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
         _tell_preemption(queue, notes)
         if queue.queueing_strategy != "BestEffortFIFO":
             notes.add(
-                "ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may overtake waiting ones"
+                "ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may overtake waiting pods"
             )
         if queue.by_usage:
             notes.add("ClusterQueue", queue.name, "admissionScope: pods are not ordered by past usage")
@@ -190,7 +190,7 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
         if owner.weight != 1:
             notes.add(kind, owner.name, "fairSharing.weight: elastic quotas have no shares")
         if any(quota.lending_limit is not None for each in quotas for quota in each.resources.values()):
-            notes.add(kind, owner.name, "lendingLimit: other quotas may borrow everything that is idle")
+            notes.add(kind, owner.name, "lendingLimit: other quotas may borrow all idle quota")
         if len({each.flavor for each in quotas}) > 1:
             notes.add(kind, owner.name, "several flavors: their quotas are added up")
 
