@@ -222,7 +222,7 @@ def start(
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; queues can borrow idle quota")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number

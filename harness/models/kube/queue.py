@@ -31,7 +31,7 @@ _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
 
 @final
 class SchedulingQueue:
-    """The queue.
+    """The scheduling queue.
 
     Backoff only orders retries, so if no other pod can be tried, the next pod in backoff is tried.
 
