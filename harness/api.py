@@ -94,9 +94,7 @@ def replay(
             itself by default.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
-        settings: how jobs arrive, start, lose work and end: `on_preemption`, `grace_period`, `startup`,
-            `until`, `scale_arrivals`, `at_start`, `unfinished`, `seed` and `ignore_events`, see
-            `harness.runs.settings.Given`.
+        settings: how jobs arrive, start, lose work and end, see `harness.runs.settings.Given`.
 
     Raises:
         InputError: the trace, the manifests or an option can't be used. The message lists all faults.

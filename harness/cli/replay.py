@@ -23,6 +23,7 @@ from harness.cli.replays import carried_out, isolated, judged, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
+from harness.runs.settings import SETTINGS
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -77,9 +78,8 @@ Examples:
     help="Set an option of the plugin with this label, or of all plugins that have the option; `harness "
     "plugins` lists options.",
 )  # fmt: skip
-@setting_options("on_preemption", "grace_period", "startup", "until", "scale_arrivals")
+@setting_options(*SETTINGS)
 @calibrated(cluster=True, failures=True)
-@setting_options("at_start", "unfinished", "seed", "ignore_events")
 @click.option(
     "--drop-impossible", is_flag=True,
     help="Leave out jobs that could never start with one of the plugins; harness shows and records their "
