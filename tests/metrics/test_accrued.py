@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 from policies import scripted
 from small_clusters import queues
 
 import harness
+from harness.analysis.metrics.accrued import statistics
 
 Found: TypeAlias = Callable[..., tuple[float | None, bool | None]]
 POOL = queues({"a": {"cpu": "4"}, "b": {"cpu": "4"}})
@@ -65,6 +67,14 @@ def test_a_percentile_below_all_that_goes_on_is_known(found: Callable[..., Found
     of = found({second: [("admit", "wxy"[second])] for second in range(3)}, *jobs, cluster=POOL, until="9s")
     assert of("wait.first_start.p50") == (1.5, False)
     assert of("wait.first_start.p95") == (pytest.approx(2 + 0.85 * 7), True)
+
+
+def test_a_percentile_can_have_decimals() -> None:
+    """Of the waits from 0 to 1000 s, one in a thousand is above 999 s, and only the longest goes on."""
+    waits = np.arange(1001)
+    assert statistics(waits, waits == 1000, ["p95", "p99_9", "max"]) == [
+        (950, False), (999, False), (1000, True)
+    ]  # fmt: skip
 
 
 def test_who_may_start_soon_yet_is_counted_as_not_within(found: Callable[..., Found]) -> None:

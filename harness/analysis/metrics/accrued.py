@@ -10,6 +10,9 @@ lower bound if any growing duration is less than or equal to the larger one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
 from typing import TypeAlias
 
 import numpy as np
@@ -28,17 +31,17 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     """Computes statistics of durations that may still be growing.
 
     Args:
-        values: the final length of each duration or its length so far; `NEVER` if there is none.
-        going: whether each duration is still growing.
-        names: the statistics to compute: `mean`, `max` or percentiles such as `p95`.
+        values: the final value of each time or its value so far; `NEVER` if there is none.
+        going: whether each value can still grow.
+        names: the statistics to compute: `mean`, `max` or percentiles such as `p95` and `p99_9`.
     """
     there = values != NEVER
     known = values if there.all() else values[there]
     if not len(known):
         return [NOTHING for _ in names]
-    parts = {name: 100 if name == "max" else int(name[1:]) for name in names if name != "mean"}
-    # To partition at the order statistics takes a fifth of the time that a full sort takes.
-    some = {place for percent in parts.values() for place in between(len(known), percent / 100)}
+    parts = {name: _part(name) for name in names if name != "mean"}
+    # Partitioning at the percentiles' order statistics takes a fifth of the time that sorting takes.
+    some = {place for part in parts.values() for place in between(len(known), float(part))}
     ranked = np.partition(known, sorted(some)) if some else known
     unended = values[going & there] if going.any() else values[:0]
     lowest = unended.min() if len(unended) else None
@@ -47,9 +50,15 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
         if name == "mean":
             found.append((_sum(known) / len(known), lowest is not None))
             continue
-        upper = ranked[-(-(len(known) - 1) * parts[name] // 100)]
-        found.append((quantile(ranked, parts[name] / 100), lowest is not None and bool(lowest <= upper)))
+        upper = ranked[ceil((len(known) - 1) * parts[name])]
+        found.append((quantile(ranked, float(parts[name])), lowest is not None and bool(lowest <= upper)))
     return found
+
+
+@lru_cache
+def _part(name: str) -> Fraction:
+    """Returns the part of the values that are at most `max`, `p95` or `p99_9`."""
+    return Fraction(1) if name == "max" else Fraction(name[1:].replace("_", ".")) / 100
 
 
 def _sum(values: Floats | Ints) -> float:
