@@ -44,6 +44,10 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _MOST_DIGITS = 64
+_SLURM_SUFFIX = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+"""The number of bytes for each suffix. Memory without a suffix is in MiB, as in `--noconvert` and JSON."""
+
+_SLURM_MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTPE]?)(?:i?B)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
@@ -164,6 +168,25 @@ def plain_number(number: float, digits: int) -> str:
 
 
 @lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
+def slurm_memory(text: str) -> tuple[int, bool]:
+    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and True if Slurm rounded the number.
+
+    Raises:
+        ValueError: the text is not an amount of memory.
+    """
+    found = _SLURM_MEMORY.fullmatch(text)
+    if not found:
+        raise ValueError("is not an amount of memory such as 4096M or 1.50G")
+    scale = _SLURM_SUFFIX[found[3]]
+    fraction = found[2] or ""
+    amount = int(found[1]) * scale
+    if fraction:
+        amount += round(int(fraction[1:]) * scale / 10 ** (len(fraction) - 1))
+    if amount > INT64_MAX // 2:
+        raise ValueError("is more memory than 64 bits can count")
+    return amount, bool(fraction)
+
+
 def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 

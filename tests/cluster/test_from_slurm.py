@@ -196,6 +196,7 @@ def test_accounts_below_accounts_are_queues_in_cohorts(tmp_path: Path) -> None:
         ({"qos": QOS + "a|1|||\na|1|||\n"}, "QOS 'a' is given twice"),
         ({"assoc": TREE + " a|ann|1|\n"}, "no row above defines the user's account"),
         ({"assoc": TREE + " a||1|\n a||1|\n"}, "account 'a' occurs twice"),
+        ({"assoc": TREE + " a||1|mem=1X\n"}, "GrpTRES: 'mem=1X' is not a resource with its amount"),
         ({"assoc": TREE + " a||1|cpu\n"}, "GrpTRES: 'cpu' is not a resource with its amount"),
     ],
 )

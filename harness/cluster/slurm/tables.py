@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.text import counted
-from harness.base.units import INT64_MAX
+from harness.base.units import INT64_MAX, slurm_memory
 from harness.base.values import Value, fixed
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:]*)=")
-_MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTP]?)")
-_SCALE = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_COUNT = re.compile(r"([0-9]{1,18})(?:\.[0-9]{1,9})?[KMGTPE]?")
 _MOST = 10**9
 
 
@@ -51,13 +51,8 @@ class Row(Value):
         """Returns the quantities in a cell such as `cpu=4,mem=8G,gres/gpu:a100=2`. Memory is in bytes."""
         found: dict[str, int] = {}
         for part in filter(None, self.text(name).split(",")):
-            resource, equals, amount = part.partition("=")
-            match = _MEMORY.fullmatch(amount) if equals and resource else None
-            size = -1
-            if match is not None:
-                size = int(match[1]) * (_SCALE[match[3]] if resource == "mem" else 1)
-                if match[2]:
-                    size += round(float(match[2]) * _SCALE[match[3]])
+            resource, _, amount = part.partition("=")
+            size = _size(resource, amount)
             if not 0 <= size <= INT64_MAX // 2**20:
                 faults.append(Fault(self.place, f"{name}: {part[:40]!r} is not a resource with its amount"))
             else:
@@ -136,6 +131,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     if not lines:
         raise ClusterError(str(path), [Fault("", "has no lines")])
     yield from lines
+
+
+def _size(resource: str, amount: str) -> int:
+    """Returns a quantity, with memory in bytes, or -1 if the text is none."""
+    if resource == "mem":
+        with suppress(ValueError):
+            return slurm_memory(amount)[0]
+    elif resource and (found := _COUNT.fullmatch(amount)):
+        return int(found[1])
+    return -1
 
 
 def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Reads amounts in Slurm's format: trackable resources (TRES), and memory with all its suffixes."""
+"""Reads amounts as Slurm writes them: trackable resources (TRES), and the memory that a job requests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from harness.base.units import INT64_MAX
+from harness.base.units import INT64_MAX, slurm_memory
 
 MIB = 2**20
-_SCALE = {"": MIB, "K": 2**10, "M": MIB, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
-"""The number of bytes for each suffix. Memory without a suffix is in MiB, as in `--noconvert` and JSON."""
-
-_MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTPE]?)(?:i?B)?")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _GPU = "gres/gpu"
 _OF_A_JOB = ("gres/", "license/", "bb/")
@@ -64,7 +60,7 @@ def tres_of_text(text: str) -> Tres:
         if not (name and equals):
             raise ValueError("is not a list such as cpu=4,mem=8G,node=1")
         if name == "mem":
-            counts[name], rounded = memory_of(amount)
+            counts[name], rounded = slurm_memory(amount)
         elif name in ("cpu", "node") or name.startswith(_GPU):
             counts[name] = _count(name, amount)
         elif amount not in ("", "0"):
@@ -108,25 +104,6 @@ def _count(name: str, text: str) -> int:
     return int(text)
 
 
-def memory_of(text: str) -> tuple[int, bool]:
-    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and whether the number was rounded.
-
-    Raises:
-        ValueError: the text is not an amount of memory.
-    """
-    found = _MEMORY.fullmatch(text)
-    if not found:
-        raise ValueError("is not an amount of memory such as 4096M or 1.50G")
-    scale = _SCALE[found[3]]
-    fraction = found[2] or ""
-    amount = int(found[1]) * scale
-    if fraction:
-        amount += round(int(fraction[1:]) * scale / 10 ** (len(fraction) - 1))
-    if amount > INT64_MAX // 2:
-        raise ValueError("is more memory than 64 bits can count")
-    return amount, bool(fraction)
-
-
 def requested_memory(text: str, cpus: int | None, nodes: int | None) -> tuple[int | None, bool]:
     """Returns the memory of a whole job in bytes, from the column `ReqMem`.
 
@@ -138,8 +115,8 @@ def requested_memory(text: str, cpus: int | None, nodes: int | None) -> tuple[in
     if text in ("", "0", "?"):
         return None, False
     if text[-1] not in "cn":
-        return memory_of(text)
-    each, rounded = memory_of(text[:-1])
+        return slurm_memory(text)
+    each, rounded = slurm_memory(text[:-1])
     count = cpus if text[-1] == "c" else nodes
     if count is not None and each * count > INT64_MAX // 2:
         raise ValueError("is more memory than 64 bits can count")
