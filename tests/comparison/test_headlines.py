@@ -15,9 +15,8 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison.changes import Ground, Verdict
-from harness.analysis.comparison.headlines import HEADLINES, SHOWN
+from harness.analysis.comparison.headlines import HEADLINES, SHOWN, UNSEEN
 from harness.analysis.metrics.idle import METRICS as IDLE
-from harness.analysis.metrics.unseen import UNSEEN
 from harness.analysis.report.material import Material
 from harness.analysis.report.sections.metrics import cells
 

@@ -1,100 +1,76 @@
 """The metrics of a comparison: those that are judged together, and those that a table shows.
 
-Allocated time is not among them, because repeating lost work increases it as well.
+Each module of metrics says which of its metrics tables show. Allocated time is left out, because it also
+grows when lost work is repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from harness.analysis.metrics import (
+    disruption,
+    fairness,
+    finish_time,
+    idle,
+    job_counts,
+    starvation,
+    users,
+    utilization,
+    waiting,
+)
+from harness.analysis.metrics.shown import GOALS
 
 if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
+_SHOWN = (
+    *utilization.SHOWN,
+    *idle.SHOWN,
+    *waiting.SHOWN,
+    *starvation.SHOWN,
+    *job_counts.SHOWN,
+    *fairness.SHOWN,
+    *users.SHOWN,
+    *finish_time.SHOWN,
+    *disruption.SHOWN,
+)
+
+SHOWN = tuple(each.metric for each in _SHOWN)
+"""The metrics that a table shows by default, in this order; hours are shown only if capacities differ.
+
+Metrics that are measured only on request are shown for runs that have them.
+"""
+
 GROUPS: Mapping[str, Sequence[str]] = {
-    "served": ("goodput.of_allocated", "goodput.of_demand"),
-    "waited": (
-        "wait.first_start.p50",
-        "wait.first_start.p95",
-        "delay.mean",
-        "slowdown.bounded.mean",
-        "starvation",
-    ),
-    "shared": ("fairness.share_deviation",),
-    "disrupted": ("disruption.lost", "disruption.preemptions_per_1000_jobs"),
+    goal: [each.metric for each in sorted(_SHOWN, key=lambda each: each.last) if each.goal == goal]
+    for goal in GOALS
 }
 """Maps each goal of a policy to the headline metrics that measure it."""
 
 HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
 """The family of metrics that get verdicts, no matter which of them a table shows."""
 
-SHOWN = (
-    "utilization.capacity.hours",
-    "utilization.useful.hours",
-    "utilization.useful",
-    "goodput.of_allocated",
-    "goodput.of_capacity",
-    "goodput.of_demand",
-    "idle.no_demand",
-    "idle.reserved",
-    "idle.quota",
-    "idle.fragmented",
-    "idle.policy",
-    "wait.first_start.p50",
-    "wait.first_start.p95",
-    "wait.never_started",
-    "delay.mean",
-    "slowdown.bounded.mean",
-    "starvation",
-    "jobs.unfinished",
-    "jobs.rejected",
-    "jobs.at_start",
-    "fairness.share_deviation",
-    "fairness.share_deviation_daily",
-    "fairness.jain_share",
-    "fairness.jain_share_daily",
-    "fairness.gini_share_daily",
-    "fairness.jain_users",
-    "fairness.gini_users",
-    "fairness.sharing_violations",
-    "disruption.preemptions",
-    "disruption.preemptions_per_1000_jobs",
-    "disruption.failures_per_1000_jobs",
-    "disruption.lost",
-    "disruption.lost_before",
-)
-"""The metrics that a table shows by default, in this order. Hours are shown only if capacities differ.
-
-Metrics that are measured only on request are shown if the runs have them.
-"""
-
-BRIEF = (
-    "goodput.of_demand",
-    "idle.no_demand",
-    "idle.reserved",
-    "idle.quota",
-    "idle.fragmented",
-    "idle.policy",
-    "wait.first_start.p95",
-    "delay.mean",
-    "fairness.share_deviation",
-    "fairness.sharing_violations",
-    "disruption.preemptions",
-    "disruption.lost",
-)
+BRIEF = tuple(each.metric for each in _SHOWN if each.brief)
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
 Metrics that say nearly the same are left out: hours if there are shares, and additional indices of fairness.
 """
 
-ALARMS = (
-    "wait.never_started",
-    "jobs.unfinished",
-    "jobs.rejected",
-    "disruption.failures_per_1000_jobs",
-)
-"""The metrics that the brief table also shows, unless they are 0 in every run."""
+ALARMS = tuple(each.metric for each in _SHOWN if each.alarm)
+"""The metrics that the brief table adds unless they are 0 in every run."""
+
+UNSEEN: Mapping[str, str] = {each.metric: each.unseen for each in _SHOWN}
+"""Maps each metric in tables to its blind spot, a clause to read together with its values."""
+
+
+def unseen(metrics: Iterable[str]) -> list[str]:
+    """Returns a sentence on the blind spot of each metric that has an entry in `UNSEEN`."""
+    return [
+        f"{metric} does not see {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
+    ]
 
 
 def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:

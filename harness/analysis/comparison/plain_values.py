@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.comparison.changes import Change, Row
-from harness.analysis.metrics.unseen import UNSEEN
+from harness.analysis.comparison.headlines import UNSEEN
 from harness.runs.run import Run
 
 if TYPE_CHECKING:

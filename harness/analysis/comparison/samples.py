@@ -12,7 +12,7 @@ from harness.analysis.metrics.arrivals import counted
 from harness.analysis.metrics.disruption import lost_by_jobs
 from harness.analysis.metrics.levels import names_of_jobs
 from harness.analysis.metrics.shared_window import Shared
-from harness.analysis.metrics.waiting import job_times, measure_jobs
+from harness.analysis.metrics.waiting import job_times, measure
 from harness.base.errors import OptionError, RunError
 from harness.base.options import there_is
 from harness.base.units import HOUR, SECOND
@@ -85,7 +85,7 @@ class Samples:
     def measure(self) -> Iterator[Measurement]:
         """Yields the metrics that are derived from values of jobs, computed only from the shared jobs."""
         only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
-        yield from measure_jobs(self._run, self._window, only.clone().scatter(self._refused, False))
+        yield from measure(self._run, self._window, only.clone().scatter(self._refused, False))
         yield from lost_by_jobs(self._run, self._window, only)
 
     def members(self, scope: str) -> pl.Series | None:

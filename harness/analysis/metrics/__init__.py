@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 
+_MORE = {"fragmentation": ("device_fragmentation",), "waiting": ("job_counts",)}
+"""Maps a family of metrics to its other modules."""
+
+
 def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Measurement]:
     """Measures a family of metrics by calling `measure` in its modules, which are imported on first use."""
     for name in modules:
@@ -37,5 +41,4 @@ def harness_register_metrics(register: RegisterMetric) -> None:
         "reclaim": "how long quotas wait for their own resources",
         "topology": "how many domains of a topology jobs are spread over",
     }.items():
-        modules = (name, "device_fragmentation") if name == "fragmentation" else (name,)
-        register(name, partial(_measure, modules), help=about)
+        register(name, partial(_measure, (name, *_MORE.get(name, ()))), help=about)

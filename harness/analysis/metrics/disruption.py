@@ -17,6 +17,7 @@ from harness.analysis.metrics.levels import names_of_jobs
 from harness.analysis.metrics.pod_sizes import pod_sizes
 from harness.analysis.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
 from harness.analysis.metrics.resource_time import resource_time
+from harness.analysis.metrics.shown import DISRUPTED, Shown
 from harness.analysis.metrics.waiting import job_times
 from harness.base.arrays import numbers
 from harness.base.tables.schemas import LOST_BEFORE
@@ -28,6 +29,20 @@ from harness.runs.run import Run
 _POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
 """Maps each kind of scope for which preemptions are counted to a column of `preempted_pods`."""
+
+SHOWN = (
+    Shown("disruption.preemptions", "what each preemption cost", brief=True),
+    Shown(
+        "disruption.preemptions_per_1000_jobs",
+        "what each preemption cost, and how long jobs are",
+        DISRUPTED,
+        last=True,
+    ),
+    Shown("disruption.failures_per_1000_jobs", "what each failure cost, and how long jobs are", alarm=True),
+    Shown("disruption.lost", "how many jobs lost work", DISRUPTED, brief=True),
+    Shown("disruption.lost_before", "how many jobs lost work"),
+)
+"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:

@@ -25,6 +25,7 @@ from harness.analysis.metrics.levels import (
 )
 from harness.analysis.metrics.pieces import Piece
 from harness.analysis.metrics.shares import Shares, Sharing, changes_at_once
+from harness.analysis.metrics.shown import SHARED, Shown
 from harness.analysis.metrics.waiting import mean_slowdowns
 from harness.base.arrays import Floats, Ints, codes, firsts, quotients
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
@@ -33,6 +34,18 @@ from harness.runs.run import Run
 
 _NEAR = 1 << 15  # The number of holders multiplied by the number of change points.
 _DEFICIT = "fairness.guarantee_deficit"
+
+SHOWN = (
+    Shown("fairness.share_deviation", "whether holders that are behind catch up later", SHARED, brief=True),
+    Shown("fairness.share_deviation_daily", "differences that even out within a day"),
+    Shown("fairness.jain_share", "how far all are below their ideal shares"),
+    Shown(
+        "fairness.jain_share_daily",
+        "how far all are below their ideal shares, and what evens out within a day",
+    ),
+    Shown("fairness.gini_share_daily", "which queues have more, and differences that even out within a day"),
+)
+"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:

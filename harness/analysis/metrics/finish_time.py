@@ -16,6 +16,7 @@ import polars as pl
 from harness.analysis.metrics.arrivals import counted
 from harness.analysis.metrics.exact import exact_sum
 from harness.analysis.metrics.levels import Holder, names_of_jobs
+from harness.analysis.metrics.shown import Shown
 from harness.analysis.metrics.waiting import job_times
 from harness.plugins.measurement import SHARE, Measurement
 from harness.plugins.scopes import ALL, QUOTA
@@ -26,6 +27,15 @@ VIOLATIONS = "fairness.sharing_violations"
 LATER = "fairness.finish_time_above_1"
 
 FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
+
+SHOWN = (
+    Shown(
+        "fairness.sharing_violations",
+        "how much sharing costs a quota, and what other quotas gain",
+        brief=True,
+    ),
+)
+"""The metrics of this module that tables show."""
 
 TOLERATED = 1.05
 """Sharing counts as harmless for a quota if its jobs take on average at most this many times as long as

@@ -19,6 +19,7 @@ import numpy as np
 
 from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
 from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.analysis.metrics.shown import Shown
 from harness.base.arrays import Bools, Ints, numbers
 from harness.base.units import MINUTE as _MINUTE
 from harness.plugins.measurement import SHARE, Measurement, Window
@@ -34,6 +35,19 @@ CAUSES = ("reserved", "quota", "fragmented", "policy")
 """The names of the causes, in the order of their numbers."""
 
 METRICS = ("idle.no_demand", *(f"idle.{name}" for name in CAUSES))
+
+SHOWN = (
+    Shown("idle.no_demand", "jobs that wait while nothing is idle", brief=True),
+    Shown("idle.reserved", "whether the reserved resources are worth the wait", brief=True),
+    Shown(
+        "idle.quota",
+        "whether the quota is kept free for other jobs, and jobs whose plugin gives no cause",
+        brief=True,
+    ),
+    Shown("idle.fragmented", "which jobs could move to make these jobs fit", brief=True),
+    Shown("idle.policy", "why the policy lets jobs wait, and jobs that start within the minute", brief=True),
+)
+"""The metrics of this module that tables show."""
 
 
 class Judged(NamedTuple):

@@ -24,6 +24,7 @@ from harness.analysis.metrics import (
     fairness,
     fragmentation,
     idle,
+    job_counts,
     quota,
     reclaim,
     starvation,
@@ -105,13 +106,13 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
             yield from idle.measure(run, integrals)
     goes_on = jobs != own and (jobs.end < own.end or _leaves_unfinished(run))
     if goes_on or only is not None:
-        yield from waiting.measure_jobs(run, jobs, only)
+        yield from waiting.measure(run, jobs, only)
         yield from starvation.measure(run, jobs, only)
         yield from fairness.measure_slowdowns(run, jobs, only)
     if goes_on:
         yield from reclaim.measure_latency(run, jobs)
     if shared.cut and jobs != own:
-        yield from waiting.measure_counts(run, jobs)
+        yield from job_counts.measure(run, jobs)
         yield from disruption.measure(run, jobs)
         yield from topology.measure(run, jobs)
     elif goes_on:

@@ -8,6 +8,7 @@ import polars as pl
 
 from harness.analysis.metrics.arrivals import counted
 from harness.analysis.metrics.levels import queue_names
+from harness.analysis.metrics.shown import WAITED, Shown
 from harness.analysis.metrics.waiting import job_times
 from harness.base.arrays import Groups, codes, numbers
 from harness.base.units import DAY
@@ -20,6 +21,9 @@ _TIMES = 10
 
 _LATEST = 7 * DAY
 """A job starves if it first starts later than this after its submission, no matter how long it runs."""
+
+SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
+"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:

@@ -13,8 +13,15 @@ import polars as pl
 from harness.analysis.metrics.arrivals import counted, needs, request_columns
 from harness.analysis.metrics.inequality import gini, jain
 from harness.analysis.metrics.owners import names_users
+from harness.analysis.metrics.shown import Shown
 from harness.plugins.measurement import Measurement, Window
 from harness.runs.run import Run
+
+SHOWN = (
+    Shown("fairness.jain_users", "how much a user requested"),
+    Shown("fairness.gini_users", "how much a user requested, and who has more"),
+)
+"""The metrics of this module that tables show."""
 
 
 def measure(

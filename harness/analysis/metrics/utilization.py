@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 import polars as pl
 
 from harness.analysis.metrics.resource_time import ResourceTime, resource_times, weighted
+from harness.analysis.metrics.shown import SERVED, Shown
 from harness.base.units import unit_of
 from harness.cluster.mig import SLICES, profile_of
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
@@ -20,6 +21,16 @@ from harness.runs.run import Run
 
 HOURS = ".hours"
 """The suffix of the name if a metric is measured in resource-hours instead of as a share of the capacity."""
+
+SHOWN = (
+    Shown("utilization.capacity.hours", "whether any job requested the capacity"),
+    Shown("utilization.useful.hours", "how much was requested"),
+    Shown("utilization.useful", "how much was requested"),
+    Shown("goodput.of_allocated", "idle capacity", SERVED),
+    Shown("goodput.of_capacity", "how much was requested"),
+    Shown("goodput.of_demand", "how long jobs waited", SERVED, brief=True),
+)
+"""The metrics of this module that tables show."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
 """Maps the parts of `ResourceTime` to the direction that is better.

@@ -15,11 +15,12 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
-from harness.analysis.metrics.arrivals import counted, rejected, request_columns
+from harness.analysis.metrics.arrivals import counted, request_columns
 from harness.analysis.metrics.exact import exact_sum
 from harness.analysis.metrics.kept import kept_progress
 from harness.analysis.metrics.levels import queue_names
 from harness.analysis.metrics.progress import progress
+from harness.analysis.metrics.shown import WAITED, Shown
 from harness.base.arrays import NEVER, Bools, Groups, Ints, as_series, codes, numbers, ranked
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.units import HOUR, MINUTE, SECOND
@@ -58,6 +59,26 @@ _LATER: Mapping[str, _Shape] = {
 }
 _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
 
+SHOWN = (
+    Shown(
+        "wait.first_start.p50",
+        "the half of the jobs that wait longer, and waits after the first start",
+        WAITED,
+    ),
+    Shown(
+        "wait.first_start.p95",
+        "the last twentieth of the jobs, and waits after the first start",
+        WAITED,
+        brief=True,
+    ),
+    Shown("wait.never_started", "how long these jobs have waited", alarm=True),
+    Shown(
+        "delay.mean", "whether many jobs are slightly late or a few jobs are very late", WAITED, brief=True
+    ),
+    Shown("slowdown.bounded.mean", "long jobs, because short ones dominate it", WAITED),
+)
+"""The metrics of this module that tables show."""
+
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
 """Maps the suffixes of the metrics for early starts to the time within which a job must start."""
 
@@ -77,14 +98,8 @@ _UNTIL = ("started", "finished")
 _MANY = 1 << 17  # The number of jobs.
 
 
-def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the waiting metrics of all jobs, and how long the jobs of each queue and priority waited."""
-    yield from measure_jobs(run, window)
-    yield from measure_counts(run, window)
-
-
-def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Yields the waiting metrics that are statistics of jobs' times.
+def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """Yields the waiting metrics of all jobs, and the waits of each queue and priority.
 
     Args:
         run: the run.
@@ -376,25 +391,3 @@ def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
     for name, (value, at_least) in zip(_SLOWDOWN.statistics, figures, strict=True):
         metric = f"{_SLOWDOWN.metric}.{name}"
         yield Measurement(metric, value, "factor", "lower", scope, at_least=at_least)
-
-
-def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the throughput and the numbers of jobs that did and did not finish."""
-    times = job_times(run, window, "job", "submit", "completion", "finished")
-    job, submit, completion = numbers(times, "job", "submit", "completion")
-    ended = times["finished"].to_numpy()
-    finished = int(np.count_nonzero(ended))
-    # Rejected pods in manifests are not among these jobs.
-    refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
-    makespan = None
-    if finished and finished + refused == len(job):
-        makespan = int((submit + completion)[ended].max() - submit.min()) / SECOND
-    hours = (window.end - window.start) / HOUR
-    yield Measurement("makespan", makespan, "s", "lower")
-    yield Measurement("jobs.finished", finished, "count", "higher")
-    yield Measurement("jobs.unfinished", len(job) - finished - refused, "count", "lower")
-    yield Measurement("jobs.rejected", refused, "count", "lower")
-    if RAN_BEFORE in run.micros("jobs").collect_schema():
-        there = run.columns("jobs", RAN_BEFORE)[RAN_BEFORE]
-        yield Measurement("jobs.at_start", len(there) - there.null_count(), "count", "")
-    yield Measurement("throughput", finished / hours if hours else None, "jobs/h", "higher")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.analysis.comparison.figures import name_of
+from harness.analysis.comparison.headlines import unseen
 from harness.analysis.comparison.notes import remarks
-from harness.analysis.metrics.unseen import unseen
 from harness.analysis.report.blocks import Block, Points, Table
 from harness.analysis.report.compared import cells, compared_head, compared_row
 from harness.analysis.report.material import Material
