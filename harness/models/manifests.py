@@ -11,6 +11,7 @@ from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
+from harness.cluster.kinds.kind import Knob
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
 from harness.cluster.kinds.selectors import read_requirement, read_toleration
 from harness.cluster.kinds.table import Kinds
@@ -34,6 +35,7 @@ __all__ = [
     "Fields",
     "Instant",
     "Kinds",
+    "Knob",
     "Metadata",
     "Objects",
     "RegisterKind",

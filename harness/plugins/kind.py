@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import PluginError
 from harness.base.names import is_word
 from harness.base.values import Value, fixed
-from harness.cluster.kinds.kind import Kind
+from harness.cluster.kinds.kind import Kind, Knob
 from harness.plugins.registries import Registrar
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class RegisterKind(Registrar[KindSpec]):
         read: Callable[[Fields, Draft], None],
         coverage: Coverage,
         check: Callable[[Draft], None] | None = None,
+        knobs: Iterable[Knob] = (),
     ) -> None:
         """Register a kind of manifests, such as the kind of a CRD.
 
@@ -55,6 +56,7 @@ class RegisterKind(Registrar[KindSpec]):
                 modelled.
             check: a function that checks rules between objects. harness calls it once, after it has read all
                 objects. Several kinds can share the same check.
+            knobs: numbers in an object's manifest that users can vary by name, such as `spec.weight`.
 
         Raises:
             PluginError: harness itself, or another plugin, already reads the kind.
@@ -76,5 +78,9 @@ class RegisterKind(Registrar[KindSpec]):
                 f"kind {kind}.{group} of plugin {self.owner.name!r} is a built-in kind of harness",
                 hint=f"leave the plugin out with --no-plugin {self.owner.name}",
             )
-        how = Kind(known, read, coverage, check)
+        given: Any = knobs
+        named = tuple(given) if isinstance(given, Iterable) else (given,)
+        if not all(isinstance(each, Knob) and each.by in ("", "resource") for each in named):
+            about.refuse('knobs must be Knobs of one value (by="") or of resources (by="resource")')
+        how = Kind(known, read, coverage, check, named)
         self.registry.add(KindSpec(f"{kind}.{group}", group, kind, how, self.owner.name, self.owner.version))

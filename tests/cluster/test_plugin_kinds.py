@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from harness import hookimpl
-from harness.base.errors import ClusterError, PluginError
+from harness.base.errors import ClusterError, InputError, PluginError
 from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.content import content
 from harness.cluster.coverage.common import metadata
 from harness.cluster.coverage.verdicts import Coverage, assumed, modelled
 from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds import table
+from harness.cluster.kinds.kind import Kind, Knob
 from harness.cluster.kinds.table import KINDS, Kinds
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
@@ -40,6 +42,7 @@ class Team:
     name: str
     seats: int = 0
     above: str = ""
+    most: Mapping[str, int] = field(default_factory=dict)
 
     def scaled(self, scale: Fraction) -> Team:
         """So many times the seats."""
@@ -49,7 +52,8 @@ class Team:
 def read_team(fields: Fields, draft: Draft) -> None:
     """A Team."""
     name, spec = read_metadata(fields).name, fields.child("spec")
-    team = Team(name, spec.integer("seats", least=0), spec.string("above"))
+    most = spec.amounts("most") if "most" in spec else {}
+    team = Team(name, spec.integer("seats", least=0), spec.string("above"), most)
     draft.custom_resources(TEAM).add(name, team, fields)
 
 
@@ -61,8 +65,11 @@ def check_teams(draft: Draft) -> None:
             teams.fields(name).fault("spec.above", f"there is no Team {team.above!r}")
 
 
+KNOBS = (Knob("seats", "spec.seats", whole=True), Knob("most", "spec.most", "resource"))
 COVERAGE = Coverage(
-    metadata(), modelled("spec.seats", "spec.above"), assumed("nobody asks for one", "spec.colour")
+    metadata(),
+    modelled("spec.seats", "spec.above", "spec.most{}"),
+    assumed("nobody asks for one", "spec.colour"),
 )
 
 
@@ -70,7 +77,9 @@ def brings(group: str, kind: str) -> Any:
     """A plugin that brings a kind."""
 
     def hook(register: RegisterKind) -> None:
-        register(group, kind, versions=["v1"], read=read_team, coverage=COVERAGE, check=check_teams)
+        register(
+            group, kind, versions=["v1"], read=read_team, coverage=COVERAGE, check=check_teams, knobs=KNOBS
+        )
 
     return types.SimpleNamespace(harness_register_kinds=hookimpl(hook))
 
@@ -82,10 +91,13 @@ def team(name: str, **spec: Any) -> Mapping[str, Any]:
 
 def read(*teams: Mapping[str, Any]) -> Cluster:
     """A cluster of a node and teams."""
+    return cluster_from([NODE, *teams], "test", kinds=Kinds(brought()))
+
+
+def brought() -> Mapping[tuple[str, str], Kind]:
+    """The kind of the plugin."""
     plugins = load(only=["teams"], extra={"teams": brings("example.org", "Team")})
-    return cluster_from(
-        [NODE, *teams], "test", kinds=Kinds({(spec.group, spec.kind): spec.how for spec in plugins.kinds})
-    )
+    return {(spec.group, spec.kind): spec.how for spec in plugins.kinds}
 
 
 def test_objects_of_a_plugins_kind_are_part_of_the_cluster() -> None:
@@ -136,6 +148,24 @@ def test_objects_say_what_becomes_of_them_in_a_cluster_of_another_size() -> None
     fixed = replace(cluster, custom_resources={TEAM: {"a": Fraction(1)}})
     scaled = scaled_cluster(fixed, Fraction(2))
     assert scaled.warnings == (f"{TEAM}: --scale-cluster does not change objects of this kind",)
+
+
+def test_knobs_of_a_plugins_kind_are_listed_and_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like those of our own kinds, with a key for each resource that any of its objects names."""
+    monkeypatch.setattr(table, "installed_kinds", brought)
+    cluster = cluster_from([NODE, team("a", seats=4, most={"cpu": "3"}), team("b")], "test")
+    assert cluster.knobs() == {
+        "Team/a.seats": 4,
+        "Team/a.most[cpu]": 3,
+        "Team/b.seats": None,
+        "Team/b.most[cpu]": None,
+    }
+    changed = cluster.with_values({"Team/*.seats": 7, "Team/b.most[cpu]": "500m"})
+    assert changed.custom_resources == {
+        TEAM: {"a": Team("a", 7, "", {"cpu": 3000}), "b": Team("b", 7, "", {"cpu": 500})}
+    }
+    with pytest.raises(InputError, match="is not a whole number"):
+        cluster.with_values({"Team/a.seats": 0.5})
 
 
 @pytest.mark.parametrize(("group", "kind"), [("", "Node"), ("scheduling.x-k8s.io", "ElasticQuota")])

@@ -104,7 +104,7 @@ class _Rules:
             self._faults.append(Fault(row.where("kind"), what))
         elif kind == "Node":
             yield from self._nodes.parts(row, self._faults)
-        elif any(field.partition("[")[0] == knob.name and kind in knob.kinds for knob in KNOBS):
+        elif any(field.partition("[")[0] == knob.name for knob in KNOBS.get(kind, ())):
             in_trees = self._cluster.elastic_quotas if kind == "ElasticQuota" else ()
             if self._named(row, [*self._objects(kind), *in_trees]):
                 yield from self._of_knob(row, f"{kind}/{name}.{field}")

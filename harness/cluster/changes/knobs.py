@@ -1,8 +1,9 @@
 """Lists and sets knobs, which are numbers in a cluster's manifests that users can change by name.
 
-Each knob has a path, such as `ClusterQueue/team-a.weight` or `ClusterQueue/team-a.quota[nvidia.com/gpu]`. If
-there are several flavors, the path also contains the flavor, as in
-`ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses `KNOBS`.
+A knob is identified by a path, such as `ClusterQueue/team-a.weight` or
+`ClusterQueue/team-a.quota[nvidia.com/gpu]`. If there are several flavors, the path names one of them:
+`ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. `KNOBS` lists the knobs of built-in kinds, and the
+registration of a plugin's kind lists its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from harness.base.units import exact_number, format_amount, parse_quantity, roun
 from harness.cluster.changes.remake import remade, require_manifests
 from harness.cluster.changes.timed import has_times
 from harness.cluster.kinds.elastic import is_koordinators
+from harness.cluster.kinds.kind import Knob
 from harness.cluster.kinds.table import KINDS
 from harness.cluster.model import MOST_NODES, Cluster
 from harness.cluster.yaml.documents import Document
@@ -36,40 +37,22 @@ Values = Mapping[str, Any]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """A number in an object's manifest that users can change.
-
-    Attributes:
-        name: the knob's name.
-        kinds: the kinds that have the knob. Elastic quotas have the kind `ElasticQuota`, even in a tree.
-        field: the field in a manifest.
-        by: the meaning of the key in brackets, which is `resource`, or `flavor` for a resource in a flavor.
-            It is "" if there is no key.
-        needed: whether the field is required, so that users can't remove it.
-        whole: whether the value must be an integer.
-    """
-
-    name: str
-    kinds: tuple[str, ...]
-    field: str
-    by: str = ""
-    needed: bool = False
-    whole: bool = False
-
-
-_KUEUE = ("ClusterQueue", "Cohort")
-
-KNOBS: tuple[Knob, ...] = (
-    Knob("quota", _KUEUE, "nominalQuota", "flavor", needed=True),
-    Knob("borrowingLimit", _KUEUE, "borrowingLimit", "flavor"),
-    Knob("lendingLimit", _KUEUE, "lendingLimit", "flavor"),
-    Knob("weight", (*_KUEUE, "LocalQueue"), "spec.fairSharing.weight"),
-    Knob("min", ("ElasticQuota",), "min", "resource"),
-    Knob("max", ("ElasticQuota",), "max", "resource"),
-    Knob("count", ("NodePool",), "spec.count", needed=True, whole=True),
+_WEIGHT = Knob("weight", "spec.fairSharing.weight")
+_KUEUE = (
+    Knob("quota", "nominalQuota", "flavor", needed=True),
+    Knob("borrowingLimit", "borrowingLimit", "flavor"),
+    Knob("lendingLimit", "lendingLimit", "flavor"),
+    _WEIGHT,
 )
-"""All knobs."""
+
+KNOBS: Mapping[str, tuple[Knob, ...]] = {
+    "ClusterQueue": _KUEUE,
+    "Cohort": _KUEUE,
+    "LocalQueue": (_WEIGHT,),
+    "ElasticQuota": (Knob("min", "min", "resource"), Knob("max", "max", "resource")),
+    "NodePool": (Knob("count", "spec.count", needed=True, whole=True),),
+}
+"""Maps each built-in kind to its knobs. Elastic quotas are `ElasticQuota`, whether in a tree or not."""
 
 _PATH = re.compile(r"(?P<object>.+)\.(?P<knob>[A-Za-z]+)(?:\[(?P<key>.*)\])?", re.DOTALL)
 _BILLION = 10**9
@@ -154,6 +137,7 @@ class _Owner(NamedTuple):
     manifest: int
     place: Place
     content: Mapping[str, Any]
+    knobs: tuple[Knob, ...]
 
 
 class _Setting(NamedTuple):
@@ -188,18 +172,15 @@ def _settings(cluster: Cluster) -> Iterator[_Setting]:
     The manifests have been read without a fault, so their fields have the right types.
     """
     owners = list(_owners(cluster))
-    named = dict.fromkeys(
-        resource
-        for owner in owners
-        if owner.kind == "ElasticQuota"
-        for bound in ("min", "max")
-        for resource in owner.content.get(bound) or ()
-    )
+    named: dict[str, dict[str, None]] = {}
+    for owner in owners:
+        for knob in owner.knobs:
+            if knob.by == "resource":
+                found = _get(owner.content, tuple(knob.field.split("."))) or ()
+                named.setdefault(owner.kind, {}).update(dict.fromkeys(found))
     for owner in owners:
         name = f"{owner.kind}/{owner.name}"
-        for knob in KNOBS:
-            if owner.kind not in knob.kinds:
-                continue
+        for knob in owner.knobs:
             if knob.by == "flavor":
                 quotas = list(_flavors(owner.content))
                 resources = [resource for _, resource, _ in quotas]
@@ -207,35 +188,38 @@ def _settings(cluster: Cluster) -> Iterator[_Setting]:
                     alone = resources.count(resource) == 1
                     yield _Setting(name, knob, flavor, resource, alone, owner.manifest, (*place, knob.field))
                 continue
-            for resource in named if knob.by else ("",):
+            for resource in named[owner.kind] if knob.by else ("",):
                 place = (*owner.place, *knob.field.split("."), *((resource,) if resource else ()))
                 yield _Setting(name, knob, "", resource, True, owner.manifest, place)
 
 
 def _owners(cluster: Cluster) -> Iterator[_Owner]:
-    kinds = {kind for knob in KNOBS for kind in knob.kinds}
     tree = any(content.get("kind") == "ElasticQuotaTree" for content in cluster.manifests)
     for number, content in enumerate(cluster.manifests):
         kind = str(content.get("kind"))
-        if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
+        known = KINDS.get((str(content.get("apiVersion")).rpartition("/")[0], kind))
+        if known is None:
             continue  # Karpenter has a kind NodePool too
         if has_times(content):
             continue  # a timed patch sets its values only for some time
         metadata = content.get("metadata") or {}
         name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
+        knobs = known.knobs or KNOBS.get(kind, ())
         if kind == "ElasticQuotaTree":
             yield from _quotas_below(number, content["spec"]["root"], ("spec", "root"))
         elif kind == "ElasticQuota":
             name = name if is_koordinators(metadata) else namespace
             if name in cluster.elastic_quotas and not tree:
-                yield _Owner(kind, name, number, ("spec",), content.get("spec") or {})
-        elif kind in kinds:
-            yield _Owner(kind, f"{namespace}/{name}" if kind == "LocalQueue" else name, number, (), content)
+                yield _Owner(kind, name, number, ("spec",), content.get("spec") or {}, knobs)
+        elif knobs:
+            inside = kind == "LocalQueue" or (known.knobs and "namespace" in metadata)
+            name = f"{namespace}/{name}" if inside else name
+            yield _Owner(kind, name, number, (), content, knobs)
 
 
 def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterator[_Owner]:
     """Yields a quota of a tree and all quotas below it."""
-    yield _Owner("ElasticQuota", str(node.get("name")), number, place, node)
+    yield _Owner("ElasticQuota", str(node.get("name")), number, place, node, KNOBS["ElasticQuota"])
     for at, child in enumerate(node.get("children") or ()):
         yield from _quotas_below(number, child, (*place, "children", at))
 

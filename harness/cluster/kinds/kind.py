@@ -1,4 +1,4 @@
-"""Describes a kind of manifests: its versions, its reader, and the verdicts on its fields."""
+"""Describes a kind of manifests: its versions, its reader, the verdicts on its fields, and its knobs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ if TYPE_CHECKING:
 
 
 @fixed()
+class Knob(Value):
+    """A number in an object's manifest that users can vary by name.
+
+    Attributes:
+        name: the knob's name.
+        field: the field in a manifest, such as `spec.weight`.
+        by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
+            flavor.
+        needed: whether the field is required, so that it can't be removed.
+        whole: whether the value must be an integer of at least 1.
+    """
+
+    name: str
+    field: str
+    by: str = ""
+    needed: bool = False
+    whole: bool = False
+
+
+@fixed()
 class Kind(Value):
     """The description of a kind of manifests.
 
@@ -23,9 +43,11 @@ class Kind(Value):
         coverage: the verdicts on the fields of the kind.
         check: a function that checks rules between objects, if a plugin adds the kind together with such
             rules.
+        knobs: the knobs of an object, if a plugin adds the kind.
     """
 
     versions: tuple[str, ...]
     read: Callable[[Fields, Draft], None]
     coverage: Coverage
     check: Callable[[Draft], None] | None = None
+    knobs: tuple[Knob, ...] = ()

@@ -6,14 +6,14 @@ from typing import Any
 from harness import Cluster, InputError, Never, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness.models.kube.policy import PodPolicy
 from harness.models.manifests import RegisterKind
-from volcano_proportion.queue import GROUP, KIND, QUEUE_FIELDS, read_queue
+from volcano_proportion.queue import GROUP, KIND, KNOBS, QUEUE_FIELDS, read_queue
 from volcano_proportion.scheduler import ProportionScheduler
 
 
 @hookimpl
 def harness_register_kinds(register: RegisterKind) -> None:
     """Register Volcano's Queue."""
-    register(GROUP, "Queue", versions=["v1beta1"], read=read_queue, coverage=QUEUE_FIELDS)
+    register(GROUP, "Queue", versions=["v1beta1"], read=read_queue, coverage=QUEUE_FIELDS, knobs=KNOBS)
 
 
 @hookimpl

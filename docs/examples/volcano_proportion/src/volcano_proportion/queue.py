@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from harness.models import manifests
-from harness.models.manifests import Draft, Fields, assumed, modelled  # fmt: skip
+from harness.models.manifests import Draft, Fields, Knob, assumed, modelled  # fmt: skip
 
 GROUP = "scheduling.volcano.sh"
 KIND = f"Queue.{GROUP}"
@@ -32,6 +32,8 @@ def read_queue(fields: Fields, draft: Draft) -> None:
     queue = Queue(name, spec.integer("weight", 1, least=1), capability, spec.boolean("reclaimable", True))
     draft.custom_resources(KIND).add(name, queue, fields)
 
+
+KNOBS = (Knob("weight", "spec.weight", whole=True), Knob("capability", "spec.capability", "resource"))
 
 QUEUE_FIELDS = manifests.Coverage(
     manifests.metadata(),
