@@ -101,13 +101,13 @@ def _read(path: Path, output: Path | None, timezone: str) -> Watched:
     from harness.readers.recordings import is_recording
 
     if is_recording(path):
-        from harness.readers.events.objects import of_recording
+        from harness.readers.events.recording import of_recording
 
         return of_recording(path)
     if path.is_dir():
         raise InputError(f"{path} is not a recording", hint="make one with harness trace record")
     from harness.readers.events import slurm
-    from harness.readers.events.quotas import of_answers, series_of
+    from harness.readers.events.prometheus import of_answers, series_of
 
     if output is not None:
         spare(path, output)
@@ -142,7 +142,7 @@ def _asked(
     """Returns the changes that a Prometheus server recorded."""
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_fetch import seconds_of
-    from harness.readers.events.quotas import METRICS, of_answers
+    from harness.readers.events.prometheus import METRICS, of_answers
     from harness.readers.live.prometheus import connect, fetch
 
     if begin is None or end is None:

@@ -24,7 +24,7 @@ pytest.importorskip("lightkube", reason="recording needs lightkube: pip install 
 from harness.base.units import SECOND
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.load import cluster_from
-from harness.readers.events.objects import of_recording
+from harness.readers.events.recording import of_recording
 from harness.readers.live.cluster import connect, kinds_of
 from harness.readers.recordings import read_rows
 
