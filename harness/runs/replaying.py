@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -17,6 +16,7 @@ import polars as pl
 
 from harness.base.build import versions
 from harness.base.collector import leave_modules_alone, seldom_collected
+from harness.base.json_text import indented_json
 from harness.base.options import durations
 from harness.base.tables import schemas
 from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind
@@ -215,7 +215,7 @@ def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) 
 
 def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
     sealed = seal_info(info)
-    (folder / "run.json").write_text(json.dumps(sealed, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    (folder / "run.json").write_text(indented_json(sealed) + "\n", encoding="utf-8")
     return sealed
 
 
