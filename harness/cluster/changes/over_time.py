@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.options import factor_text
@@ -16,6 +16,12 @@ from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
 from harness.cluster.kinds.core import node_names
 from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.documents import Document
+
+if TYPE_CHECKING:
+    from harness.cluster.changes.states import States
+
+_CHECKED = "checked_states"
+"""The name under which a cluster keeps the states that were checked."""
 
 _ELASTIC, _TREE = "ElasticQuota", "ElasticQuotaTree"
 _NODE, _POOL = "Node", "NodePool"
@@ -38,7 +44,19 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """
     if not cluster.timed:
         return cluster
-    from harness.cluster.changes.states import Span, States  # most replays don't need it
+    known = cluster.__dict__.get(_CHECKED)
+    walk = known.counted_from(origin, begin) if known is not None else None
+    if walk is None:
+        walk = _walk_of(cluster, origin, begin)
+    warnings = (*walk.first.warnings, *(_left_out(cluster, name, at) for name, at in walk.lacking.items()))
+    return replace(
+        walk.first, source=cluster.source, files=cluster.files, changes=walk.instants, warnings=warnings
+    )
+
+
+def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
+    """Returns the states of a cluster from the trace's origin on; see `unrolled`."""
+    from harness.cluster.changes.states import Span, States
 
     faults: list[Fault] = []
     over = OverTime([Document("", content) for content in cluster.manifests], faults)
@@ -60,21 +78,60 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
         for at in span
         if at is not None
     }
-    states = States(cluster, over, spans, faults)
-    first = before = states.first(0, cluster.source)
+    return _walked(States(cluster, over, spans, faults), 0, cluster.source, called)
+
+
+class _Walk(NamedTuple):
+    """The states of a cluster.
+
+    Attributes:
+        first: the cluster before the first change.
+        instants: the changes, with their times.
+        lacking: maps the nodes that documents change but the cluster does not have to the first such time.
+        dated: whether times are microseconds since 1970.
+    """
+
+    first: Cluster
+    instants: tuple[Instant, ...]
+    lacking: Mapping[str, int]
+    dated: bool = False
+
+    def counted_from(self, origin: int | None, begin: int) -> _Walk | None:
+        """Returns the same states with times since the origin; None if some precede it or it is unknown."""
+        zero = origin if self.dated else begin
+        if zero is None or not self.instants or self.instants[0].at <= zero:
+            return None
+        if zero == 0:
+            return self
+        instants = tuple(each._replace(at=each.at - zero) for each in self.instants)
+        return _Walk(self.first, instants, {name: at - zero for name, at in self.lacking.items()})
+
+
+def _walked(
+    states: States, begin: int, source: str, called: Mapping[int, str], *, dated: bool = False
+) -> _Walk:
+    """Returns the states of a cluster from a given time on.
+
+    Args:
+        states: the states.
+        begin: the time.
+        source: the name of the cluster at the time, for messages.
+        called: maps later times to the name of the cluster at that time.
+        dated: whether times are microseconds since 1970.
+
+    Raises:
+        ClusterError: the manifests are faulty at some time.
+    """
+    first = before = states.first(begin, source)
     instants = []
     lacking: dict[str, int] = {}
-    for at, turned, after in states.after(0, first, called):
+    for at, turned, after in states.after(begin, first, called):
         contents = [(each.document.content, each.announced) for each in turned]
         instants.append(Instant(at, tuple(_edits(before, after, contents))))
         for name in _lacking(before.cluster, after.cluster, [content for content, _ in contents]):
             lacking.setdefault(name, at)
         before = after
-    warnings = (*first.cluster.warnings, *(_left_out(cluster, name, at) for name, at in lacking.items()))
-    changes = tuple(instants)
-    return replace(
-        first.cluster, source=cluster.source, files=cluster.files, changes=changes, warnings=warnings
-    )
+    return _Walk(first.cluster, tuple(instants), lacking, dated)
 
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -160,8 +217,10 @@ def nodes_replaced(
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     """Check, as far as possible, that manifests with times form a valid cluster at every time.
 
-    Dates are checked separately from times that are relative to the origin, because only a trace determines
-    their order.
+    The cluster keeps the states that it has at these times, because `unrolled` asks for them later.
+
+    Dates are checked separately from times that are relative to the origin, because their relative order is
+    known only together with a trace.
 
     Args:
         cluster: the cluster of the manifests.
@@ -186,15 +245,15 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     over = OverTime(documents, faults)
     if faults:
         raise ClusterError(cluster.source, faults)
-    given = (at for each in over.timed for at in (each.starts, each.ends) if at is not None)
-    for dated in sorted({at.dated for at in given}):
+    forms = {at.dated for each in over.timed for at in (each.starts, each.ends) if at is not None}
+    for dated in sorted(forms):
         spans = [span(each, dated=dated) for each in over.timed]
         text = date_text if dated else format_duration
         called = {at: f"{cluster.source}, at {text(at)}" for each in spans for at in each if at is not None}
-        begin = min(called, default=0) - 1
         states = States(cluster, over, spans, faults)
-        for _ in states.after(begin, states.first(begin, cluster.source), called):
-            pass
+        walk = _walked(states, min(called, default=0) - 1, cluster.source, called, dated=dated)
+        if len(forms) == 1:  # otherwise, the order of all changes is not known yet
+            cluster.__dict__[_CHECKED] = walk
 
 
 def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:

@@ -73,8 +73,9 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     again = cluster.files and isinstance(patch, (str, Path))
     documents = world.documents()
     made = remade(cluster, documents, f"{cluster.source} with {source}")
+    made = replace(made, files=(*cluster.files, source) if again else ())
     check_states(made, documents)
-    return replace(made, files=(*cluster.files, source) if again else ())
+    return made
 
 
 def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[Document]:
