@@ -108,8 +108,8 @@ def _bounded(read: Callable[[], _T]) -> _T:
 
 def mapping_of(value: Any, name: str) -> Mapping[str, Any]:
     """Returns the mapping in a field, or an empty mapping if the value or the field is not a mapping."""
-    inner = value.get(name) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}
+    inner = value.get(name) if value.__class__ is dict or isinstance(value, Mapping) else None
+    return inner if inner.__class__ is dict or isinstance(inner, Mapping) else {}
 
 
 def _require_plain(content: Any) -> None:

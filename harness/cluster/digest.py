@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
+from harness.base.memo import Memo
 from harness.cluster.model import NEWER, Cluster
 
 _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_of")
@@ -18,12 +20,19 @@ _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_o
 def digest_of(cluster: Cluster) -> str:
     """Returns the digest of a cluster. See `Cluster.digest`."""
     made = {
-        item.name: list(value.items()) if isinstance(value, Mapping) else value
-        for item in fields(cluster)
-        if item.name not in _BESIDE and _counts(item, cluster)
-        for value in (getattr(cluster, item.name),)
+        name: list(value.items()) if isinstance(value, Mapping) else value
+        for name, value in _fields(cluster)
+        if name not in _BESIDE
     }
-    text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
+    known = Memo[int, object]()  # by identity, because the same nodes change again and again
+
+    def plain(value: Any) -> object:
+        found = known.get(id(value))
+        if found is None:
+            found = known[id(value)] = _plain(value)
+        return found
+
+    text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=plain)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -32,15 +41,26 @@ def _plain(value: Any) -> object:
         return dict(value)
     if isinstance(value, Fraction):
         return str(value)
-    return {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
+    return dict(_fields(value))
 
 
-def _counts(item: Field[Any], value: Any) -> bool:
-    """Returns True if a field is part of a digest.
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the fields that are part of a digest. A `NEWER` field with its default is not."""
+    for name, is_newer, usual in _compared(value.__class__):
+        own = getattr(value, name)
+        if not is_newer or own != usual:
+            yield name, own
 
-    A `NEWER` field is part of it only if it differs from its default.
-    """
-    if not item.compare:
-        return False
-    usual = item.default if item.default_factory is MISSING else item.default_factory()
-    return not item.metadata.keys() & NEWER.keys() or getattr(value, item.name) != usual
+
+@cache
+def _compared(kind: Any) -> list[tuple[str, bool, Any]]:
+    """Returns the compared fields of a class, each with whether it is `NEWER`, and its default."""
+    return [
+        (
+            item.name,
+            not item.metadata.keys().isdisjoint(NEWER),
+            item.default if item.default_factory is MISSING else item.default_factory(),
+        )
+        for item in fields(kind)
+        if item.compare
+    ]

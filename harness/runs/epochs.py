@@ -69,7 +69,8 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
     for an absent node.
     """
     found = []
-    texts: dict[int, Mapping[str, str]] = {}  # Maps the identity of an object to its fields as text.
+    texts: dict[int, Mapping[str, str]] = {}  # maps the identity of an object to its fields as text
+    known: dict[tuple[int, int, bool], dict[str, Any]] = {}  # the same objects change again and again
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
     for at, edits in cluster.changes:
         for edit in edits:
@@ -81,7 +82,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
         found.append(
             {
                 "at_us": at,
-                "edits": [_edit(each, texts) for each in edits],
+                "edits": [_edit(each, texts, known) for each in edits],
                 **({"allocatable": amounts} if (amounts := _amounts(edits)) else {}),
                 **{
                     name: other
@@ -241,13 +242,19 @@ def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     return changed | {name: None for name in before if name not in after}
 
 
-def _edit(edit: Edit, texts: dict[int, Mapping[str, str]]) -> dict[str, Any]:
+def _edit(
+    edit: Edit, texts: dict[int, Mapping[str, str]], known: dict[tuple[int, int, bool], dict[str, Any]]
+) -> dict[str, Any]:
     """Returns a changed object with its changed fields, or with all fields if it was added or removed.
 
     Args:
         edit: the change.
         texts: maps the identity of an object to its fields as text. The objects of this change are added.
+        known: the answers about earlier changes, to which this answer is added.
     """
+    change = id(edit.before), id(edit.after), edit.announced
+    if change in known:
+        return known[change]
     for each in (edit.before, edit.after):
         if each is not None and id(each) not in texts:
             texts[id(each)] = told(each)
@@ -255,8 +262,9 @@ def _edit(edit: Edit, texts: dict[int, Mapping[str, str]]) -> dict[str, Any]:
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     how = "removed" if edit.after is None else "added" if edit.before is None else "changed"
     fields = {name: [before.get(name), after.get(name)] for name in names}
-    known = {"announced": True} if edit.announced else {}
-    return {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields, **known}
+    found = {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields}
+    known[change] = found | ({"announced": True} if edit.announced else {})
+    return known[change]
 
 
 def integrated(of_run: Sequence[Epoch], resource: str, window: Window, lacking: int | None) -> int | None:

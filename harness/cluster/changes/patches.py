@@ -59,7 +59,8 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     patches = [item for document in documents for item in unpacked(document, faults)]
     if not patches and not faults:
         faults.append(Fault("", "contains no document; write kind, metadata.name and the fields that change"))
-    names = {_target(each.content).name for each in patches if _target(each.content).kind == "Node"}
+    targets = [_target(each.content) for each in patches]
+    names = {each.name for each in targets if each.kind == "Node"}
     world = _World(list(unpooled(cluster.manifests, names)), faults, cluster.manifests)
     for document in patches:
         if has_times(document.content):
@@ -134,16 +135,13 @@ class _Target(NamedTuple):
 
 def _target(content: Mapping[str, Any]) -> _Target:
     given = mapping_of(content, "metadata")
+    kind, version = content.get("kind"), content.get("apiVersion")
+    name, space = given.get("name"), given.get("namespace")
     return _Target(
-        *(
-            value if isinstance(value, str) else ""
-            for value in (
-                content.get("kind"),
-                given.get("name"),
-                given.get("namespace"),
-                content.get("apiVersion"),
-            )
-        )
+        kind if isinstance(kind, str) else "",
+        name if isinstance(name, str) else "",
+        space if isinstance(space, str) else "",
+        version if isinstance(version, str) else "",
     )
 
 

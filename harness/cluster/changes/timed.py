@@ -87,9 +87,8 @@ class Timed(NamedTuple):
 
 def has_times(content: Any) -> bool:
     """Returns True if a document specifies times during which it applies."""
-    metadata = content.get("metadata") if isinstance(content, Mapping) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
+    annotations = mapping_of(mapping_of(content, "metadata"), "annotations")
+    return FROM in annotations or UNTIL in annotations
 
 
 def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
@@ -113,9 +112,8 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
 def check_names(document: Document, faults: list[Fault]) -> None:
     """Check that the annotations for times aren't misspelled. Otherwise, the document would always apply."""
     content = document.content
-    metadata = content.get("metadata") if isinstance(content, Mapping) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(annotations, Mapping) or content.get("kind") not in KINDS:
+    annotations = mapping_of(mapping_of(content, "metadata"), "annotations")
+    if not annotations or content.get("kind") not in KINDS:
         return
     for name in annotations:
         where = ", ".join(filter(None, (document.where, _called(content))))
@@ -225,12 +223,12 @@ class OverTime:
         self.of: list[int] = []
         known: dict[_Key, int] = {}
         for document in documents:
-            found = timed(document, faults)
-            over = known.get(_key(document.content)) if found.has_time else None
+            found, key = timed(document, faults), _key(document.content)
+            over = known.get(key) if found.has_time else None
             if over is None:
                 over = len(self._objects)
                 self._objects.append([])
-                known.setdefault(_key(document.content), over)
+                known.setdefault(key, over)
             self._objects[over].append(found)
             if found.has_time:
                 self.timed.append(found)
