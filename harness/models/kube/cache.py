@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from operator import is_not
 from typing import final
 
 from harness.cluster.model import Cluster, Node
@@ -182,7 +181,7 @@ class Cache:
         for template in self.placed:
             for counts in (template.placed, template.leaving):
                 if counts and not moved.keys().isdisjoint(counts):
-                    kept = [(moved.get(position, position), count) for position, count in counts.items()]
+                    kept = {moved.get(position, position): count for position, count in counts.items()}
                     counts.clear()
                     counts.update(kept)
 
@@ -387,9 +386,15 @@ def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int,
 
 
 def _alike(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo], most: int) -> int:
-    """Returns how many of the first nodes are the same as before."""
-    found = bytes(map(is_not, nodes, before)).find(True)
-    return most if found < 0 else found
+    """Returns how many of the first nodes are the same as before, by comparing halves as a whole."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if nodes[low:middle] == before[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _less(counts: dict[int, int], key: int) -> None:

@@ -20,6 +20,8 @@ from harness.models.kube.pod import Shape
 _UNKNOWN = -1
 """The raw score of a node that has not been evaluated yet."""
 
+_NOTHING: frozenset[str] = frozenset()
+
 
 @final
 class NodeRules:
@@ -67,13 +69,17 @@ class NodeRules:
             self.fixed[position] = ruled_out_by(shape, node)
             self.taints[position] = intolerable_taints(shape, node)
             self.preferred[position] = preferred_nodes(shape, node)
-        is_open = bytes(map(is_, self.fixed, repeat(None)))
-        self.closed = bytes(map(not_, is_open))
-        self.open = list(compress(range(len(nodes)), is_open))
-        closed = compress(self.fixed, self.closed) if len(self.open) < len(nodes) else ()
-        self.ruled_out_by = frozenset([status.plugin for status in closed if status is not None])
+        if self.fixed.count(None) == len(nodes):  # the case for most rules
+            self.closed, self.open, self.ruled_out_by = bytes(len(nodes)), list(range(len(nodes))), _NOTHING
+            taints, preferred = set(self.taints), set(self.preferred)
+        else:
+            is_open = bytes(map(is_, self.fixed, repeat(None)))
+            self.closed = bytes(map(not_, is_open))
+            self.open = list(compress(range(len(nodes)), is_open))
+            excluding = [status.plugin for status in self.fixed if status is not None]
+            self.ruled_out_by = frozenset(excluding)
+            taints, preferred = set(compress(self.taints, is_open)), set(compress(self.preferred, is_open))
         self.excluded = self.ruled_out_by, not self.open
-        taints, preferred = set(compress(self.taints, is_open)), set(compress(self.preferred, is_open))
         self.varied = len(taints) > 1 or len(preferred) > 1
         self.named = None if names is None else sum(node.name in names for node in nodes)
 
