@@ -108,7 +108,13 @@ class _Walk(NamedTuple):
 
 
 def _walked(
-    states: States, begin: int, source: str, called: Mapping[int, str], *, dated: bool = False
+    states: States,
+    begin: int,
+    source: str,
+    called: Mapping[int, str],
+    *,
+    at_first: Cluster | None = None,
+    dated: bool = False,
 ) -> _Walk:
     """Returns the states of a cluster from a given time on.
 
@@ -117,12 +123,13 @@ def _walked(
         begin: the time.
         source: the name of the cluster at the time, for messages.
         called: maps later times to the name of the cluster at that time.
+        at_first: see `States.first`.
         dated: whether times are microseconds since 1970.
 
     Raises:
         ClusterError: the manifests are faulty at some time.
     """
-    first = before = states.first(begin, source)
+    first = before = states.first(begin, source, at_first)
     instants = []
     lacking: dict[str, int] = {}
     for at, turned, after in states.after(begin, first, called):
@@ -251,7 +258,8 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
         text = date_text if dated else format_duration
         called = {at: f"{cluster.source}, at {text(at)}" for each in spans for at in each if at is not None}
         states = States(cluster, over, spans, faults)
-        walk = _walked(states, min(called, default=0) - 1, cluster.source, called, dated=dated)
+        begin = min(called, default=0) - 1
+        walk = _walked(states, begin, cluster.source, called, at_first=cluster, dated=dated)
         if len(forms) == 1:  # otherwise, the order of all changes is not known yet
             cluster.__dict__[_CHECKED] = walk
 

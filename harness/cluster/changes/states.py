@@ -10,6 +10,7 @@ import json
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, final
 
@@ -75,8 +76,14 @@ class States:
         beside = cluster.pods or cluster.topologies or cluster.custom_resources or cluster.scale != 1
         self._nodes_alone = not beside and "NodePool" not in kinds
 
-    def first(self, now: int, source: str) -> State:
+    def first(self, now: int, source: str, at_first: Cluster | None = None) -> State:
         """Returns the state at a given time.
+
+        Args:
+            now: the time.
+            source: the name of the cluster at that time, for messages.
+            at_first: the cluster at the very beginning, if it was just read. It is not read again if its
+                manifests are those at the given time.
 
         Raises:
             ClusterError: the manifests are faulty at that time.
@@ -86,7 +93,12 @@ class States:
             if span.holds(now):
                 self._holding.setdefault(over, []).append(number)
         self._present = [self._object(number) for number in range(self._over.count)]
-        state = self._whole(source)
+        contents = tuple([each.content for each in chain.from_iterable(self._present)])
+        same = [id(each.content) for each in self._over.at_first()] == [*map(id, contents)]
+        if same and at_first is not None:
+            state = State(replace(at_first, manifests=contents, timed=()), specs(contents))
+        else:
+            state = self._whole(source)
         for node in state.cluster.nodes.values():
             self._amounts.update(node.allocatable)
         return state
