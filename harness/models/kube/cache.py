@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import final
+from typing import TypeVar, final
 
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.devices import IDLE, LARGEST, have_devices
@@ -17,6 +17,8 @@ from harness.models.kube.moves import Moves
 from harness.models.kube.node import GONE, NodeInfo
 from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
+
+_Key = TypeVar("_Key")
 
 _KEPT = 8
 """The log is truncated when its number of entries exceeds the number of nodes by this factor."""
@@ -171,19 +173,12 @@ class Cache:
         return True
 
     def _place(self, nodes: Iterable[NodeInfo], first: int) -> None:
-        """Assigns positions to the nodes, starting with `first`."""
-        moved = {}
+        """Gives nodes the positions from `first` on."""
         for position, node in enumerate(nodes, first):
             if node.position != position:
-                moved[node.position] = node.position = position
+                node.position = position
                 for pod in node.pods:
                     pod.node = position
-        for template in self.placed:
-            for counts in (template.placed, template.leaving):
-                if counts and not moved.keys().isdisjoint(counts):
-                    kept = {moved.get(position, position): count for position, count in counts.items()}
-                    counts.clear()
-                    counts.update(kept)
 
     def draw_order(self, seed: int) -> None:
         """Orders equal nodes by a seed and not by name."""
@@ -252,7 +247,7 @@ class Cache:
         pod.node = node.position
         node.add(pod)
         template = pod.template
-        template.placed[node.position] = template.placed.get(node.position, 0) + 1
+        template.placed[node] = template.placed.get(node, 0) + 1
         if template not in self.placed:
             self.placed[template] = None
             if template.spec.anti_affinity:
@@ -261,24 +256,24 @@ class Cache:
                 self.attracting[template] = None
         self.bound[pod.priority] = self.bound.get(pod.priority, 0) + 1
         if pod.terminating:
-            template.leaving[node.position] = template.leaving.get(node.position, 0) + 1
+            template.leaving[node] = template.leaving.get(node, 0) + 1
         self.touch(node)
 
     def remove_pod(self, pod: PodInfo) -> NodeInfo:
         """Removes a bound pod, and returns its node."""
         node, template = self.nodes[pod.node], pod.template
         node.remove(pod)
-        placed, position = template.placed, node.position
-        if placed[position] > 1:
-            placed[position] -= 1
+        placed = template.placed
+        if placed[node] > 1:
+            placed[node] -= 1
         else:
-            del placed[position]
+            del placed[node]
             if not placed:
                 del self.placed[template]
                 self.repelling.pop(template, None)
                 self.attracting.pop(template, None)
         if pod.terminating:
-            _less(template.leaving, position)
+            _less(template.leaving, node)
         _less(self.bound, pod.priority)
         pod.node = -1
         self.touch(node)
@@ -288,9 +283,9 @@ class Cache:
     def terminate(self, pod: PodInfo, *, preempted: bool = True) -> None:
         """Marks a bound pod as terminating. The pod uses its resources until it is gone."""
         pod.terminating, pod.preempted = True, preempted
-        leaving = pod.template.leaving
-        leaving[pod.node] = leaving.get(pod.node, 0) + 1
-        self.touch(self.nodes[pod.node])
+        leaving, node = pod.template.leaving, self.nodes[pod.node]
+        leaving[node] = leaving.get(node, 0) + 1
+        self.touch(node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
         """Changes the priority of a running pod."""
@@ -397,7 +392,7 @@ def _alike(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo], most: int) -> 
     return low
 
 
-def _less(counts: dict[int, int], key: int) -> None:
+def _less(counts: dict[_Key, int], key: _Key) -> None:
     if counts[key] == 1:
         del counts[key]
     else:

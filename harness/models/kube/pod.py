@@ -19,6 +19,7 @@ from harness.policy import Job
 if TYPE_CHECKING:
     from harness.models.kube.gangs import Gang
     from harness.models.kube.most_room import MostRoom
+    from harness.models.kube.node import NodeInfo
 
 Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource index and a quantity above 0."""
@@ -84,8 +85,8 @@ class Template:
         soft_spread: the spread constraints that only score nodes.
         alone: True if none of the rules is about other pods.
         budgets: the numbers of the PodDisruptionBudgets that cover its pods.
-        placed: by the position of the node, how many pods with this template are bound there.
-        leaving: by the position of the node, how many bound pods with this template are terminating there.
+        placed: how many of its pods are bound to each node.
+        leaving: how many of its bound pods are terminating on each node.
         made: how many pods with this template have existed.
     """
 
@@ -112,8 +113,8 @@ class Template:
         self.soft_spread = tuple(constraint for constraint in spec.spread if not constraint.required)
         self.alone = not (spec.spread or spec.affinity or spec.anti_affinity or spec.preferred_pods)
         self.budgets = budgets
-        self.placed: dict[int, int] = {}
-        self.leaving: dict[int, int] = {}
+        self.placed: dict[NodeInfo, int] = {}
+        self.leaving: dict[NodeInfo, int] = {}
         self.made = 0
         self._peers: dict[tuple[int, bool], Peers] = {}
 

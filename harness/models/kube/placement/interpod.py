@@ -87,8 +87,8 @@ class AffinityState:
             effect = rules.effect(other)
             if not effect:
                 continue
-            for position, pods in other.placed.items():
-                self._count(self._unwanted, self._near, self._far, effect, cache.nodes[position], pods)
+            for node, pods in other.placed.items():
+                self._count(self._unwanted, self._near, self._far, effect, node, pods)
 
     @staticmethod
     def _count(

@@ -51,7 +51,7 @@ def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) 
 def _on_node(rules: SpreadRules, number: int, cache: Cache, node: NodeInfo) -> int:
     """Returns the number of matching pods on a node. Terminating pods don't count."""
     return sum(
-        other.placed.get(node.position, 0) - other.leaving.get(node.position, 0)
+        other.placed.get(node, 0) - other.leaving.get(node, 0)
         for other in cache.placed
         if rules.matched(other)[number]
     )
@@ -90,8 +90,8 @@ def pod_affinity(
             for preferred in other.spec.preferred_pods
             if means(preferred.term, template, labels_of)
         ]
-        for position, pods in other.placed.items() if terms else ():
-            labels = cache.nodes[position].labels
+        for node, pods in other.placed.items() if terms else ():
+            labels = node.labels
             for key, weight in terms:
                 domain = labels.get(key)
                 if domain is not None:

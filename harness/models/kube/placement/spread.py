@@ -70,10 +70,10 @@ class SpreadRules:
             matched = self.matched(other)
             if not any(matched):
                 continue
-            for position, pods in other.placed.items():
-                staying = pods - other.leaving.get(position, 0)
+            for node, pods in other.placed.items():
+                staying = pods - other.leaving.get(node, 0)
                 for number, domains in enumerate(self.domains):
-                    domain = domains[position]
+                    domain = domains[node.position]
                     if matched[number] and domain is not None:
                         found[number][domain] += staying
         return found
