@@ -152,6 +152,29 @@ def test_dates_are_times_since_the_origin_of_a_trace_with_dates() -> None:
         unrolled(cluster, None)
 
 
+JANUARY = 1_735_689_600 * SECOND
+
+
+@pytest.mark.parametrize(
+    "patches",
+    [
+        (at("3h", "5h", resourceGroups=cpu(4)), at("4h", stopPolicy="Hold")),
+        (at("0h", "2h", resourceGroups=cpu(4)), at(None, "3h", stopPolicy="Hold")),
+        (at("2025-01-02T00:00:00Z", "2025-01-03T00:00:00Z", resourceGroups=cpu(4)),),
+        (at("2025-01-02T00:00:00Z", resourceGroups=cpu(4)), at("4h", stopPolicy="Hold")),
+    ],
+)
+@pytest.mark.parametrize("origin", [JANUARY, JANUARY + DAY, JANUARY + 2 * DAY, JANUARY + 30 * DAY])
+@pytest.mark.parametrize("begin", [0, 2 * HOUR])
+def test_the_states_that_were_checked_are_those_that_a_new_reading_gives(
+    patches: tuple[dict[str, Any], ...], origin: int, begin: int
+) -> None:
+    """A patched cluster keeps the states that it checked; its copy computes them for the trace's origin."""
+    checked = base().patched(list(patches))
+    anew = replace(checked)
+    assert unrolled(checked, origin, begin) == unrolled(anew, origin, begin)
+
+
 def test_objects_change_in_the_order_of_the_documents_that_name_them() -> None:
     """Each of two queues changes by itself, the one first that is given first."""
     second = {**QUEUE, "metadata": {"name": "b"}}
