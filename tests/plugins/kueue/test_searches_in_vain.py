@@ -17,8 +17,8 @@ def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more(
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    targets, three, _ = world.reasons.find_targets(world.incoming("a", cpu=3))
-    assert targets == []
+    three = world.asking("a", cpu=3)
+    assert world.search.find_targets(three.incoming) == []
     why = world.reasons.no_targets(three)
     assert why is not None
     assert world.reasons.still_no_targets(why)
@@ -77,8 +77,8 @@ def test_own_candidates_and_all_that_others_hold_may_be_too_little() -> None:
     """A's own core may go; without it a newcomer of four leaves a a larger share than b has with its two."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("a", "a1", priority=-1).hold("b", "b1", "b2").hold("lender", "l", cpu=7)
-    targets, four, _ = world.reasons.find_targets(world.incoming("a", cpu=4))
-    assert targets == []
+    four = world.asking("a", cpu=4)
+    assert world.search.find_targets(four.incoming) == []
     why = world.reasons.no_targets(four)
     assert why is not None
     assert world.reasons.still_no_targets(why)
@@ -140,8 +140,8 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     holders = {each.name: each for each in world.holders("b")}
     holders["small"].local_queue, holders["large"].local_queue = small, large
     small.usage = 2.0
-    targets, two, _ = world.reasons.find_targets(world.incoming("a", cpu=2, priority=1))
-    assert targets == []
+    two = world.asking("a", cpu=2, priority=1)
+    assert world.search.find_targets(two.incoming) == []
     assert world.reasons.no_targets(two) is None
     large.usage = 3.0
     world.cache.reorder(world.cache.queues["b"])

@@ -20,7 +20,6 @@ from plain_quotas import Holder, Node, Snapshot, nodes_of
 from targets_fuzz import case
 
 from harness_plugins.kueue.conformance.targets import question
-from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.state.cache import Cache
 
@@ -53,23 +52,6 @@ def test_targets_are_those_of_the_restatement(strategies: str | None) -> None:
         ]
         assert found == plain_targets.answer(asked)
         assert cache.tree.usage == before
-
-    agrees()
-
-
-@pytest.mark.parametrize("strategies", [None, *STRATEGIES])
-def test_whoever_is_taken_alone_is_taken_again_once_it_was_told_to_go(strategies: str | None) -> None:
-    """Whoever else is going already, or was refused before: assignments that are kept rest on that."""
-
-    @fuzz(70)
-    @given(seed=st.integers(0, 2**32), holders=st.integers(1, 20))
-    def agrees(seed: int, holders: int) -> None:
-        cache, incoming, search = question(case(seed, holders, strategies))
-        assert isinstance(search, (ClassicPreemption, FairSharing))
-        targets, *_, alone = search.search(incoming)
-        if alone and not targets[0].workload.evicted:
-            cache.evict(targets[0].workload)
-            assert search.find_targets(incoming) == targets
 
     agrees()
 

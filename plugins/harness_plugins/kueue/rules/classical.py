@@ -73,10 +73,6 @@ class ClassicPreemption:
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt."""
-        return self.search(incoming)[0]
-
-    def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
-        """Returns the targets, and whether the first candidate that was taken is the only target."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -95,7 +91,7 @@ class ClassicPreemption:
             usable = borrows or not must_borrow
             hierarchy, priority = _reclaimable(self._cache, incoming, reclaim, priority_usable=usable)
         if not (same or hierarchy or priority):
-            return [], False
+            return []
 
         if must_borrow or not (hierarchy or priority) or not (borrows or _under_nominal(tree, incoming)):
             attempts = [True]
@@ -110,10 +106,10 @@ class ClassicPreemption:
                 phases.append(_Phase(hierarchy, reclaim))
             if reclaim is not None and priority:
                 phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
-            targets, alone = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+            targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
             if targets:
-                return targets, alone and borrowing is attempts[0]
-        return [], False
+                return targets
+        return []
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search found no targets: a policy protects the candidates, or there are too few."""
@@ -249,13 +245,8 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
     return _Phase(sources, allowed, below)
 
 
-def _attempt(
-    tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
-) -> tuple[list[Target], bool]:
-    """Takes candidates one by one until the incoming workload fits, and then restores the tree.
-
-    Returns the targets, and whether the first candidate was enough.
-    """
+def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
+    """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
     node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
@@ -270,14 +261,13 @@ def _attempt(
                 remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
-                    alone = len(targets) == 1
                     fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
                     for target in targets:
                         put_back(tree, target.workload, cells)
-                    return targets, alone
+                    return targets
     for target in targets:
         put_back(tree, target.workload, cells)
-    return [], False
+    return []
 
 
 def _reason(workload: Workload, phase: _Phase) -> str:

@@ -140,7 +140,7 @@ class FairObstacle:
         put_back(cache.tree, candidate)
         cache.tree.refund(own.node, incoming.requests)
         for strategy in self._strategies:
-            if strategy.allows(share, final if strategy.without_target else initial):
+            if strategy.allows(share, initial, final):
                 return None
         names = tuple(strategy.name for strategy in self._strategies)
         return Compared(candidate, sides, before, (share, final), names)

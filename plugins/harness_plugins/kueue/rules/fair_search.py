@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.rules.strategy import Strategy, less_than_initial_share
+from harness_plugins.kueue.rules.strategy import Strategy
 from harness_plugins.kueue.rules.target_ordering import ordering_of
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
@@ -68,14 +68,6 @@ class Candidates:
         heads[queue] = next(self._rest[queue], None)
         return head
 
-    def may_have(self, queue: ClusterQueueState) -> bool:
-        """Returns False if a queue is known to have no more candidates."""
-        return queue not in self._heads or self._heads[queue] is not None
-
-    def leave(self, queue: ClusterQueueState) -> None:
-        """Skips the remaining candidates of a queue."""
-        self._heads[queue] = None
-
 
 @final
 class FairSearch:
@@ -89,7 +81,6 @@ class FairSearch:
     __slots__ = (
         "_cache",
         "_candidates",
-        "_flat",
         "_incoming",
         "_own",
         "_retry",
@@ -108,7 +99,6 @@ class FairSearch:
         self._candidates = candidates
         # The first workload of each queue that was refused. Other refused workloads are not tried again.
         self._retry: dict[ClusterQueueState, Workload] = {}
-        self._flat = len(self._own.path) == 1
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
@@ -124,7 +114,7 @@ class FairSearch:
         """
         if self._by_first_strategy(queues, strategies[0], takes_back=takes_back):
             return True
-        return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
+        return len(strategies) > 1 and self._by_second_strategy(strategies[1])
 
     def put_back(self) -> None:
         """Puts all targets back into the tree."""
@@ -136,118 +126,48 @@ class FairSearch:
     ) -> bool:
         """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
         own, candidates = self._own, self._candidates
-        if self._flat and not takes_back and candidates.head(own) is None:
-            queues = self._worth_asking(queues)
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
-        looked_at = -1  # the number of targets when `_worth_asking` was last called
         while (queue := ordering.next()) is not None:
             if queue is own:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
             elif takes_back:
                 done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
-            elif (workload := self._next_allowed(queue, strategy)) is not None:
-                done = self._take(workload, IN_COHORT_FAIR_SHARING)
             else:
-                self._leave(queue)
-                done = False
-                if looked_at < len(self.targets) and candidates.head(own) is None:
-                    looked_at = len(self.targets)
-                    queues = self._worth_asking([each for each in queues if candidates.may_have(each)])
-                    ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
+                workload = self._next_allowed(queue, strategy)
+                done = workload is not None and self._take(workload, IN_COHORT_FAIR_SHARING)
             if done:
                 return True
         return False
 
-    def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Returns the queues that could still lose a workload by shares once the own queue has no candidates.
-
-        Neither strategy takes a workload from a side with a smaller share than the own side. From a side with
-        an equal share, a strategy takes only workloads whose removal does not change that share. The shares
-        of the own sides stay the same up to the first cohort below which a workload can be taken. If any side
-        has a larger share, all sides with an equal share are returned without a closer check.
-        """
-        of, holders = self._shares.of, self._cache.holders
-        if self._flat:
-            root, share = self._own.root, of(self._own.node)[1]
-            return [queue for queue in queues if of(queue.below[root])[1] >= share]
-        for ancestor, mine in self._own.below.items():
-            share = of(mine)[1]
-            sides: dict[int, list[ClusterQueueState]] = {}
-            above = []
-            for queue in queues:
-                theirs = queue.below.get(ancestor)
-                if theirs is None:
-                    above.append(queue)
-                elif theirs in sides:
-                    sides[theirs].append(queue)
-                else:
-                    sides[theirs] = [queue]
-            shares = {theirs: of(theirs)[1] for theirs in sides}
-            if any(theirs > share for theirs in shares.values()):
-                return [each for theirs in sides if shares[theirs] >= share for each in sides[theirs]] + above
-            found = [
-                queue
-                for theirs in sides
-                if shares[theirs] == share
-                for queue in sides[theirs]
-                if any(self._without(queue, usage, theirs) >= share for usage in holders[queue.node].usages)
-            ]
-            if found or any(
-                ancestor in queue.below and of(queue.below[ancestor])[1] > share for queue in self._retry
-            ):
-                return found + above
-            queues = above
-        return []
-
-    def _by_second_strategy(self) -> bool:
+    def _by_second_strategy(self, strategy: Strategy) -> bool:
         """Tries the workloads that the first strategy refused, at most one from each queue."""
-        retry, shares = self._retry, self._shares
-        ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
+        retry = self._retry
+        ordering = ordering_of(self._cache, self._shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
-            mine, theirs = self._own.sides(queue)
             workload = retry.pop(queue)
-            if less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1]):
-                if self._take(workload, IN_COHORT_FAIR_SHARING):
-                    return True
-            elif self._flat:
-                return False  # the shares of all other queues are smaller still
+            if self._allows(strategy, queue, workload) and self._take(workload, IN_COHORT_FAIR_SHARING):
+                return True
         return False
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
-        """Returns the first candidate of a queue that passes the share comparison; refuses earlier ones."""
-        mine, theirs = self._own.sides(queue)
-        share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        if not strategy.allows(share, initial):  # removing a workload cannot increase the share
-            return None
-        if strategy.without_target:
-            return self._next_that_passes(queue, theirs, share, strategy)
-        return self._candidates.pop(queue)
-
-    def _leave(self, queue: ClusterQueueState) -> None:
-        """Excludes a queue from the first strategy, and keeps its next candidate for the second strategy."""
-        refused = self._candidates.head(queue)
-        if refused is not None:
-            self._retry.setdefault(queue, refused)
-            self._candidates.leave(queue)
-
-    def _next_that_passes(
-        self, queue: ClusterQueueState, theirs: int, share: Share, strategy: Strategy
-    ) -> Workload | None:
-        """Returns the next candidate whose removal leaves its side with a share that the strategy allows."""
+        """Returns the first candidate of a queue that the strategy allows; refuses earlier ones."""
         candidates = self._candidates
-        head = candidates.head(queue)
-        assert head is not None
-        if strategy.allows(share, self._without(queue, head.usage, theirs)):
-            return candidates.pop(queue)
-        # The result depends only on the usage of a workload, so each distinct usage is tested once.
-        usages = self._cache.holders[queue.node].usages
-        passing = {each for each in usages if strategy.allows(share, self._without(queue, each, theirs))}
-        while passing and candidates.head(queue) is not None:
+        allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
+        while candidates.head(queue) is not None:
             workload = candidates.pop(queue)
-            if workload.usage in passing:
+            if workload.usage not in allowed:
+                allowed[workload.usage] = self._allows(strategy, queue, workload)
+            if allowed[workload.usage]:
                 return workload
             self._retry.setdefault(queue, workload)
         return None
+
+    def _allows(self, strategy: Strategy, queue: ClusterQueueState, workload: Workload) -> bool:
+        """Returns True if the shares of both sides allow the preemption of a workload of another queue."""
+        mine, theirs = self._own.sides(queue)
+        of = self._shares.of
+        final = self._without(queue, workload.usage, theirs)
+        return strategy.allows(of(mine)[1], of(theirs)[1], final)
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
         """Returns the share that the queue's side would have without a workload that has this usage."""

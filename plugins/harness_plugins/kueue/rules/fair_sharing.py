@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, final
+from typing import final
 
 from harness_plugins.kueue.rules.candidates import borrowers
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.fair_obstacle import FairObstacle
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
 from harness_plugins.kueue.rules.preemption import Incoming, Obstacle, Target, fill_back, within_nominal
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
 from harness_plugins.kueue.rules.strategy import strategies_of
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
-
-
-class Outcome(NamedTuple):
-    """The outcome of a search for targets.
-
-    Attributes:
-        targets: the workloads to preempt; empty if preemption cannot help.
-        queues: the queues that could have had candidates.
-        share: the share of the incoming workload's queue if that workload were admitted.
-        takes_back: whether the search took candidates without comparing shares.
-        taken: the workloads that a failed search took.
-        alone: whether the first workload that the search took is the only target.
-    """
-
-    targets: list[Target]
-    queues: list[ClusterQueueState]
-    share: Share
-    takes_back: bool
-    taken: list[Target]
-    alone: bool
 
 
 @final
@@ -71,11 +50,7 @@ class FairSharing:
         self.strategies = strategies_of(strategies)
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Returns the workloads to preempt."""
-        return self.search(incoming).targets
-
-    def search(self, incoming: Incoming) -> Outcome:
-        """Searches for targets and returns the outcome. The cache is unchanged afterwards."""
+        """Returns the workloads to preempt. The cache is unchanged afterwards."""
         cache, own, workload = self._cache, incoming.queue, incoming.workload
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
@@ -85,21 +60,18 @@ class FairSharing:
         if reclaim is not None:
             queues += borrowers(cache, own, incoming.need)
         if not queues:
-            return Outcome([], [], NOTHING, takes_back=False, taken=[], alone=False)
+            return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        share, takes_back = self.shares.of(own.node)[1], self.takes_back(incoming)
         search = FairSearch(cache, incoming, self.shares, candidates)
-        done = search.run(queues, self.strategies, takes_back=takes_back)
+        done = search.run(queues, self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(workload)
         tree.refund(own.node, incoming.requests)
-        targets = search.targets
-        alone = done and len(targets) == 1
         if done:
-            fill_back(tree, incoming, targets, borrowing=True, cells=search.cells)
+            fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
         search.put_back()
-        return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
+        return search.targets if done else []
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search finds no targets, with the shares that protect other workloads."""

@@ -20,29 +20,26 @@ class Strategy(NamedTuple):
     Attributes:
         name: the name of the strategy in Kueue's Configuration.
         allows: compares the share of the preemptor's side, with the incoming workload, to the share of the
-            target's side.
-        without_target: True to compare the share that the target's side would have without the target, False
-            to compare its current share.
+            target's side before and after the preemption.
     """
 
     name: str
-    allows: Callable[[Share, Share], bool]
-    without_target: bool
+    allows: Callable[[Share, Share, Share], bool]
 
 
-def less_than_or_equal_to_final_share(preemptor_new: Share, target_new: Share) -> bool:
+def less_than_or_equal_to_final_share(preemptor_new: Share, target_old: Share, target_new: Share) -> bool:
     """S2-a: the preemptor's new share is at most the share of the target's side without the target."""
     return preemptor_new <= target_new
 
 
-def less_than_initial_share(preemptor_new: Share, target_old: Share) -> bool:
+def less_than_initial_share(preemptor_new: Share, target_old: Share, target_new: Share) -> bool:
     """S2-b: the preemptor's new share is smaller than the current share of the target's side."""
     return preemptor_new < target_old
 
 
 _STRATEGIES = (
-    Strategy(TO_FINAL_SHARE, less_than_or_equal_to_final_share, without_target=True),
-    Strategy(TO_INITIAL_SHARE, less_than_initial_share, without_target=False),
+    Strategy(TO_FINAL_SHARE, less_than_or_equal_to_final_share),
+    Strategy(TO_INITIAL_SHARE, less_than_initial_share),
 )
 
 

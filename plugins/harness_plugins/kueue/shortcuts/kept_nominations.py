@@ -8,23 +8,17 @@ from typing import TypeAlias, final
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
+from harness_plugins.kueue.rules.preemption import TargetSearch
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
-from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
-_Kept = tuple[Assignment, int, Tried, Workload | None]
-"""An assignment, the version of the tree, the tried flavors, and a sole target.
-
-The assignment is valid for this version and these tried flavors. The last element is a workload if the
-assignment needed only one search, and the search took only this workload, which is not evicted yet. Otherwise
-it is None. Evicting the sole target does not change the assignment: the workload then comes first in its
-queue, and the workloads that came before it are refused again.
-"""
+_Kept = tuple[Assignment, int, Tried]
+"""An assignment, and the version of the tree and the tried flavors for which it is valid."""
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
 """The key of a cached nomination.
@@ -47,7 +41,7 @@ class KeptNominations:
     Args:
         nominator: finds assignments.
         cache: the workloads that hold quota.
-        reasons: finds targets, or the reason why there are none.
+        search: finds preemption targets.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
     """
@@ -56,13 +50,13 @@ class KeptNominations:
         self,
         nominator: Nominator,
         cache: Cache,
-        reasons: Reasons,
+        search: TargetSearch,
         fits: CachedFits,
         no_fits: CachedNoFits,
     ) -> None:
         self._nominator = nominator
         self._cache = cache
-        self._reasons = reasons
+        self._search = search
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
@@ -95,10 +89,10 @@ class KeptNominations:
         if no_fit is not None:
             return no_fit
         kept = self._known.get(workload)
-        if kept is not None and kept[2] == tried and (kept[1] == version or _only_told(kept, version)):
+        if kept is not None and kept[1:] == (version, tried):
             return kept[0]
-        assignment, alone = self._look(workload, tried)
-        self._known[workload] = assignment, version, tried, alone
+        assignment = self._look(workload, tried)
+        self._known[workload] = assignment, version, tried
         return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
@@ -131,24 +125,12 @@ class KeptNominations:
         assignment = self._known_again[question] = reassign()
         return assignment
 
-    def _look(self, workload: Workload, tried: Tried) -> tuple[Assignment, Workload | None]:
-        """Searches for an assignment, and caches it if it fits or fails for its whole class.
-
-        Also returns the sole target. See `_Kept`.
-        """
+    def _look(self, workload: Workload, tried: Tried) -> Assignment:
+        """Searches for an assignment, and caches it if it fits or fails for its whole class."""
         if tried or workload.asks.reducible:
-            return self._nominator.assign(workload, tried), None
-        oracle = RecordedOracle(self._cache, self._reasons, workload)
+            return self._nominator.assign(workload, tried)
+        oracle = RecordedOracle(self._cache, self._search, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
         self._fits.note(workload, assignment, oracle)
         self._no_fits.note(workload, assignment, oracle)
-        if oracle.alone and not assignment.placed and len(assignment.targets) == 1:
-            target = assignment.targets[0].workload
-            return assignment, None if target.evicted else target
-        return assignment, None
-
-
-def _only_told(kept: _Kept, version: int) -> bool:
-    """Returns True if the only change in a tree since then is the eviction of the sole target."""
-    alone = kept[3]
-    return alone is not None and kept[1] + 1 == version and alone.evicted
+        return assignment

@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
-from harness_plugins.kueue.rules.classical import ClassicPreemption, over_nominal
+from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
-from harness_plugins.kueue.rules.preemption import Incoming, Target
+from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share
 from harness_plugins.kueue.shortcuts.held import Held
@@ -61,12 +61,6 @@ class NoTargets(NamedTuple):
 class Reasons(Protocol):
     """Finds out why searches of one kind of preemption fail."""
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Returns the targets, or the facts of the failure if there are none.
-
-        The last element is whether the sole target is the only workload that the search ever took.
-        """
-
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if the reasons for failed searches are known for a queue."""
 
@@ -100,18 +94,11 @@ class ClassicReasons:
 
     Args:
         cache: the workloads that hold quota.
-        search: classic preemption.
     """
 
-    def __init__(self, cache: Cache, search: ClassicPreemption) -> None:
+    def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._search = search
         self._held = Held(cache)
-
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Returns the targets; if there are none, also returns the failed search."""
-        targets, alone = self._search.search(incoming)
-        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), alone
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if there is no cohort between the queue and its root."""
@@ -146,9 +133,6 @@ class ClassicReasons:
         return False
 
 
-_NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
-
-
 @final
 class FairReasons:
     """Finds reasons for fair sharing: own candidates and other queues together give up too little.
@@ -176,19 +160,6 @@ class FairReasons:
             parent, first = tree.parent[node], node * tree.width
             if parent >= 0 and (self._keeps[node] or any(tree.local_quota[first : first + tree.width])):
                 self._keeps[parent] = True
-
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Returns the targets; a failed search also records the workloads that other queues would give up."""
-        targets, queues, share, takes_back, taken, alone = self._search.search(incoming)
-        if targets:
-            return targets, None, alone
-        freeable: dict[ClusterQueueState, Freeable] = {}
-        if not takes_back and queues[:1] != [incoming.queue] and len(incoming.queue.path) == 1:
-            nobody: list[Amounts] = []
-            freeable.update({queue: (queue.generation, share, nobody) for queue in queues})
-            for queue in {target.workload.cluster_queue: None for target in taken}:
-                freeable[queue] = queue.generation, share, _held_in(queue, taken)
-        return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns False for queues in which a search might crash, because only a search reveals the crash."""
@@ -387,15 +358,14 @@ class FairReasons:
         for held in given_up:
             for cell, amount in held:
                 usage[first + cell] += amount
-        if refused is not None and self._tried_again and less_than_initial_share(share, theirs):
+        if refused is not None and self._tried_again and less_than_initial_share(share, theirs, theirs):
             given_up.append(refused)
         return given_up
 
     def _passes(self, node: int, held: Amounts, share: Share) -> bool:
         """Returns True if a queue gives up a workload with this usage by the first strategy."""
-        if self._strategy.without_target:
-            return self._strategy.allows(share, share_without(self._cache.tree, self._shares, node, held))
-        return self._strategy.allows(share, self._shares.of(node)[1])
+        after = share_without(self._cache.tree, self._shares, node, held)
+        return self._strategy.allows(share, self._shares.of(node)[1], after)
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
@@ -407,7 +377,3 @@ def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
     if allowed.newer_than is not None:
         allowed = Allowed(allowed.below)  # a class contains workloads of all ages
     return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
-
-
-def _held_in(queue: ClusterQueueState, targets: list[Target]) -> list[Amounts]:
-    return [target.workload.usage for target in targets if target.workload.cluster_queue is queue]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import final
 
-from harness_plugins.kueue.rules.preemption import Incoming, Target
+from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, Reasons
+from harness_plugins.kueue.shortcuts.no_targets import FailedSearch
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed
@@ -26,7 +26,7 @@ class RecordedOracle:
 
     Args:
         cache: the workloads that hold quota.
-        reasons: finds preemption targets, or the reason why there are none.
+        search: finds preemption targets.
         workload: the workload to which flavors are assigned.
 
     Attributes:
@@ -34,14 +34,12 @@ class RecordedOracle:
         no_place: the topology request of the workload if no place was found for it; otherwise None.
         failed: the searches that found no targets.
         found_targets: whether any search found targets.
-        alone: whether there was exactly one search, and it only ever took the one target that it found.
     """
 
     __slots__ = (
         "_cache",
         "_known",
-        "_reasons",
-        "alone",
+        "_search",
         "checks",
         "failed",
         "found_targets",
@@ -49,15 +47,14 @@ class RecordedOracle:
         "workload",
     )
 
-    def __init__(self, cache: Cache, reasons: Reasons, workload: Workload) -> None:
+    def __init__(self, cache: Cache, search: TargetSearch, workload: Workload) -> None:
         self._cache = cache
-        self._reasons = reasons
+        self._search = search
         self.workload = workload
         self.checks: list[Check] = []
         self.no_place: WorkloadTopology | None = None
         self.failed: list[FailedSearch] = []
         self.found_targets = False
-        self.alone = False
         self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
     @property
@@ -87,11 +84,9 @@ class RecordedOracle:
         found = self._known.get(question)
         if found is None:
             incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
-            found, failed, alone = self._reasons.find_targets(incoming)
-            self.alone = alone and not self._known
-            self._known[question] = found
-            if failed is None:
+            found = self._known[question] = self._search.find_targets(incoming)
+            if found:
                 self.found_targets = True
             else:
-                self.failed.append(failed)
+                self.failed.append(FailedSearch(incoming, {}))
         return found

@@ -119,13 +119,13 @@ class Shortcuts:
         reasons = _reasons(world)
 
         def recorded(workload: Workload) -> Oracle:
-            return RecordedOracle(cache, reasons, workload)
+            return RecordedOracle(cache, search, workload)
 
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, recorded, gates)
         fair = isinstance(search, FairSharing)
-        kept = KeptNominations(nominator, cache, reasons, fits, no_fits)
+        kept = KeptNominations(nominator, cache, search, fits, no_fits)
         return kept, RestingHeads(
             pending,
             InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
@@ -153,4 +153,4 @@ def _placed(world: World) -> set[int]:
 def _reasons(world: World) -> Reasons:
     if isinstance(world.search, FairSharing):
         return FairReasons(world.cache, world.shares, world.search)
-    return ClassicReasons(world.cache, world.search)
+    return ClassicReasons(world.cache)
