@@ -60,12 +60,11 @@ class Candidates:
         head = self._heads[queue] = next(rest, None)
         return head
 
-    def pop(self, queue: ClusterQueueState) -> Workload:
-        """Removes and returns the candidate that `head` returns."""
-        heads = self._heads
-        head = heads[queue]
-        assert head is not None
-        heads[queue] = next(self._rest[queue], None)
+    def pop(self, queue: ClusterQueueState) -> Workload | None:
+        """Removes and returns the candidate that `head` returned."""
+        head = self._heads[queue]
+        if head is not None:
+            self._heads[queue] = next(self._rest[queue], None)
         return head
 
 
@@ -129,13 +128,12 @@ class FairSearch:
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
         while (queue := ordering.next()) is not None:
             if queue is own:
-                done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
+                workload, reason = candidates.pop(queue), IN_CLUSTER_QUEUE
             elif takes_back:
-                done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
+                workload, reason = candidates.pop(queue), IN_COHORT_RECLAMATION
             else:
-                workload = self._next_allowed(queue, strategy)
-                done = workload is not None and self._take(workload, IN_COHORT_FAIR_SHARING)
-            if done:
+                workload, reason = self._next_allowed(queue, strategy), IN_COHORT_FAIR_SHARING
+            if workload is not None and self._take(workload, reason):
                 return True
         return False
 
@@ -145,29 +143,27 @@ class FairSearch:
         ordering = ordering_of(self._cache, self._shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
             workload = retry.pop(queue)
-            if self._allows(strategy, queue, workload) and self._take(workload, IN_COHORT_FAIR_SHARING):
+            mine, theirs = self._own.sides(queue)
+            new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+            if strategy.allows(new, old, self._without(queue, workload.usage, theirs)) and self._take(
+                workload, IN_COHORT_FAIR_SHARING
+            ):
                 return True
         return False
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows; refuses earlier ones."""
-        candidates = self._candidates
+        mine, theirs = self._own.sides(queue)
+        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
-        while candidates.head(queue) is not None:
-            workload = candidates.pop(queue)
-            if workload.usage not in allowed:
-                allowed[workload.usage] = self._allows(strategy, queue, workload)
-            if allowed[workload.usage]:
+        while (workload := self._candidates.pop(queue)) is not None:
+            usage = workload.usage
+            if usage not in allowed:
+                allowed[usage] = strategy.allows(new, old, self._without(queue, usage, theirs))
+            if allowed[usage]:
                 return workload
             self._retry.setdefault(queue, workload)
         return None
-
-    def _allows(self, strategy: Strategy, queue: ClusterQueueState, workload: Workload) -> bool:
-        """Returns True if the shares of both sides allow the preemption of a workload of another queue."""
-        mine, theirs = self._own.sides(queue)
-        of = self._shares.of
-        final = self._without(queue, workload.usage, theirs)
-        return strategy.allows(of(mine)[1], of(theirs)[1], final)
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
         """Returns the share that the queue's side would have without a workload that has this usage."""
