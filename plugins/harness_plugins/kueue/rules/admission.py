@@ -7,16 +7,16 @@ entries, and refunds them when the cycle ends. Heads that are not admitted stay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeVar, final
+from typing import final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.nomination import Deed, Nominates, Reservation
+from harness_plugins.kueue.rules.nomination import Nominates
 from harness_plugins.kueue.rules.outcomes import (
     DEFERRED,
     FAILED_AFTER_NOMINATION,
@@ -41,6 +41,7 @@ from harness_plugins.kueue.rules.outcomes import (
 )
 from harness_plugins.kueue.rules.preemption import fits, put_back, remove
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
+from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -48,8 +49,6 @@ from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import Placed, without
 from harness_plugins.kueue.state.workload import Workload
-
-_T = TypeVar("_T")
 
 
 @final
@@ -98,10 +97,7 @@ class AdmissionCycle:
         self.in_vain: list[SecondPass] = []
         self.refused: list[Refused] = []
         self._figures = figures
-        self._reserved: list[Reservation] = []
-        self._reservers: list[Workload] = []  # the workload of each reservation
-        self._done: list[Deed] = []
-        self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
+        self._snapshot = Snapshot(cache)
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
         """Runs one cycle, and requeues the heads that the cycle does not admit.
@@ -111,23 +107,17 @@ class AdmissionCycle:
             cycle: the number of the cycle.
             second: the workloads that lost a node and need another place.
         """
+        self._snapshot = Snapshot(self._cache)
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
         self.in_vain = []
-        self._victims.clear()
-        self._done = []
         for entry in self._order([*again, *entries] if again else entries):
             if not entry.reason:
                 one = entry.second
                 outcome = self._serve(entry, cycle) if one is None else self._serve_again(entry, one)
                 if outcome is not None:
                     yield outcome
-        for node, amounts, places in reversed(self._reserved):
-            self._tree.refund(node, amounts)
-            for placed in places:
-                placed.refund()
-        self._reserved.clear()
-        self._reservers.clear()
+        self._snapshot.end()
         for entry in entries:
             if entry.reason:
                 self._requeue(entry)
@@ -165,8 +155,8 @@ class AdmissionCycle:
         if not before.tells(after):
             return
         again = after.returns > before.returns
-        root, kept = workload.cluster_queue.root, zip(self._reservers, self._reserved, strict=True)
-        ahead = [(each, amounts) for each, (_, amounts, _) in kept if each.cluster_queue.root == root]
+        root, reserved = workload.cluster_queue.root, self._snapshot.reserved
+        ahead = [(each, amounts) for each, amounts, _ in reserved if each.cluster_queue.root == root]
         figures = self._figures(Failed(entry, message, ahead, waits_for, again))
         self.refused.append(Refused(workload, reason, figures))
 
@@ -181,7 +171,7 @@ class AdmissionCycle:
         """Serves one entry in the state that earlier entries left, and returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
-        victims = self._victims.setdefault(queue.root, {})
+        victims = self._snapshot.victims.setdefault(queue.root, {})
         assignment = entry.assignment
         stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
@@ -189,8 +179,7 @@ class AdmissionCycle:
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
             stands = self._has_place(assignment)
             if not stands:
-                changed = bool(self._reserved)
-                assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
+                assignment = self._nominator.reassign(workload, assignment, cycle, self._snapshot)
                 entry.assignment = assignment
         targets = assignment.targets
         overlaps = bool(victims) and _overlap(assignment, victims)
@@ -235,7 +224,6 @@ class AdmissionCycle:
                 self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
             victims.update(dict.fromkeys(taken, workload))
-            self._done.append(taken)
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
             if fresh:
@@ -255,10 +243,10 @@ class AdmissionCycle:
         """
         assert self._again is not None
         workload = entry.workload
-        victims = self._victims.setdefault(workload.cluster_queue.root, {})
+        victims = self._snapshot.victims.setdefault(workload.cluster_queue.root, {})
         if victims and self._recomputes and _overlap(entry.assignment, victims):
             root = workload.cluster_queue.root
-            found, entry.placed = self._without_victims(root, lambda: self._again_now(one))
+            found, entry.placed = self._snapshot.without_victims(root, lambda: self._again_now(one))
             entry.assignment = found._replace(mode=DEFERRED_FIT) if found.mode == FIT else found
         elif self._places_anew and not self._has_place(entry.assignment):
             entry.assignment, entry.placed = self._again_now(one)
@@ -280,7 +268,6 @@ class AdmissionCycle:
             self.in_vain.append(one)
             taken = tuple([target.workload for target in assignment.targets])
             victims.update(dict.fromkeys(taken, workload))
-            self._done.append(taken)
             fresh = [target for target in assignment.targets if not target.workload.evicted]
             return Preempted(workload, assignment, fresh) if fresh else None
         self.in_vain.append(one)
@@ -295,38 +282,10 @@ class AdmissionCycle:
 
         If an assignment fits under this assumption, the entry must wait until all of the victims are gone.
         """
-        workload, first = entry.workload, entry.assignment
-
-        def reassign() -> Assignment:
-            return self._without_victims(
-                workload.cluster_queue.root,
-                lambda: self._nominator.reassign(workload, first, cycle, changed=True),
-            )
-
-        assignment = self._nominator.reassign_without(
-            workload, first, cycle, done=self._done, reassign=reassign
+        assignment = self._nominator.reassign(
+            entry.workload, entry.assignment, cycle, self._snapshot, without_victims=True
         )
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
-
-    def _without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
-        """Calls `ask` as if the victims of this cycle were already gone, and returns the result.
-
-        Victims in other trees hold no quota in this tree, but they can free places.
-        """
-        victims = [
-            victim
-            for tree, those in self._victims.items()
-            for victim in those
-            if tree == root or victim.placed
-        ]
-        for victim in victims:
-            remove(self._tree, victim)
-            self._cache.remove_holder(victim)
-        answer = ask()
-        for victim in victims:
-            put_back(self._tree, victim)
-            self._cache.add_holder(victim)
-        return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
         """Returns True if the quota suffices once this tree's victims and the entry's targets are gone."""
@@ -351,7 +310,7 @@ class AdmissionCycle:
         targets = [target.workload for target in assignment.targets]
         gone = [
             placed
-            for workload in dict.fromkeys(chain(*self._victims.values(), targets))
+            for workload in dict.fromkeys(chain(*self._snapshot.victims.values(), targets))
             for placed in workload.placed
         ]
         return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
@@ -359,14 +318,7 @@ class AdmissionCycle:
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
         """Reserves quota and places for an entry until the cycle ends, so that later entries see them."""
         entry.reserved = True
-        node, places = entry.workload.cluster_queue.node, entry.assignment.placed
-        self._tree.charge(node, amounts)
-        for placed in places:
-            placed.charge()
-        reservation = node, amounts, places
-        self._reserved.append(reservation)
-        self._reservers.append(entry.workload)
-        self._done.append(reservation)
+        self._snapshot.reserve(entry.workload, amounts, entry.assignment.placed)
 
     def _reserve_for_later(self, entry: Entry) -> None:
         """Reserves quota for an entry that cannot preempt, so that later entries cannot take that quota."""

@@ -8,7 +8,6 @@ Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
@@ -17,19 +16,12 @@ from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
-from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Nomination: TypeAlias = tuple[Assignment, bool]
 """The assignment of a head, and whether its scan continued after the flavors that were tried before."""
-
-Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
-"""The node of a queue, and the quota and places that a cycle reserves for an entry of the queue."""
-
-Deed: TypeAlias = Reservation | tuple[Workload, ...]
-"""Something that a cycle did and that affects later entries: a reservation, or new victims."""
 
 
 class Nominates(Protocol):
@@ -38,33 +30,23 @@ class Nominates(Protocol):
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
+    def reassign(
+        self,
+        workload: Workload,
+        first: Assignment,
+        cycle: int,
+        snapshot: Snapshot,
+        *,
+        without_victims: bool = False,
+    ) -> Assignment:
         """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
         Args:
             workload: the head.
             first: the assignment from its nomination.
             cycle: the number of the cycle.
-            changed: whether the cycle has reserved quota or removed victims since the nomination.
-        """
-
-    def reassign_without(
-        self,
-        workload: Workload,
-        first: Assignment,
-        cycle: int,
-        *,
-        done: Sequence[Deed],
-        reassign: Callable[[], Assignment],
-    ) -> Assignment:
-        """Repeats an assignment within the same cycle as if the victims of the cycle were gone.
-
-        Args:
-            workload: the head.
-            first: the assignment from its nomination.
-            cycle: the number of the cycle.
-            done: what the cycle has done so far. The same list is used throughout the cycle.
-            reassign: removes the victims of the cycle, repeats the assignment, and puts the victims back.
+            snapshot: what the cycle assumes so far.
+            without_victims: whether the victims of the cycle count as gone.
         """
 
 
@@ -92,23 +74,24 @@ class Nominator:
         self.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Repeats an assignment within the same cycle, with the flavors that were chosen before."""
-        assignment = self.assign(workload, (), first.chosen)
-        self.remember(workload, assignment, cycle)
-        return assignment
-
-    def reassign_without(
+    def reassign(
         self,
         workload: Workload,
         first: Assignment,
         cycle: int,
+        snapshot: Snapshot,
         *,
-        done: Sequence[Deed],
-        reassign: Callable[[], Assignment],
+        without_victims: bool = False,
     ) -> Assignment:
-        """Repeats an assignment within the same cycle as if the victims of the cycle were gone."""
-        return reassign()
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before."""
+
+        def assign() -> Assignment:
+            return self.assign(workload, (), first.chosen)
+
+        root = workload.cluster_queue.root
+        assignment = snapshot.without_victims(root, assign) if without_victims else assign()
+        self.remember(workload, assignment, cycle)
+        return assignment
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """Returns the flavors that were tried before; () if the scan position is no longer valid.

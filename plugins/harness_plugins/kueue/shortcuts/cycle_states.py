@@ -1,4 +1,4 @@
-"""Numbers the actions of a cycle so that equal actions have equal numbers in every cycle.
+"""Numbers the reservations of a cycle so that equal reservations have equal numbers in every cycle.
 
 Preemptors that wait for their targets to terminate do the same in every cycle. The effects of a cycle on the
 quota tree therefore recur.
@@ -6,43 +6,41 @@ quota tree therefore recur.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from typing import TypeAlias, final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.nomination import Deed
+from harness_plugins.kueue.rules.snapshot import Snapshot
+
+_Step: TypeAlias = tuple[int, int, object, object]
+"""The number of the earlier reservations, and the node, the quota and the places of the next one."""
 
 
 @final
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    The cache key consists of the earlier actions of the cycle and the next action.
+    The cache key consists of the earlier reservations of the cycle and the next one.
     """
 
-    __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")
+    __slots__ = ("_counted", "_known", "_number", "_numbers", "_snapshot")
 
     def __init__(self) -> None:
-        self._known: Memo[tuple[int, Deed], int] = Memo()
+        self._known: Memo[_Step, int] = Memo()
         self._numbers = 0
-        self._done: Sequence[Deed] = ()
+        self._snapshot: Snapshot | None = None
         self._counted = self._number = 0
 
-    def after(self, done: Sequence[Deed]) -> int:
-        """Returns the number of the state after some actions.
-
-        Args:
-            done: the actions of the cycle. It must be the same growing list throughout the cycle.
-        """
-        if done is not self._done:
-            self._done = done
+    def of(self, snapshot: Snapshot) -> int:
+        """Returns the number of the reservations that a snapshot has now."""
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
             self._counted = self._number = 0
-        while self._counted < len(done):
-            step = self._number, done[self._counted]
+        for workload, amounts, places in snapshot.reserved[self._counted :]:
+            step = self._number, workload.cluster_queue.node, amounts, places
             number = self._known.get(step)
             if number is None:
                 self._numbers += 1
                 number = self._known[step] = self._numbers
             self._number = number
-            self._counted += 1
+        self._counted = len(snapshot.reserved)
         return self._number

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
+from harness_plugins.kueue.rules.nomination import Nomination, Nominator
 from harness_plugins.kueue.rules.preemption import TargetSearch
+from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
@@ -20,11 +20,11 @@ from harness_plugins.kueue.state.workload import Workload
 _Kept = tuple[Assignment, int, Tried]
 """An assignment, and the version of the tree and the tried flavors for which it is valid."""
 
-_Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
+_Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int, tuple[Workload, ...]]
 """The key of a cached nomination.
 
-It consists of the workload that is assigned again, its pods and flavors, the version of its tree, and the
-number of actions in this cycle so far.
+It consists of the workload that is assigned again, its pods and flavors, the version of its tree, the number
+of the cycle's reservations so far (see `CycleStates`), and the cycle's victims.
 """
 
 
@@ -60,7 +60,7 @@ class KeptNominations:
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
-        # The key includes the version of the tree and the actions of the cycle, because a preemptor is served
+        # The key includes the version of the tree and what the cycle assumes, because a preemptor is served
         # and assigned again in every cycle until its targets are gone.
         self._known_again: Memo[_Again, Assignment] = Memo()
         self._states = CycleStates()
@@ -95,35 +95,34 @@ class KeptNominations:
         self._known[workload] = assignment, version, tried
         return assignment
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
-
-        If nothing has changed, the result is the same, unless the workload can be admitted with fewer pods.
-        """
-        if changed or workload.asks.reducible:
-            return self._nominator.reassign(workload, first, cycle, changed=changed)
-        self._nominator.remember(workload, first, cycle)
-        return first
-
-    def reassign_without(
+    def reassign(
         self,
         workload: Workload,
         first: Assignment,
         cycle: int,
+        snapshot: Snapshot,
         *,
-        done: Sequence[Deed],
-        reassign: Callable[[], Assignment],
+        without_victims: bool = False,
     ) -> Assignment:
-        """Repeats an assignment within the same cycle as if the victims of the cycle were gone."""
-        version = self._no_fits.version(workload.cluster_queue)
-        state = self._states.after(done)
-        question = workload, workload.counts, first.chosen, version, state
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
+
+        While the cycle assumes nothing, the result is the same, unless fewer pods can be admitted.
+        """
+        if not without_victims:
+            if snapshot.reserved or workload.asks.reducible:
+                return self._nominator.reassign(workload, first, cycle, snapshot)
+            self._nominator.remember(workload, first, cycle)
+            return first
+        queue = workload.cluster_queue
+        version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
+        question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
         known = self._known_again.get(question)
         if known is not None:
             self._nominator.remember(workload, known, cycle)
             return known
-        assignment = self._known_again[question] = reassign()
-        return assignment
+        found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
+        self._known_again[question] = found
+        return found
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Searches for an assignment, and caches it if it fits or fails for its whole class."""

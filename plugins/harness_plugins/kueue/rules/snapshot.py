@@ -1,0 +1,82 @@
+"""What a cycle assumes as it serves its entries: reserved quota and places, and victims that will be gone.
+
+Upstream: `Snapshot` in pkg/cache/scheduler/snapshot.go. Kueue works on a copy of its cache. Here, the cache
+itself is charged, and restored at the end of the cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar, final
+
+from harness_plugins.kueue.rules.preemption import put_back, remove
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+_T = TypeVar("_T")
+
+
+class Reservation(NamedTuple):
+    """The quota and places that a cycle reserves for an entry, so that later entries see them as used."""
+
+    workload: Workload
+    amounts: Amounts
+    places: Sequence[Placed]
+
+
+@final
+class Snapshot:
+    """The assumptions of one cycle.
+
+    Args:
+        cache: the workloads that hold quota.
+
+    Attributes:
+        reserved: the reservations so far, which are charged to the quota tree and to the topologies.
+        victims: for each tree, by its root, the victims of the cycle with their preemptors.
+    """
+
+    __slots__ = ("_cache", "reserved", "victims")
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self.reserved: list[Reservation] = []
+        self.victims: dict[int, dict[Workload, Workload]] = {}
+
+    def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
+        """Reserves quota and places for an entry until the cycle ends."""
+        self._cache.tree.charge(workload.cluster_queue.node, amounts)
+        for placed in places:
+            placed.charge()
+        self.reserved.append(Reservation(workload, amounts, places))
+
+    def end(self) -> None:
+        """Releases all reservations."""
+        for workload, amounts, places in reversed(self.reserved):
+            self._cache.tree.refund(workload.cluster_queue.node, amounts)
+            for placed in places:
+                placed.refund()
+        self.reserved.clear()
+
+    def gone(self, root: int) -> list[Workload]:
+        """Returns the victims that matter to a tree: its own, and those in other trees that free places."""
+        return [
+            victim
+            for tree, those in self.victims.items()
+            for victim in those
+            if tree == root or victim.placed
+        ]
+
+    def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
+        """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
+        victims = self.gone(root)
+        for victim in victims:
+            remove(self._cache.tree, victim)
+            self._cache.remove_holder(victim)
+        answer = ask()
+        for victim in victims:
+            put_back(self._cache.tree, victim)
+            self._cache.add_holder(victim)
+        return answer
