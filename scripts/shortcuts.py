@@ -23,6 +23,7 @@ import harness
 from harness.engine import Engine
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts import shortcuts
+from harness_plugins.kueue.shortcuts.heads import EveryCycle
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
@@ -51,7 +52,7 @@ def _all_heads() -> None:
     made = Shortcuts.nomination
 
     def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
-        return made(self, world, *args)[0], AllHeads(world.pending)
+        return made(self, world, *args)[0], EveryCycle(AllHeads(world.pending))
 
     Shortcuts.nomination = nomination  # type: ignore[method-assign]
 

@@ -25,11 +25,11 @@ from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.heads import CycleHeads
 from harness_plugins.kueue.rules.outcomes import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
 from harness_plugins.kueue.rules.second_pass import looked_at
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
+from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.asks import Asking

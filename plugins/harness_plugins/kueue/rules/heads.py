@@ -5,73 +5,11 @@ Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol, final
+from collections.abc import Sequence
+from typing import final
 
-from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
-
-
-class CycleHeads(NamedTuple):
-    """The heads of the next cycle that has any to consider, and a summary of the skipped cycles before it.
-
-    Attributes:
-        workloads: the heads to consider; empty if no cycle has any.
-        inadmissible: whether other heads became inadmissible in the last skipped cycle.
-        cycles: the number of cycles. In all cycles but the last, the only effect is that heads become
-            inadmissible.
-        number: the number of heads in these cycles, not counting resting heads.
-    """
-
-    workloads: list[Workload]
-    inadmissible: bool
-    cycles: int
-    number: int
-
-
-class Heads(Protocol):
-    """Finds the heads of cycles."""
-
-    @property
-    def resting(self) -> int:
-        """The number of heads that would again change nothing. They still count as tried in every cycle."""
-
-    @property
-    def stirs(self) -> bool:
-        """Whether the next cycle could have a head to consider."""
-
-    def add(self, pending: PendingQueue) -> None:
-        """Activates a queue that has a head to try."""
-
-    def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue with its head and inadmissible workloads from another `Heads` object."""
-
-    def leave(self) -> None:
-        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
-
-    def reactivate(self, root: int) -> None:
-        """Reactivates the heads of a tree after a change, because they could be handled differently now."""
-
-    def requeue_inadmissible(self, root: int) -> None:
-        """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
-
-    def waits(self, root: int) -> bool:
-        """Returns True if a tree has heads to try."""
-
-    def take(self) -> CycleHeads:
-        """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
-
-    def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue for a cycle with second passes, where no head rests."""
-
-    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends the cycle.
-
-        Args:
-            entries: the heads of the cycle with their outcomes.
-            left_out: the heads that became inadmissible without an entry.
-        """
 
 
 @final
@@ -80,51 +18,28 @@ class AllHeads:
 
     Args:
         pending: the queues, by number.
-
-    Attributes:
-        resting: 0.
-        stirs: True, because all queues are considered.
     """
 
     def __init__(self, pending: Sequence[PendingQueue]) -> None:
         self._pending = [each for each in pending if each.queue.usable]
-        self._requeue: set[int] = set()
-        self.resting = 0
-        self.stirs = True
-
-    def add(self, pending: PendingQueue) -> None:
-        """Does nothing, because every cycle considers all queues."""
-
-    def join(self, pending: PendingQueue) -> None:
-        """Does nothing, because every cycle considers all queues."""
-
-    def leave(self) -> None:
-        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
-        for pending in self._pending:
-            if pending.queue.root in self._requeue:
-                pending.requeue_inadmissible()
-        self._requeue.clear()
-
-    def reactivate(self, root: int) -> None:
-        """Does nothing, because every cycle considers all queues."""
+        self._to_requeue: set[int] = set()
 
     def requeue_inadmissible(self, root: int) -> None:
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
-        self._requeue.add(root)
+        self._to_requeue.add(root)
+
+    def requeue(self) -> None:
+        """Requeues the inadmissible workloads that the next cycle must try again."""
+        for pending in self._pending:
+            if pending.queue.root in self._to_requeue:
+                pending.requeue_inadmissible()
+        self._to_requeue.clear()
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
-    def take(self) -> CycleHeads:
-        """Returns the first workload of every queue that is not empty."""
-        heads = self.take_all()
-        return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
-
-    def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue that is not empty."""
-        self.leave()
+    def take(self) -> list[Workload]:
+        """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
+        self.requeue()
         return [head for pending in self._pending if (head := pending.first()) is not None]
-
-    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Does nothing, because no head ever rests."""

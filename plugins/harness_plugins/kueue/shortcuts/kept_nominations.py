@@ -23,8 +23,8 @@ _Kept = tuple[Assignment, int, Tried]
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int, tuple[Workload, ...]]
 """The key of a cached nomination.
 
-It consists of the workload that is assigned again, its pods and flavors, the version of its tree, the number
-of the cycle's reservations so far (see `CycleStates`), and the cycle's victims.
+It consists of the workload that is assigned again, its pods and flavors, and the version of its tree. The
+last elements are the number of the cycle's reservations (see `CycleStates`), and the cycle's victims.
 """
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, final
 
 from harness_plugins.kueue.rules.entry import Entry
-from harness_plugins.kueue.rules.heads import CycleHeads
+from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload

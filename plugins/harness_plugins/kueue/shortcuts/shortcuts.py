@@ -13,7 +13,7 @@ from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
-from harness_plugins.kueue.rules.heads import AllHeads, Heads
+from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.rules.nomination import Nominates, Nominator
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
 from harness_plugins.kueue.rules.topology.capacity import Capacities
@@ -21,6 +21,7 @@ from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
@@ -109,7 +110,7 @@ class Shortcuts:
             def oracle(workload: Workload) -> Oracle:
                 return PreemptionOracle(cache, search, workload)
 
-            return Nominator(offers, assigner, oracle, gates), AllHeads(pending)
+            return Nominator(offers, assigner, oracle, gates), EveryCycle(AllHeads(pending))
         reasons = _reasons(world)
 
         def recorded(workload: Workload) -> Oracle:
