@@ -285,7 +285,7 @@ def _upgrade(trace: str, metric: str) -> Callable[[Runs], list[str]]:
 
 _UPGRADES = (
     ("mix", "two days of `mix`: unfinished jobs", "jobs.unfinished"),
-    ("mix", "two days of `mix`: mean delay, for unfinished jobs so far", "delay.mean"),
+    ("mix", "two days of `mix`: mean delay (for unfinished jobs, the delay so far)", "delay.mean"),
     ("mix", "two days of `mix`: preemptions", "disruption.preemptions"),
     ("philly", "four days of Philly: 95th percentile of the wait", "wait.first_start.p95"),
     ("philly", "four days of Philly: mean delay", "delay.mean"),
