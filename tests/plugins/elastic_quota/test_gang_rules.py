@@ -310,5 +310,7 @@ def test_a_refused_gang_leaves_no_trace_in_any_book(
 def _named(found: Any) -> str:
     """Books of two replays compared by names: their pods are not the same objects."""
     found = dict(found)
-    found["placed"] = sorted(tuple(sorted(placed.items())) for placed in found["placed"].values())
+    found["placed"] = sorted(
+        sorted((node.position, pods) for node, pods in placed.items()) for placed in found["placed"].values()
+    )
     return repr(found)
