@@ -43,7 +43,7 @@ def first_of(names: Sequence[str], most: int, what: str = "") -> str:
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:
-    """Returns a text with at most `most` characters, after removing the middle of a longer text.
+    """Shortens a text to at most `most` characters, by removing its middle.
 
     Args:
         text: the text.

@@ -318,7 +318,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """Returns the form in which times are written, which is the same as in the trace."""
+    """Returns the form in which to write times, which is that of the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 

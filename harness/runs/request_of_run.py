@@ -34,7 +34,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
-            f"{run.path} replays only quota {quota!r}, so it has neither twins nor other quotas",
+            f"{run.path} replays only quota {quota!r}, so it has no twins and no other quotas",
             hint="give the run that replays all quotas",
         )
     try:

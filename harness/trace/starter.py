@@ -235,7 +235,7 @@ def start(
 def _check_size(
     trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
 ) -> None:
-    """Raises an error for too many nodes, or too much of a resource. A unit is then probably wrong."""
+    """Raises an error if there are too many nodes or too much of a resource, which suggests a wrong unit."""
     total = {resource: amount * count for resource, amount in node.items()}
     beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
     if count > MOST_NODES:

@@ -1,4 +1,4 @@
-"""Reads the topology requests of rows, from their columns or from Kueue's annotations in a pod template."""
+"""Reads the topology request of each row, from columns or from Kueue's annotations in a pod template."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_runs_that_are_alike_need_no_twins(replayed: Callable[..., harness.Run])
     """Nothing differs, so that there is nothing that luck could have done."""
     found = told(replayed("one", 2), replayed("two", 2), shake=None)
     assert found.carried
-    assert found.sentence.endswith("no difference is significant: “one” does as well as any other.")
+    assert found.sentence.endswith("no difference is significant: “one” does as well as the others.")
 
 
 def test_a_difference_that_the_table_marks_is_never_denied(

@@ -258,7 +258,7 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
             f"keep {base}, unless {differing} matters to you: nothing that was judged differs significantly"
         )
     else:
-        text = f"no difference is significant: {base} does as well as any other"
+        text = f"no difference is significant: {base} does as well as the others"
     sentence = f"{_conditions(comparison)}{text}."
     return Recommendation(
         sentence[0].upper() + sentence[1:],

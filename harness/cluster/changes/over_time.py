@@ -142,7 +142,7 @@ def _walked(
 
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields the nodes that documents name but a cluster of another size doesn't contain."""
+    """Yields the named nodes and pools that a cluster lacks because it has a different size."""
     pools = node_names(turned)
     for each in turned:
         name = name_of(each)

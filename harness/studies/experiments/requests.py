@@ -213,7 +213,7 @@ class Bench:
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
-        """Returns the cluster of a point, changed by its patch, its knobs and its scale.
+        """Returns the cluster of a point, after applying the scale, the patch and the knobs of the point.
 
         Raises:
             InputError: a patch or a value does not fit.

@@ -88,7 +88,7 @@ class Executions:
             self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
-        """Takes over a workload that held quota before the replay started. Its pods stay in their places.
+        """Takes over a workload that held quota before the replay started. Its pods stay on their nodes.
 
         Args:
             workload: the workload, which is already in the cache.

@@ -65,7 +65,7 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_lane_words(material),
             draw=lambda width: _each(material, width),
             keys=material.run_keys,
-            note="Lines are means over three pixels, and bands show the lowest and highest level in them"
+            note="Lines show means over three pixels, and bands show the range of levels within these pixels"
             + ("; the dashed line is the nominal quota" if quotas else "")
             + (", which differs between runs, so there are several lines." if several else "."),
         )

@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 
 
 def job_of(manifest: Workload, submit: int, gates: Gates) -> Job:
-    """Returns a job for a Workload manifest that arrives at `submit`."""
+    """Converts a Workload manifest into a job that is submitted at `submit`."""
     pod_sets = pod_sets_left(manifest)
     return Job(
         index=-1,

@@ -89,7 +89,7 @@ def check_names(settings: Mapping[str, bool]) -> None:
     """
     for name in settings:
         if name not in GATES:
-            what = "is not modelled" if name in GATES_BY_RELEASE else "is not a gate of Kueue"
+            what = "is not modelled" if name in GATES_BY_RELEASE else "exists in no release of Kueue"
             raise OptionError(f"feature gate {name!r} {what}", hint=did_you_mean(name, GATES))
 
 

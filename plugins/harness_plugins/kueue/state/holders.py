@@ -21,7 +21,7 @@ class Holders:
         workloads: the preemption candidates in order, regardless of the usage of LocalQueues.
         spared: the workloads that are not candidates yet, in the order in which they were added.
         evicted: how many candidates at the beginning of `workloads` are already evicted.
-        usages: the number of candidates that have each exact usage.
+        usages: for each usage, the number of candidates with exactly that usage.
     """
 
     __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")
