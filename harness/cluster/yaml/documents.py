@@ -107,7 +107,7 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
         where = f"document {number} (line {line})"
         if found and not rest.startswith("{"):
             word = rest.split(maxsplit=1)[0][:_LONGEST_WORD]
-            what = f"{word!r} follows a JSON object; separate documents by a line that contains only '---'"
+            what = f"{word!r} follows a JSON object; begin each document after a line '---'"
             faults.append(Fault(where, what))
             complete = False
             continue
