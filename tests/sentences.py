@@ -94,7 +94,9 @@ def _faults(
     if event.as_at is not None:
         rest = rest.replace(clock.text(event.as_at), "")
     for quoted in sorted(_texts(said), key=len, reverse=True):
-        rest = rest.replace(quoted, " ")
+        rest = re.sub(
+            rf"(?<!\d)(?<!\d[,.]){re.escape(quoted)}(?!\d|[,.]\d)", " ", rest
+        )  # a job may be called 62
     allowed = set(_numbers(event, said, units))
     for number in _NUMBER.findall(rest):
         if number not in allowed:
