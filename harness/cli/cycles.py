@@ -81,8 +81,8 @@ def watched(
         quiet: whether to print only results and errors.
 
     Raises:
-        OptionError: a job in `jobs` does not exist. click.exceptions.Exit: the user quits. In this case, the
-            replay is not kept.
+        OptionError: a job in `jobs` does not exist.
+        click.exceptions.Exit: the user quits. In this case, the replay is not kept.
     """
     _check_jobs(jobs, plan)
     origin = plan.trace.origin if plan.trace.kind == "duration" else 0

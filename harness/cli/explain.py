@@ -24,7 +24,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Explain a single time, given in the form of the run or as a duration such as 30d12h.",
+    help="Explain a moment, given in the form of the run or as a duration such as 30d12h.",
 )  # fmt: skip
 @click.option(
     "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."

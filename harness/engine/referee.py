@@ -67,7 +67,7 @@ _WHOLE = (NEVER,)  # represents all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""How many consecutive decisions without an effect are allowed, in total and in addition for each live job.
+"""How many consecutive decisions without an effect are allowed: `_PATIENCE`, and more for each live job.
 
 After more such decisions, the referee concludes that the policy would continue forever.
 """

@@ -42,7 +42,7 @@ class Twins:
         plugins: a function that returns the plugins. It is called at most once, and only if a twin must be
             replayed.
         shared: whether the runs have equal arrivals.
-        isolated: whether twins are compared with their single quotas, if that was possible for the run.
+        isolated: whether each quota of the twins is also replayed alone, if that was possible for the run.
         idle: whether to determine why the jobs of twins waited, if that was possible for the run.
     """
 
@@ -78,7 +78,7 @@ class Twins:
         """The next requests, ordered so that the twins of all runs progress equally.
 
         Raises:
-            RunError: a run has no twins and can't be replayed. The message says why, and what to do.
+            RunError: a run lacks twins and can't be replayed. The message says why, and what to do.
             OptionError: priorities can't be shaken, because no priority share draws them.
         """
         if self._missing and self._plugins is None:

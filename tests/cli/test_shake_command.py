@@ -31,7 +31,7 @@ def test_one_command_replays_twins_once(harness: Callable, trace: Path) -> None:
     command = ("replay", trace, "-p", "none", "-p", "default-preemption", "--notes")
     first = harness(*command, "--shake", "2")
     assert first.code == 0
-    told = "shaking: 4 replays of 2 twins (arrivals ±30s; seed 0); harness stores each and does not repeat it"
+    told = "shaking: 4 replays of 2 twins (arrivals ±30s; seed 0); harness stores each replay"
     assert told in first.err
     assert "values: means over 2 twins (arrivals ±30s; seed 0)" in first.out
     assert "its interval excludes 0, and p < 0.05" in first.out or "[95 % interval]" not in first.out

@@ -63,7 +63,7 @@ def test_fields_without_effect_are_warned_of() -> None:
         ),
         (
             "PodGroup team/g: spec.scheduleTimeoutSeconds is not modelled: "
-            "harness places all pods of a group at the same time, so no pod waits for the "
+            "harness places all pods of a group at once, so no pod waits for the "
             "others until this time is over"
         ),
     )

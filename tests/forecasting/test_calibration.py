@@ -238,7 +238,7 @@ def test_too_short_a_past_says_what_is_needed(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"futures": 1, "workers": 1}
     found = harness.forecast(cluster(*THERE), history=path, calibrate=LEAST - 1, **asked)
     first, *lines = text(found).splitlines()
-    assert first.startswith("no interval is given, because jobs waited at only 8 moments of the history")
+    assert first.startswith("no interval is given, because harness compared forecasts with starts at only 8 ")
     assert not any("p90" in line for line in lines)
     assert found.to_json()["waiting"][0]["interval"] is None
     plain = tmp_path / "plain.parquet"

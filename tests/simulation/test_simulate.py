@@ -474,7 +474,7 @@ def test_a_dump_with_a_time_is_refused() -> None:
     metadata = {"name": named["metadata"]["name"], "annotations": {"harness/from": "1d"}}
     later = {"kind": "ClusterQueue", "metadata": metadata}
     cluster = cluster_from(dump(), "the dump").patched([later])
-    with pytest.raises(OptionError, match="a dump shows a single time, but a patch or manifest has a time"):
+    with pytest.raises(OptionError, match="a dump shows a single moment, but a patch or manifest has a time"):
         harness.simulate(cluster)
 
 

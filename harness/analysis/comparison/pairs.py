@@ -185,7 +185,7 @@ def _requests(jobs: pl.DataFrame) -> set[str]:
 
 
 def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Returns True for rows whose jobs have the same value; 0 if a run doesn't have the resource."""
+    """Returns True for rows whose jobs have the same value. A resource that a run lacks counts as 0."""
     mine, theirs = (
         jobs[name].gather(rows[place])
         if name in jobs.columns

@@ -44,7 +44,7 @@ class Figures:
         node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
             candidates.
         pdb_violations: the number of victims that break a disruption budget.
-        borrowing: how many levels above the queue the borrowed quota comes from.
+        borrowing: the height of the cohort that the borrowed quota comes from.
         lenders: for each label, the cohort that lends it.
         counts: for each pod set, the number of pods, if fewer than requested were admitted.
         checks: for each admission check, the microseconds from the reservation of quota until the check is

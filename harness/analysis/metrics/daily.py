@@ -37,7 +37,7 @@ class Daily:
         begins = times[piece.parts]
         midnights = np.arange(first + 1, last + 1) * DAY + start
         borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
-        # A level counts toward the day in which it begins, so the part after midnight moves to the next day.
+        # A level counts toward the day in which it begins. Its part after midnight is moved to the next day.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]

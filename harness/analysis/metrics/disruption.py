@@ -235,7 +235,7 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """Yields how long preempted jobs took to run again, and how many of them did not run again.
+    """Yields how long preempted jobs took to run again, and how many preemptions had no restart.
 
     A job that hasn't run again by the end of the window counts with the time until then. A victim that was
     rejected later is no longer waiting, so it has no such time.

@@ -2,7 +2,7 @@
 
 The metric is the rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or
 ElasticQuota in place of an app. A run does not show when jobs would finish if their quota had the cluster to
-itself. Harness therefore computes the metric only on request, because it needs additional replays
+itself. harness therefore computes the metric only on request, because it needs additional replays
 (`harness.studies.isolated`).
 """
 

@@ -3,7 +3,7 @@
 At any time, both the idle capacity and the capacity that waiting jobs request are known exactly. Harness
 divides the smaller of the two among the waiting jobs in proportion to their requests. Each part counts toward
 the cause that was last determined for its job. If there is more idle capacity than waiting jobs request, the
-rest counts as idle without demand. A run does not record these causes. Harness therefore determines them only
+rest counts as idle without demand. A run does not record these causes. harness therefore determines them only
 on request, in an additional replay (`harness.studies.waiting_causes`).
 """
 

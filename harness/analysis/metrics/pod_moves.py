@@ -2,7 +2,7 @@
 
 A decision records how many pods it affects, and this number is nearly always sufficient. There are two
 exceptions. If a job is admitted with fewer pods than it has, its other pods no longer wait. If the pods of a
-job have different requests, it matters which of them wait. Harness replays such jobs decision by decision.
+job have different requests, it matters which of them wait. harness replays such jobs decision by decision.
 """
 
 from __future__ import annotations

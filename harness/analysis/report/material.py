@@ -228,7 +228,7 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """A lane for each holder that held much of `resource` in all runs, and one lane for all others."""
+        """The holders that held most of `resource` in all runs together, and one lane for all others."""
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for window, changes in zip(self.windows, self._moves, strict=True):
             for holder, amount in series.used(changes, window).items():

@@ -20,8 +20,7 @@ POD_GROUP = Coverage(
         "spec.minResources",
     ),
     assumed(
-        "harness places all pods of a group at the same time, so no pod waits for the "
-        "others until this time is over",
+        "harness places all pods of a group at once, so no pod waits for the others until this time is over",
         "spec.scheduleTimeoutSeconds",
     ),
 )

@@ -198,7 +198,7 @@ def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
         others = sorted(each.name for each in path.iterdir() if each.name != _LOCK)
         if [name for name in others if not name.startswith(".harness-")]:
             raise InputError(
-                f"{path} is not a recording, and contains {others[0]}", hint="give another folder"
+                f"{path} is not a recording: it contains {others[0]}", hint="give another folder"
             )
         folder = Folder(path, dict(about))
         folder.add([], {}, 0)

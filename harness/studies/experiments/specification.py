@@ -89,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How many grid points are drawn at random, and the seed of the draw."""
+    """How many grid points are drawn at random (at most all), and the seed of the draw."""
 
     count: int
     seed: int

@@ -172,8 +172,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         documents = [_workload_of(cluster, fields, pod_sets, {**metadata, **each}, labels) for each in named]
     elif job["kind"] == SPARK:
         rule = (
-            "harness models only the Workload that Kueue makes for it, not the pods that Spark makes; name "
-            f"a queue ({QUEUE})"
+            "harness models only the Workload that Kueue makes for this job, not the pods that Spark makes; "
+            f"name a queue ({QUEUE})"
         )
         raise ClusterError(source, [Fault("metadata.labels", rule)])
     else:

@@ -66,9 +66,9 @@ class Past:
             return f"no interval is given, because no forecast of the past was judged: {self.why}"
         if self.calibration.moments < LEAST:
             return (
-                "no interval is given, because jobs waited at only "
-                f"{counted(self.calibration.moments, 'moment')} of the history, and {LEAST} are needed. A "
-                "longer history has more such moments, and a larger --calibrate tries more of them"
+                "no interval is given, because harness compared forecasts with starts at only "
+                f"{counted(self.calibration.moments, 'moment')}, and {LEAST} are needed. A longer history "
+                "has more moments at which jobs wait, and a larger --calibrate uses more of them"
             )
         return ""
 

@@ -143,12 +143,12 @@ class Question:
         if self.at is not None:
             raise OptionError(
                 "--at names a time in a replay, but there is no trace",
-                hint="name the trace with --trace, or leave out --at, because a dump shows a single time",
+                hint="name the trace with --trace, or leave out --at, because a dump shows a single moment",
             )
         cluster = self._loaded
         if cluster.timed:
             raise OptionError(
-                "a dump shows a single time, but a patch or manifest has a time (harness/from, "
+                "a dump shows a single moment, but a patch or manifest has a time (harness/from, "
                 "harness/until)",
                 hint="leave the time out, or ask about a replay with --trace and --at",
             )

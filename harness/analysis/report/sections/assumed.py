@@ -13,7 +13,7 @@ from harness.base.text import counted
 from harness.base.units import format_amount, format_duration
 
 _CONVENTIONS = (
-    "All times are simulated. Integrals are exact, because they cover every change instead of samples.",
+    "Times are on the clock of the replay. Integrals are exact: they cover every change, not samples.",
     "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
     "Jobs name a queue and count against a quota (ClusterQueue, ElasticQuota) if there is one.",
     "A share is a dominant share: the largest fraction of any resource's capacity that a queue holds.",

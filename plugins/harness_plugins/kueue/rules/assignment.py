@@ -24,7 +24,7 @@ class Assignment(NamedTuple):
 
     Attributes:
         mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
-        borrowing: how many levels above the queue the quota comes from; 0 if the queue's own quota is enough.
+        borrowing: the height of the cohort that the quota comes from; 0 if the queue's own quota is enough.
         usage: the quota that the assignment uses. For a failed assignment, this is the quota counted before
             the failure.
         uses: a bit mask of the flavor-resources that the assignment uses, including those with an amount of

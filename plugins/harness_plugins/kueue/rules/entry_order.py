@@ -37,7 +37,7 @@ class ClassicOrder:
         return iter(waiting)
 
     def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[int]:
-        """Returns the part of the sort key before priority and age: how many levels up the quota comes."""
+        """Returns the part of the sort key before priority and age: the height that the quota comes from."""
         return (borrowing,)
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
@@ -160,7 +160,7 @@ class FairOrder:
             queue: the node of the entry's queue.
             node: the node to compare, which is on the path from the entry's queue to the root.
             usage: the quota that the entry uses.
-            borrowing: how many levels up the quota comes from; not used here.
+            borrowing: the height of the cohort that the quota comes from; not used here.
         """
         tree = self._tree
         tree.charge(queue, usage)

@@ -58,7 +58,7 @@ class ProportionScheduler:
             yield from self._allocate()
 
     def _in_turn(self) -> Iterator[tuple[Job, list[PodInfo], int]]:
-        """Yield jobs of the queue with the smallest share, with their waiting pods and the needed number."""
+        """Yield jobs, their waiting pods and the needed number; the queue with the smallest share is next."""
         self._deserved = deserved_shares(self._queues, self._total, self._asked)
         jobs: dict[str, list[Job]] = {}
         for pods in filter(None, self._waiting.values()):
