@@ -71,7 +71,7 @@ class Policy(Protocol):
         """Notes that these pods wait, because the job arrived or its preempted pods returned to the queue."""
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Notes that these pods hold nothing any more: they ended, got lost, or are gone after an eviction."""
+        """Notes that these pods hold nothing any more: they ended, were lost, or left after eviction."""
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Yields decisions after all events at `now`; the engine applies each before it requests the next."""

@@ -1,4 +1,4 @@
-"""Finds columns outside the schema whose names are similar to those in the schema, and probably misspelt.
+"""Finds columns outside the schema whose names are similar to the schema's, which are probably misspelled.
 
 Such a column has no effect. harness reports it only if the trace lacks the column that was probably meant.
 """
@@ -49,7 +49,7 @@ def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
 
 
 def sentences(columns: Mapping[str, pl.DataType]) -> Iterator[str]:
-    """Yields a sentence for each probably misspelt column."""
+    """Yields a sentence for each probably misspelled column."""
     for name, meant in misnamed(columns).items():
         yield f"column {name!r} is not in the schema: did you mean {meant!r}?"
 

@@ -95,7 +95,7 @@ value: 1000
 
 
 def patched(harness: Callable, trace: Path, *options: str) -> list[Path]:
-    """Runs with and without a patch, of which two twins are there."""
+    """Runs with and without a patch, each with two twins."""
     Path("more.yaml").write_text(PATCH)
     ended = harness("replay", trace, "-p", "none", "--patch", "more.yaml", *options, "--shake=2", "-q")
     assert ended.code == 0, ended.err

@@ -123,7 +123,7 @@ def named(name: str, least: str) -> list[dict[str, str]]:
 
 
 def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]) -> None:
-    """Without pods, with too few, of unknown or two sizes, and gangs of which a part may be placed."""
+    """Without pods, with too few, of unknown or two sizes, and gangs that may be placed in part."""
     rows = [
         ("fine", {"gang": False}, "g"),
         ("part", {"gang": True}, "g"),
