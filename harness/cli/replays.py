@@ -113,7 +113,7 @@ def shaken(
         if not quiet:
             told = f"shaking: {counted(len(twins.requests), 'replay')} of {shake.told()}"
             told += ", and of each with its quotas one by one" if isolated else ""
-            told += ", each once more to judge why jobs wait" if idle else ""
+            told += ", each once more to find out why jobs wait" if idle else ""
             tell(f"{told}; harness stores each replay")
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
