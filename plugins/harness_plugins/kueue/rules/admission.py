@@ -67,7 +67,7 @@ class AdmissionCycle:
 
     Attributes:
         entries: the heads of the last cycle.
-        in_vain: the second passes of the last cycle that failed and must be tried once more.
+        in_vain: the second passes that failed in the last cycle and must be tried once more.
         refused: the heads whose reason for waiting has changed since their last attempt. The caller that
             reads this list also clears it.
     """
@@ -168,7 +168,7 @@ class AdmissionCycle:
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
-        """Serves one entry in the state that earlier entries left, and returns its immediate outcome."""
+        """Serves one entry after the earlier entries of the cycle, and returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
         victims = self._snapshot.victims.setdefault(queue.root, {})
@@ -239,7 +239,7 @@ class AdmissionCycle:
         """Serves a workload that lost a node. The workload gets places on other nodes but needs no new quota.
 
         The workload still occupies its place on the lost node until the next cycle. If the workload became a
-        preemption target earlier in this cycle, it is only preempted.
+        preemption target earlier in this cycle, it is preempted and gets no other place.
         """
         assert self._again is not None
         workload = entry.workload
@@ -345,7 +345,7 @@ class AdmissionCycle:
 
 
 def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
-    """Returns True if a waiting head of this queue reserves quota; a queue that always reclaims need not."""
+    """Returns True if a waiting head reserves quota. A queue that always reclaims needs no reservation."""
     always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 

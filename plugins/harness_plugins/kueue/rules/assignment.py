@@ -59,7 +59,7 @@ class Assignment(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A chosen flavor, the last flavor that was considered, and the quality overall and for each resource."""
+    """A chosen flavor with its quality, overall and for each resource, and the last flavor considered."""
 
     flavor: int
     tried: int

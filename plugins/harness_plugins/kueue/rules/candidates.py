@@ -42,7 +42,7 @@ def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterat
 
 
 def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: bool) -> Iterator[Workload]:
-    """Yields, in order, the workloads that a policy allows to preempt and that use a needed resource.
+    """Yields, in order, the workloads that use a needed resource and can be preempted under a policy.
 
     Args:
         holders: the workloads that hold quota in a queue. If the queue orders them by usage, workloads of the
@@ -62,7 +62,7 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields, in the given order, the workloads that a policy allows to preempt and that use a resource.
+    """Yields, in the given order, the workloads that use a resource and can be preempted under a policy.
 
     Args:
         workloads: the workloads in candidate order. Either all of them are evicted or none is.

@@ -42,7 +42,7 @@ class Removed:
         return bool(self._specs)
 
     def edit(self, edit: Edit, cache: Cache) -> None:
-        """Records that a ClusterQueue was deleted or created again; must run before the cache changes."""
+        """Records that a ClusterQueue was deleted or created again. Call this before the cache changes."""
         if edit.kind != "ClusterQueue":
             return
         if edit.after is None:
@@ -52,7 +52,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Takes the quota of a deleted ClusterQueue away if no workload holds it, and returns True if so."""
+        """Removes a deleted ClusterQueue's quota if no workload holds any, and returns whether it did so."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -67,7 +67,7 @@ class Removed:
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
-    """Returns True if a change invalidates the scan positions of the workloads in its tree.
+    """Returns True if a change invalidates the scan positions of workloads in the changed object's tree.
 
     A change to a Cohort always does. A change to a ClusterQueue does if its quotas, limits or cohort change,
     or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree.
@@ -136,7 +136,7 @@ def leaving(
 
 
 def _stop_policy(spec: Any) -> str:
-    """Returns the stop policy of a queue. A deleted queue admits nothing but keeps admitted workloads."""
+    """Returns the stop policy of a queue. A deleted queue counts as stopped with `Hold`."""
     policy: str = "Hold" if spec is None else spec.stop_policy
     return policy
 

@@ -1,4 +1,4 @@
-"""A fair-sharing search, which takes candidates one by one while that makes shares more equal."""
+"""A fair-sharing search, which takes candidates one by one as long as this makes shares more equal."""
 
 from __future__ import annotations
 

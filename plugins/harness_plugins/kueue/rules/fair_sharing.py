@@ -1,4 +1,4 @@
-"""Fair-sharing preemption, which takes from the largest share first while shares become more equal."""
+"""Fair-sharing preemption, which takes from the largest share first, as long as shares become more equal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FairSharing:
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
         crashed: called for a workload whose search continues after the last candidate of a queue that has no
-            cohort. None if the search ends there, as it does since PR 10891.
+            cohort. None if the search ends there (since PR 10891).
 
     Attributes:
         shares, crashed: the arguments.

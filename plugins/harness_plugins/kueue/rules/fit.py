@@ -37,7 +37,7 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates)
 
     def fits(self, workload: Workload) -> bool:
-        """Returns True if a workload has quota now; with partial admission, quota for fewer pods counts."""
+        """Returns True if a workload has quota now or, with partial admission, quota for fewer pods."""
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False

@@ -147,7 +147,7 @@ class Assigner:
         assignment: Assignment,
         offers: tuple[PodSetOffer, ...],
     ) -> tuple[Assignment, WorkloadTopology | None]:
-        """Places the pods next to those that are present. If they have no place, others must be preempted.
+        """Places the pods next to those that are present. If this fails, other workloads must be preempted.
 
         In that case, the pods are placed in empty topologies. All resources of the placed pod sets then count
         as needing preemption, even if quota is free.
@@ -178,7 +178,7 @@ class Assigner:
         allowed: Chosen | None,
         oracle: Oracle,
     ) -> dict[int, tuple[Choice, ...]]:
-        """Returns the flavors of pod sets that are mates, by number; empty if some group has no flavor."""
+        """Returns the flavors of pod sets that are mates, by pod set; empty if some group has no flavor."""
         mates = offers[first].mates
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}

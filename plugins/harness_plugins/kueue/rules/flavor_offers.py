@@ -33,7 +33,8 @@ class GroupOffer:
         resources: the resources that the pod set takes from this group.
         amounts: how much of each resource one pod takes.
         flavors: the names of the group's flavors, in order.
-        cells: the flavor-resources of each flavor, one for each resource; None if the flavor does not suit.
+        cells: the flavor-resources of each flavor, one for each resource; None if the flavor does not suit
+            the pod set.
     """
 
     resources: tuple[str, ...]

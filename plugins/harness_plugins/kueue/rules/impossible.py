@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SHAPES = 1 << 16  # how many distinct job shapes are kept
 _MOST_CHOICES = 1000
-"""Nodes are checked for at most this many combinations of flavors, because one of more would probably fit."""
+"""The maximum number of flavor combinations to check on nodes. If there are more, one probably fits."""
 
 
 class Verdict(NamedTuple):
@@ -151,7 +151,8 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """Yields why no node fits for each combination of flavors; "" if one fits or there are too many."""
+        """Yields, for each flavor combination, why no node fits; "" if one fits or if not all were
+        checked."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

@@ -1,4 +1,4 @@
-"""Partial admission, which finds the most pods that can be admitted but not fewer than the minimum.
+"""Partial admission, which finds the largest number of pods that can be admitted, down to the minimum.
 
 Upstream: `PodSetReducer` in pkg/scheduler/flavorassigner/podset_reducer.go (KEP 420).
 """

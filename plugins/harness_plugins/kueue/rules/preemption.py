@@ -126,7 +126,7 @@ class TargetSearch(Protocol):
     """A method of choosing preemption targets."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Returns the workloads to preempt, [] if preemption cannot help. The cache does not change."""
+        """Returns the workloads to preempt; [] if preemption cannot help. The cache does not change."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search finds no targets, for the record. The cache does not change."""

@@ -23,7 +23,7 @@ _BUFFER = 5 * MINUTE
 class Allowed(NamedTuple):
     """The workloads that can be preempted, which are those with a priority below `below`.
 
-    Workloads with the priority `below - 1` must also be newer than `newer_than`, unless it is None.
+    Workloads with the priority `below - 1` must also be newer than `newer_than`, unless `newer_than` is None.
     """
 
     below: int
@@ -31,11 +31,11 @@ class Allowed(NamedTuple):
 
 
 ANY = Allowed(EVERY_PRIORITY)
-"""All workloads can be preempted."""
+"""Allows the preemption of all workloads."""
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
-    """Returns the workloads that a policy of the preemptor's queue allows to preempt; None for `Never`.
+    """Returns the workloads that can be preempted under a policy of the preemptor's queue; None for `Never`.
 
     Args:
         policy: `withinClusterQueue` for workloads of the same queue, `reclaimWithinCohort` for those of other

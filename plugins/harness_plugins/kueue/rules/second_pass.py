@@ -140,8 +140,8 @@ def _assignment(
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
     """Yields the second passes that a cycle considers.
 
-    Without fair sharing, these are all second passes. With fair sharing, it is only the last one of each
-    ClusterQueue, and none for a ClusterQueue that has a head.
+    Without fair sharing, these are all second passes. With fair sharing, a cycle considers only the last
+    second pass of each ClusterQueue, and none of a ClusterQueue that has a head.
     """
     if not fair:
         yield from second

@@ -111,7 +111,7 @@ class QueueOrdering:
             self._turn = _NOBODY
 
     def look_again(self) -> None:
-        """Updates the first queue after a workload was taken from it; its share falls, or it is dropped."""
+        """Updates the first queue after it lost a workload. Its share falls, or the queue is dropped."""
         place, self._turn = self._turn, _NOBODY
         queue = self._queues[place]
         borrowing, share = self._shares.of(queue.node)

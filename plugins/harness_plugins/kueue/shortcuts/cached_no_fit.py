@@ -47,7 +47,7 @@ class CachedNoFit:
         refusal: the key of the failure. See `why_not`.
         turn_matters: whether the result can be different when the head is served after earlier reservations.
             A head that then has a place only in an empty topology is assigned again. The new assignment finds
-            no more than before, unless other queues can give up workloads, because their shares have changed.
+            no more than before, unless changed shares now allow other queues to give up workloads.
     """
 
     __slots__ = (
@@ -224,7 +224,7 @@ class CachedNoFits:
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
-    """Returns reasons beyond the queue's own state why searches fail; None if one might succeed."""
+    """Returns why searches fail, apart from the queue's own state; None if some search might succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)

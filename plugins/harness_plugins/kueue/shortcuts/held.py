@@ -26,7 +26,7 @@ class Held:
         self._known: dict[int, tuple[int, int, dict[int, int] | None]] = {}  # by the number of the queue
 
     def by(self, queue: ClusterQueueState, first: Workload, cell: int) -> int | None:
-        """Returns how much of a flavor-resource a workload's candidates hold; None if it has none."""
+        """Returns how much of a flavor-resource a workload's candidates hold; None without candidates."""
         allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
         if allowed is None:
             return None

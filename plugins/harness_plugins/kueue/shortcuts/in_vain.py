@@ -38,7 +38,7 @@ class Run:
         pending: the queue.
         number: the number of heads that are left.
         parts: the smallest and the largest requests of the heads; empty if they are not known.
-        reserves: whether a head may reserve quota that later entries cannot use then.
+        reserves: whether a head may reserve quota that later entries then cannot use.
         places: the entries of the heads in their line, including heads that were already skipped.
         lacks: what each head lacks, by ticket; empty if there is a single head.
     """

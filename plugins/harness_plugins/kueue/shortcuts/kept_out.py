@@ -22,7 +22,7 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _FEWER = (16, 4, 1)
-"""The numbers of heads to try if not all heads of a run block another head."""
+"""The numbers of first heads to try if the heads of a run do not all block another head."""
 
 _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 

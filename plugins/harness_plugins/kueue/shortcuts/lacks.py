@@ -1,4 +1,4 @@
-"""Finds what heads lack if they are refused for lack of quota, from their requests for each flavor.
+"""Finds what heads lack when they are refused for lack of quota, based on their requests per flavor.
 
 The cache key consists of the request and the recorded reason.
 """
@@ -73,7 +73,7 @@ class Lacks:
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """Returns what a head refused for lack of quota lacks; None if numbers alone cannot show it."""
+        """Returns what a head lacks after a refusal for lack of quota; None if numbers cannot show this."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:

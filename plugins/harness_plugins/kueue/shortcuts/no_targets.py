@@ -4,8 +4,8 @@ If the reason is the queue's own state, it is valid until the queue changes. Wit
 be that all other queues together give up too little. This reason is checked again after every change.
 
 If workloads of the queue itself can be preempted as well, the reason covers all that they and the other
-queues could give up. The more of these workloads are removed, the more the queue can take from others. Other
-queues are therefore compared with the share that the queue has without all of its own candidates.
+queues could give up. The more of its own workloads are removed, the more the queue can take from others.
+Other queues are therefore compared with the share that the queue has without all of its own candidates.
 """
 
 from __future__ import annotations
@@ -249,9 +249,9 @@ class FairReasons:
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
-        At each cohort above the queue, from the bottom up, there is one branch with the queue, and its
-        siblings count with their whole usage. A sibling does not count if its share is smaller than that of
-        the queue's branch without all of these candidates.
+        At each cohort above the queue, from the bottom up, one branch contains the queue. The siblings of
+        this branch count with their whole usage. A sibling does not count if its share is smaller than that
+        of the queue's branch after all earlier candidates are removed.
 
         Args:
             incoming: the workload that needs targets.

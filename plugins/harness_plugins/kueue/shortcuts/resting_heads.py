@@ -195,7 +195,8 @@ class RestingHeads:
     def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
         """Removes from `runs` and returns the futile heads that must be considered together with other heads.
 
-        These heads reserve quota that the other heads cannot use then, or influence the order of these heads.
+        The futile heads reserve quota that the other heads then cannot use, or influence the order of the
+        other heads.
         """
         trees = {self._one[head.cluster_queue.root] for head in looked_at}
         meet = self._by_name and self._meet(looked_at)

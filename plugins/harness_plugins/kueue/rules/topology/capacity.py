@@ -14,7 +14,7 @@ MOST_PODS = 1 << 60
 
 @final
 class Capacity:
-    """The capacities of all domains. For chosen domains, a search replaces them with what each domain gets.
+    """The capacities of all domains. A search replaces those of chosen domains with what each domain gets.
 
     Attributes:
         pods, slices: how many pods and slices a domain can take.
@@ -92,7 +92,7 @@ def _count_without_leader(
     worker: Mapping[str, int],
     suitable: Sequence[bool] | None,
 ) -> None:
-    """Counts the capacity without a leader, where `*_with` equals the other figures and domains are sums."""
+    """Counts the capacity without a leader. `*_with` then equals the other figures, and domains are sums."""
     figures.pods_with, figures.slices_with = figures.pods, figures.slices
     pods, slices = figures.pods, figures.slices
     alone = _fits(room, worker, {}, len(tree.leaves))

@@ -1,4 +1,4 @@
-"""Joint flavor assignment for the pod sets of a group, whose requests to a resource group are added up."""
+"""Joint flavor assignment for the pod sets of a group. Their requests to a resource group are added up."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
 
 
 def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
-    """Returns a group's workers and leader. The larger, or first equal, pod set has the workers."""
+    """Returns a group's workers and leader. The larger pod set (the first of equal ones) has the workers."""
     if len(members) == 1:
         return members[0], None
     first, second = members[:2]

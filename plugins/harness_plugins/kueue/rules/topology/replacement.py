@@ -94,7 +94,7 @@ def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
 
 
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
-    """Returns the free capacity of a flavor's leaves after the pod sets that were already replaced."""
+    """Returns the capacity of a flavor's leaves that the pod sets replaced so far have left free."""
     flavor = placed.flavor
     room = Room(flavor.room)
     for earlier in taken:

@@ -16,8 +16,8 @@ class Search:
 
     Args:
         tree: the topology domains.
-        figures: the capacities of the domains. For the chosen domains, the search replaces them with what
-            each domain gets.
+        figures: the capacities of the domains. The search replaces the capacities of the chosen domains with
+            what each domain gets.
         wanted: the kind of place that the pod set requests.
         leaders: 1 if there is a leader, otherwise 0.
     """
@@ -127,7 +127,7 @@ class Search:
         return found
 
     def _hand_out(self, domains: list[int], missing: int, leaders: int, size: int) -> list[int]:
-        """Distributes slices of `size` pods, or single pods if it is 0, and returns the domains that got any.
+        """Distributes slices of `size` pods (single pods for 0), and returns the domains that got any.
 
         As in Kueue, if the domains are too small, none of them gets anything.
         """
@@ -162,7 +162,7 @@ class Search:
     # --- orders -------------------------------------------------------------------------------------------
 
     def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the domain at a position, or the best fit from there on if it could take everything."""
+        """Returns the domain at a position or, if it could take everything, the best fit from there on."""
         first = domains[at]
         if (
             self._wanted.least_free

@@ -40,7 +40,7 @@ class Suiting:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def places(self, pod_set: PodSet) -> bool:
-        """Returns True if the pods get places: the pod set requests it, or all flavors have a topology."""
+        """Returns True if the pods get places: the pod set requests this, or all flavors have a topology."""
         return self._implied or (self._places and _is_explicit(pod_set.topology))
 
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:

@@ -66,7 +66,7 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """True for one pod set without a leader: if it has no place, less free capacity cannot help."""
+        """True for a single pod set without a leader. If it has no place, less free capacity cannot help."""
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
