@@ -145,7 +145,8 @@ class AckRules:
 class AckClaim:
     """The potential victims of a pod.
 
-    If it reclaims, they are pods of borrowing quotas, or else of its own quota.
+    If the pod reclaims, the victims are pods of borrowing quotas. Otherwise, they are pods of the pod's own
+    quota.
 
     Args:
         rules: the rules. They determine which pods can be preempted at all.
@@ -176,7 +177,7 @@ class AckClaim:
         self._may_have_mates = pod.gang is not None or (job is not None and job.pods > 1)
 
     def where(self) -> Collection[int]:
-        """Returns the nodes that have pods of borrowing quotas if the pod reclaims, or of its own quota."""
+        """Returns the nodes with pods of the pod's own quota or, if the pod reclaims, of borrowing quotas."""
         usage, quota, lent = self._usage, self._quota, self._lent
         if lent is None:
             return usage.nodes_of(quota)
@@ -184,7 +185,7 @@ class AckClaim:
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns pods of borrowing quotas if the pod reclaims, or less important pods of its own quota.
+        """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas.
 
         Pods of the same gang or job are left out. The least important pods come first. They are the first to
         use up the disruptions that budgets allow, and quotas lose pods only until they no longer borrow.

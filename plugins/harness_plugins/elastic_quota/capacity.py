@@ -79,7 +79,8 @@ class CapacityRules:
 class CapacityClaim:
     """The potential victims of a pod.
 
-    If it reclaims, they are pods of borrowing quotas, or else of its own quota.
+    If the pod reclaims, the victims are pods of borrowing quotas. Otherwise, they are pods of the pod's own
+    quota.
 
     Args:
         usage: the quotas.
@@ -94,7 +95,7 @@ class CapacityClaim:
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
-        """Returns the nodes that have pods of borrowing quotas if the pod reclaims, or of its own quota."""
+        """Returns the nodes with pods of the pod's own quota or, if the pod reclaims, of borrowing quotas."""
         usage, quota = self._usage, self._quota
         if not self._reclaims:
             return usage.nodes_of(quota)
@@ -103,7 +104,7 @@ class CapacityClaim:
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns pods of borrowing quotas if the pod reclaims, or less important pods of its own quota."""
+        """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas."""
         pod, quota, usage = self._pod, self._quota, self._usage
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
         if self._reclaims:

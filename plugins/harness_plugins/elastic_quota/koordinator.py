@@ -105,7 +105,7 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of its quota, or () without one (`disableDefaultQuotaPreemption`)."""
+        """Returns the nodes with pods of the pod's quota, if it has one (`disableDefaultQuotaPreemption`)."""
         quota = self._request.quota
         return () if quota is None else self._usage.nodes_of(quota)
 

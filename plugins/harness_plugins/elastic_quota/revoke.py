@@ -1,4 +1,4 @@
-"""Implements Koordinator's over-use revoke, which evicts pods of quotas that long exceed their runtime.
+"""Implements Koordinator's over-use revoke, which evicts pods if a quota exceeds its runtime for too long.
 
 This module follows the description of Koordinator's controller. No recorded case confirms it.
 """

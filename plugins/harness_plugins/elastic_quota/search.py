@@ -135,7 +135,7 @@ class QuotaSearch:
         Args:
             failure: the failure of the pod.
             failures: see `Search`.
-            explain: whether to also explain why nodes are not candidates if other nodes are.
+            explain: whether to also explain why nodes are not candidates if other nodes are candidates.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential

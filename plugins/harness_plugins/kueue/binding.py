@@ -218,7 +218,7 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Creates the pods that were lost with their node again, like the controller of their job.
+        """Recreates the pods that were lost with their node, as the controller of their job does.
 
         Pods with a place in a topology wait until their node returns or they get another place.
         """

@@ -2,8 +2,8 @@
 
 A change of the cluster builds all of them again.
 
-As a result, no result is kept longer than the quotas, limits, weights or policies that it depends on. The new
-parts take over the lasting data, which are the workloads with and without quota, and the generations of the
+Therefore, no result outlives the quotas, limits, weights or policies that it depends on. The new parts take
+over the lasting data, which are the workloads with and without quota, and the generations of the
 ClusterQueues.
 """
 
@@ -144,7 +144,7 @@ class Machinery:
         self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the offer of its queue to a workload."""
+        """Returns what a workload's queue offers to the workload."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:

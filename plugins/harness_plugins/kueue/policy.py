@@ -389,7 +389,7 @@ class KueuePolicy:
                 break
 
     def _hear(self, now: int) -> None:
-        """Records an event that can give the next cycle work. Pods that become ready are no such event."""
+        """Records an event that can give the next cycle work. Pods that become ready do not count."""
         self._stirred = True
         if now != self._now:
             self._advance(now)

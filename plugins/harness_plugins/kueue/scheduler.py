@@ -431,9 +431,9 @@ class Scheduler:
     def cycle(self) -> Iterable[Outcome]:
         """Starts a cycle if any queue has a head. The cycle runs while the caller iterates over its outcomes.
 
-        A cycle without an effect counts as idle. Cycles in which heads only become inadmissible are run
-        before it. If all targets of a preemptor are already evicted, the preemptor waits and is not reported
-        again.
+        A cycle without an effect counts as idle. Before the cycle starts, all cycles are run in which heads
+        only become inadmissible. If all targets of a preemptor are already evicted, the preemptor waits and
+        is not reported again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()
@@ -526,7 +526,7 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the offer of its queue to a workload."""
+        """Returns what a workload's queue offers to the workload."""
         return self._machinery.offers(workload)
 
 

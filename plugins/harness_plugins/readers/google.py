@@ -31,7 +31,7 @@ _ALLOC_SET = 1
 _MOST_CORES = 10**6
 _MOST_MEMORY = 2**50
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
-"""The highest priority of each tier, according to the authors' paper. Higher priorities are monitoring."""
+"""The highest priority of each tier, according to the authors' paper. Monitoring has higher priorities."""
 
 
 @dataclass

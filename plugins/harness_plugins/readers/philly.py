@@ -45,7 +45,7 @@ _CHECK = Check(
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the extract. A job with more GPUs than a node has becomes a gang of equal pods.
+    """Reads the extract. If a job has more GPUs than a node, it becomes a gang of equal pods.
 
     Raises:
         TraceError: lines are malformed. The error lists all faults.

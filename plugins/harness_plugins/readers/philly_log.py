@@ -50,7 +50,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads the log. If a job has more GPUs than a node, it becomes a gang of equal pods, as in the extract.
 
     Raises:
-        TraceError: the JSON does not have the expected structure, or jobs are malformed. It lists all faults.
+        TraceError: the JSON does not have the expected structure, or jobs are malformed. The error lists all
+            faults.
         OptionError: an option is out of range.
     """
     document = read_json(path)

@@ -104,7 +104,7 @@ class RecordedPods:
 
     @property
     def due(self) -> int | None:
-        """When the next pods leave their node, or None if no pods do."""
+        """The time when the next pods leave their node, or None if no pods do."""
         return min(self._leaving.values(), default=None)
 
 
@@ -129,7 +129,7 @@ class NodeEvents:
 
     @property
     def due(self) -> int:
-        """When the next nodes change."""
+        """The time of the next node change."""
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:

@@ -58,7 +58,7 @@ class Interruptions:
         self._changes.sort()
 
     def ready(self, job: Job, now: int) -> int | None:
-        """Schedules the loss of pods that have just become ready. Returns its time if there is one."""
+        """Schedules the loss of pods that have just become ready. Returns the time of the loss, if any."""
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:

@@ -93,10 +93,11 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """Returns the figures of all preemptions for one preemptor. Its usage is already charged.
+        """Returns the figures of all preemptions for one preemptor, whose usage is already charged.
 
         `queue` is the preemptor's queue, and `request` is its request. For the resources that the preemptor
-        lacks, `usage` has the usage of both queues before the preemption, and `quota` has their own quota.
+        lacks, `usage` has the usage of the preemptor's and the target's queues before the preemption, and
+        `quota` has their own quotas.
 
         `share` has the weighted shares of the two children of their lowest common cohort. The preemptor
         counts as admitted, and the shares are given before and after the target is removed. Kueue itself

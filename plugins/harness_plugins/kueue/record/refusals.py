@@ -44,7 +44,7 @@ class Refusals:
 
     Args:
         cache: the workloads that hold quota.
-        offers: a function that returns the offer of its queue to a workload.
+        offers: a function that returns what a workload's queue offers to the workload.
         search: the search for preemption targets.
         topologies: the finder of the topology requests of workloads, or None if there are no topologies.
         fair: whether fair sharing is on.

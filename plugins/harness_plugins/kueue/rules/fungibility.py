@@ -89,8 +89,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing before PR 13616: like `borrowing_first`, also for flavors without
-    candidates."""
+    """PreemptionOverBorrowing before PR 13616: like `borrowing_first`, even without candidates."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode

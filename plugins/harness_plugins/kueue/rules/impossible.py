@@ -151,8 +151,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """Yields, for each flavor combination, why no node fits; "" if one fits or if not all were
-        checked."""
+        """Yields why no node fits, by flavor combination; "" if one fits, or if some were not checked."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

@@ -61,7 +61,7 @@ class SecondPasses:
 
     @property
     def due(self) -> int | None:
-        """When the next timer ends, even if it no longer matters, or None if no timer is running."""
+        """The time when the next timer ends, even if it no longer matters, or None if no timer is running."""
         return self._timers[0][0] if self._timers else None
 
     @property

@@ -63,7 +63,7 @@ def _first(path: Path, pattern: str) -> Sample | None:
 
 
 def _timely(mapping: TableMapping, frame: pl.DataFrame) -> Iterator[bool]:
-    """Yields True for each time column of a trace if the table's column has the mapped form."""
+    """Yields, for each time column of a trace, whether the table's column has the mapped form."""
     for name, source in mapping.columns.items():
         column = column_of(name)
         if column is not None and column.kind is Kind.TIME:
