@@ -37,7 +37,7 @@ _R = TypeVar("_R", contravariant=True)
 
 
 class Plan(Protocol[_R, A]):
-    """The assignments of all jobs from now on. It is based on their expected run times."""
+    """The assignments of all jobs from now on. The plan is based on their expected run times."""
 
     def forget(self, now: int) -> None:
         """Drops assignments that have ended."""

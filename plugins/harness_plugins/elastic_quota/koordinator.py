@@ -110,7 +110,7 @@ class KoordinatorClaim:
         return () if quota is None else self._usage.nodes_of(quota)
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns less important, preemptible pods of its own quota that are not in its gang or job."""
+        """Returns less important, preemptible pods of the same quota that are not in the same gang or job."""
         pod, of = self._request.pod, self._usage.of
         lower = (each for each in node.by_importance() if each.priority < pod.priority)
         own = (each for each in lower if of(each).quota is self._request.quota and not of(each).firm)

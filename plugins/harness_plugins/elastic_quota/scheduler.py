@@ -372,7 +372,7 @@ class QuotaScheduler:
             yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Places all pending pods of a gang, or for a group at least the required number, or none."""
+        """Places all pending pods of a gang (of a group, at least the required number), or none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)

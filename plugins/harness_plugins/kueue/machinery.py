@@ -1,6 +1,6 @@
 """Builds the parts of the scheduler that depend on the cluster.
 
-A change of the cluster builds all of them again.
+When the cluster changes, all of them are built again.
 
 Therefore, no result outlives the quotas, limits, weights or policies that it depends on. The new parts take
 over the lasting data, which are the workloads with and without quota, and the generations of the

@@ -91,7 +91,7 @@ class KeptDryRuns:
         self._most: dict[str, int] = {}  # the most of each resource that a quota's pods have used on a node
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
-        """Returns the results of pods that are equal to this pod and exceed the same limits by as much.
+        """Returns the results of pods that equal this pod and exceed the same limits by the same amounts.
 
         Args:
             failure: the failure of the pod.

@@ -162,7 +162,7 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
 def _reclaimable(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> tuple[list[_Source], list[_Source]]:
-    """Returns the other queues to reclaim from: those with a hierarchical advantage, and the others."""
+    """Returns the queues to reclaim from, with and without a hierarchical advantage of the preemptor."""
     hierarchy: list[_Source] = []
     priority: list[_Source] = []
     for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):

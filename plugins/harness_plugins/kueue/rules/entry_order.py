@@ -57,7 +57,7 @@ Key = tuple[bool, bool, Share, int, int, str, int]
 
 @final
 class FairOrder:
-    """Serves the entry that would result in the smallest share first, separately in each tree of cohorts.
+    """First serves the entry that would result in the smallest share, separately in each tree of cohorts.
 
     At every cohort, the best entries of its children compete. They are compared by the share that each child
     would have if its entry were admitted. After an entry is served, only the nodes above its queue are

@@ -12,14 +12,14 @@ from harness.base.memo import Memo
 from harness_plugins.kueue.rules.snapshot import Snapshot
 
 _Step: TypeAlias = tuple[int, int, object, object]
-"""The number of the earlier reservations, and the node, the quota and the places of the next one."""
+"""The number of the earlier reservations, and the node, the quota and the places of the next reservation."""
 
 
 @final
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    The cache key consists of the earlier reservations of the cycle and the next one.
+    The cache key consists of the earlier reservations of the cycle and the next reservation.
     """
 
     __slots__ = ("_counted", "_known", "_number", "_numbers", "_snapshot")

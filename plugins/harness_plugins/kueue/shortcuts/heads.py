@@ -12,7 +12,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class CycleHeads(NamedTuple):
-    """The heads of the next cycle that has any to consider, and a summary of the skipped cycles before it.
+    """The heads of the next cycle with heads to consider, and a summary of the skipped cycles before it.
 
     Attributes:
         workloads: the heads to consider; empty if no cycle has any.

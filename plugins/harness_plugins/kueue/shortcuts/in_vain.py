@@ -1,8 +1,8 @@
 """Finds futile heads. When a futile head is served, the only effect is that its class becomes inadmissible.
 
-Whether a head is futile again can be decided by comparing numbers: it requests more of a flavor-resource than
-is free and than preemption could free. For many consecutive heads, the smallest requests are compared first.
-If even these are too large, none of the heads is considered.
+Whether a head is futile again can be decided by comparing numbers. A futile head requests more of a
+flavor-resource than is free, and more than preemption could free. For many consecutive heads, the smallest
+requests are compared first. If even these are too large, none of the heads is considered.
 
 A head is skipped if it was refused for lack of quota, and would be refused for the same reason again. Results
 are valid for one version of the tree. The requests of heads are cached by content (see `lacks`).

@@ -1,4 +1,4 @@
-"""Skips heads that the next cycle would handle in the same way, which are called resting heads.
+"""Skips resting heads, which are heads that the next cycle would handle in the same way as the last one.
 
 Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
 
@@ -7,8 +7,8 @@ next cycle would then do the same with these other heads, so they rest. Resting 
 cycle, without any work, until their tree changes or another head of the tree must be considered. Futile heads
 (see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
 
-A head that fits can fail because futile heads reserve quota before it is served. It fails again as long as
-the next futile heads do the same. These cycles are skipped as well.
+A head that fits can fail because futile heads reserve quota before it is served. Such a head fails again as
+long as the next futile heads do the same. These cycles are skipped as well.
 
 Results are valid for one version of a tree, because every change to a tree reactivates its heads.
 """
