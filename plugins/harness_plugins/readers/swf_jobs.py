@@ -92,7 +92,7 @@ class _Times:
 
 
 def _processors(options: Mapping[str, Any]) -> pl.Expr:
-    """Returns the number of processors of a job, or 0 if neither number is known."""
+    """Returns the requested or allocated processors of a job, as the options prefer, or 0 if unknown."""
     wanted, other = "requested", "allocated"
     if options["processors"] == "allocated":
         wanted, other = other, wanted

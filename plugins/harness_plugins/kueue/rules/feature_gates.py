@@ -71,7 +71,7 @@ def gates_from(
         others: gates that are set but have no effect in the model. The release can refuse them, too.
 
     Raises:
-        OptionError: a gate is not modelled, or this release of Kueue does not start with it.
+        OptionError: a gate is not modelled, or this release of Kueue refuses to start with the gate.
     """
     check_names(settings)
     refused = why_refused({**settings, **(others or {})}, release)

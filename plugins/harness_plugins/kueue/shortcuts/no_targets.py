@@ -48,7 +48,7 @@ class NoTargets(NamedTuple):
     """Why a search fails: because of the queue's own state, or because other queues give up too little.
 
     Attributes:
-        failed: the search for which other queues give up too little; None if they do not matter.
+        failed: the search for which other queues give up too little; None if other queues do not matter.
         share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
     """
