@@ -6,7 +6,7 @@
     run.jobs                                   # a polars frame, one row per job
     harness.compare([run, other_run])          # one table
 
-Plugin authors find here the calls and decisions of a policy, options, and the hook marker.
+For plugin authors, this module also exports the types of policies and decisions, `Option`, and `hookimpl`.
 """
 
 from __future__ import annotations

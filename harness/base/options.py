@@ -97,7 +97,7 @@ class Option(Value):
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Check that a value that is not a string has the default's type, or else `type`, and return it."""
+        """Returns a value that is not a string if it has the type of the default, or `type` without one."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type

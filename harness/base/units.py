@@ -169,7 +169,7 @@ def plain_number(number: float, digits: int) -> str:
 
 @lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
 def slurm_memory(text: str) -> tuple[int, bool]:
-    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and True if Slurm rounded the number.
+    """Converts a text such as `1024M`, `1.50G` or `700` to bytes, and returns True if Slurm rounded it.
 
     Raises:
         ValueError: the text is not an amount of memory.

@@ -15,7 +15,7 @@ _KEEPS = "parquet"
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """Yields how many rows were skipped, and the conventions that were applied or how to show them."""
+    """Yields the numbers of skipped rows, and the applied conventions or the command that shows them."""
     for reason, count in trace.left_out.items():
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:

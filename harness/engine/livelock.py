@@ -25,8 +25,8 @@ ROUNDS = 1_000
 """How many of these preemptions must affect pods that were already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""If there are this many, the replay stops before `SPAN` has passed, because very short rounds never take
-that long.
+"""If this many preemptions affect such pods, the replay stops before `SPAN` has passed, because very short
+rounds never take that long.
 """
 
 _EACH = 10
@@ -35,8 +35,7 @@ loop.
 """
 
 _ROUNDS_A_SECOND = 100
-"""A number of preemptions per second, in addition to `_EACH` for each pod, that no cluster performs; see
-`Watch`.
+"""No cluster performs more preemptions per second than this number plus `_EACH` for each pod; see `Watch`.
 """
 
 _PODS_A_SECOND = 1_000  # more pods than this do not raise the bound

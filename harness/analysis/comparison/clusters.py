@@ -62,7 +62,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """Returns the value of a field that an object omits. The name of a quota identifies a single flavor."""
+    """Returns the value of a field that an object omits; a single flavor is taken from a quota's name."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)

@@ -64,8 +64,8 @@ class Comparison:
         twins: the twins of each run.
 
     Raises:
-        RunError: the runs have too few jobs in common, or a run is given twice. No run has the baseline's
-            name. Twins are requested, but the runs have different jobs.
+        RunError: the runs have too few jobs in common, a run is given twice, no run has the baseline's name,
+            or twins are requested although the runs have different jobs.
     """
 
     def __init__(
@@ -255,8 +255,8 @@ class Comparison:
                 the interval does.
 
         Raises:
-            OptionError: a condition cannot be parsed, or its bound does not fit the metric. There are no
-                twins, and `values` is false.
+            OptionError: a condition cannot be parsed, its bound does not fit the metric, or there are no
+                twins although `values` is false.
             RunError: no such metric was measured, or a run has no value.
         """
         from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition

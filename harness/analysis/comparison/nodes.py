@@ -72,10 +72,9 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 
 
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
-    """Yields nodes of one kind of `mine` that are separate kinds in `theirs`, and removes them from both.
+    """Yields changes of nodes that are one kind in `mine` but several in `theirs`, and drops these kinds.
 
-    This works only if the names of all these nodes are known. The remaining nodes of the kind keep the other
-    names.
+    This works only if the names of all these nodes are known, and if no node was added, removed or renamed.
     """
     alone = {key: names for key, kind in theirs.items() if key not in mine and (names := _names(kind))}
     for key in list(mine) if alone else ():

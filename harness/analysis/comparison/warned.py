@@ -14,7 +14,7 @@ _FIRST = 5
 
 
 def warnings_of(comparison: Comparison) -> list[str]:
-    """The distinct warnings, each with the names of its runs unless all runs have it."""
+    """Returns the distinct warnings, each with the names of its runs unless all runs have it."""
     whose: dict[str, list[str]] = {}
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         for sentence in dict.fromkeys(run.info["cluster"].get("warnings", [])):
@@ -26,7 +26,7 @@ def warnings_of(comparison: Comparison) -> list[str]:
 
 
 def warnings_line(comparison: Comparison, *, brief: bool) -> list[str]:
-    """One line of HTML for Markdown, so that nobody cuts it in its middle; no line without warnings.
+    """Returns the warnings as one line of HTML, which is never cut in the middle; [] without warnings.
 
     Args:
         comparison: the comparison.

@@ -24,7 +24,7 @@ _WANTED = (
 )
 
 _Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
-"""For a time and a resource, the queues that held the most of it, with the quantities."""
+"""Maps a time and a resource to the queues that held the most of the resource, with the quantities."""
 
 
 class Histories:
@@ -199,7 +199,7 @@ class Histories:
         return held
 
     def _with_holders(self, events: list[Event], held: _Held) -> list[Event]:
-        """Adds these queues to the refusals."""
+        """Adds to each refusal the queues that held the most of what was short."""
         found = []
         for each in events:
             resources = dict.fromkeys(map(self._units.resource, _short(each)))
@@ -267,7 +267,7 @@ class Histories:
         return self._beside[seq]
 
     def _of_queue(self, queue: str) -> pl.DataFrame:
-        """Returns who was refused, rejected or started in a queue, and when; each queue is read once."""
+        """Returns the refusals, rejections and starts of jobs in a queue; each queue is read only once."""
         if queue not in self._queues:
             wanted = (pl.col("queue") == queue) & pl.col("action").is_in([*_REFUSALS, *STARTS])
             with reading(self._run.path):

@@ -128,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Preemptions of the queue's jobs, and preemptions for these jobs, each by other queue and rule."""
+        """Preemptions of and for the queue's jobs, grouped by the other queue and the rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")

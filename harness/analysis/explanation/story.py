@@ -239,7 +239,7 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Returns True if gone pods return at the same time, so that the story mentions only their return."""
+    """Returns True if gone pods return to the queue at once, so that the story mentions only the return."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 

@@ -38,8 +38,8 @@ SHOWN = (
 """The metrics of this module that tables show."""
 
 TOLERATED = 1.05
-"""Sharing counts as harmless for a quota if its jobs take on average at most this many times as long as
-alone.
+"""Sharing counts as harmless for a quota if, on average, its jobs take at most this many times as long as
+they take alone.
 """
 
 

@@ -1,4 +1,4 @@
-"""The points of a frontier chart, which show the costs of choices, and which of them no other one beats."""
+"""The choices that a frontier chart shows as points, and which of them no other choice beats."""
 
 from __future__ import annotations
 

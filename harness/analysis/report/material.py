@@ -207,7 +207,7 @@ class Material:
 
     @property
     def common_jobs(self) -> str:
-        """Words for the jobs that comparisons job by job cover; empty if all runs have the same jobs."""
+        """The words for the jobs that job-by-job comparisons cover; empty if all runs have the same jobs."""
         pairs = self.comparison.pairs
         return "" if pairs.whole else f"the {pairs.count:,} jobs that all runs have"
 

@@ -64,7 +64,7 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Other pods. A pod must or should share a domain of the topology key with these pods, or avoid it.
+    """Selects other pods, with which a pod shares, or does not share, a domain of the topology key.
 
     Attributes:
         topology_key: the node label whose values define the domains.

@@ -79,7 +79,7 @@ class EqualPods:
     def split(self, place: int) -> EqualPods | None:
         """Removes and returns the pods after a place.
 
-        If these are all pods, returns this group, and if there are none, None.
+        If all pods come after the place, returns this group itself. If none does, returns None.
         """
         pods, at = self.pods, self.behind(place)
         if not at:

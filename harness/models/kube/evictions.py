@@ -1,7 +1,4 @@
-"""Tracks evicted pods.
-
-The module knows when the scheduler learns that they are gone, and their rounds in a loop.
-"""
+"""Tracks evicted pods: when the scheduler learns that they are gone, and their rounds in eviction loops."""
 
 from __future__ import annotations
 

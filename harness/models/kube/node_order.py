@@ -38,7 +38,7 @@ class NodeOrder:
     def put(self, node: Node) -> None:
         """Adds a node or changes its labels.
 
-        If the zone of a node changes, it becomes the last node in its new zone.
+        If the zone of a node changes, the node becomes the last one in its new zone.
         """
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)

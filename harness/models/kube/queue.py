@@ -26,7 +26,7 @@ NEVER = 2**63 - 1
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
-"""The time between two moves by the timer of an entry that always fails, if it is the only entry."""
+"""The time after which the timer moves an entry again, if the entry is the only one and always fails."""
 
 
 @final

@@ -33,7 +33,7 @@ class Unschedulable:
     preemption: str
 
     def detail(self) -> dict[str, Any]:
-        """Returns the numbers for the record. If the numbers are the same, it is the same object."""
+        """Returns the numbers for the record. If the numbers have not changed, it returns the same object."""
         return node_detail(self.diagnosis, self.preemption)
 
 

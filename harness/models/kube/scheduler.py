@@ -208,7 +208,7 @@ class Scheduler:
         return Standing(state, (self.queue.attempts,))
 
     def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
-        """Returns what can change in the cache, which are the places that gangs hold. Bound pods stay."""
+        """Returns the only part of the cache that can change: the places that gangs hold. Bound pods stay."""
         cache = self.cache
         nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
         return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]

@@ -1,4 +1,4 @@
-"""Charts of choices as named points; the points of choices that no other one beats are filled and joined."""
+"""Charts of choices as named points. A line joins the choices that no other choice beats."""
 
 from __future__ import annotations
 

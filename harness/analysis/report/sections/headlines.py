@@ -98,7 +98,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Yields a table of costs and gains, and one of the runs' own jobs if their jobs differ."""
+    """Yields a table of costs and gains, and a second one for each run's own jobs if the jobs differ."""
     rows, caption = list(_amounts(material)), "What each run costs and gains"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
