@@ -59,8 +59,8 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
 def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
     """Returns distinct names to show, which don't exceed the limit if there is one.
 
-    Longer names are shortened if they remain different. Otherwise, a number distinguishes them. A number also
-    distinguishes names that differ only in control characters.
+    Longer names are shortened. If they are then no longer distinct, a number distinguishes them. A number
+    also distinguishes names that differ only in control characters.
     """
     whole = list(map(printable, names))
     shown, kinds = whole, len(set(whole))

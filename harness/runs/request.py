@@ -44,7 +44,7 @@ class Request(Settings):
     It checks everything that can be checked without files.
 
     A request can be pickled if its content can. This is true for traces and clusters in memory, and for
-    classes that their module contains under their name.
+    classes that can be found by name in their module.
 
     Attributes:
         trace: a trace, or a trace file in the canonical Parquet schema or in any format that a reader

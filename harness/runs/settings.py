@@ -35,8 +35,8 @@ class Given(TypedDict, total=False):
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
         grace_period: how long preempted pods keep their resources, for jobs that don't specify a grace
             period; a duration such as `30s`, or microseconds.
-        startup: how long pods take to become ready, when the run time of a job begins. Used if the trace has
-            no column for it; a duration or microseconds.
+        startup: how long pods take to become ready, as a duration or microseconds. The run time of a job
+            begins when its pods are ready. Used if the trace has no column for it.
         until: the last simulated time, as a duration since the origin or microseconds.
         scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
         at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
@@ -45,8 +45,8 @@ class Given(TypedDict, total=False):
             from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
             leaves the work out. A duration such as `2h` is the run time of each workload or pod.
         seed: the seed of these draws; twins have their own draws.
-        ignore_events: replay a plugin that cannot follow cluster changes without them; by default this is an
-            error.
+        ignore_events: whether to leave out cluster changes that the plugin cannot follow; by default, such
+            changes are an error.
     """
 
     on_preemption: str | Losses

@@ -134,9 +134,9 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Returns the namespaces of each queue that no other queue uses.
+        """Returns, for each queue, the namespaces that no other queue uses.
 
-        If there are none, it is the queue's own name.
+        If there are none, the namespace gets the name of the queue.
         """
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:

@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""The maximum relative difference between the wanted load and the load of a scale that is accepted."""
+"""A scale is accepted if the relative difference of its load from the wanted load is at most this."""
 
 
 @dataclass(frozen=True, slots=True)

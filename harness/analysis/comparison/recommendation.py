@@ -107,7 +107,7 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Whether a run is better or worse than the baseline in any respect, and its price."""
+    """Whether a run is better or worse than the baseline in any respect, and the run's price."""
 
     name: str
     better: bool

@@ -109,7 +109,7 @@ class Stretch:
 
     @property
     def ending(self) -> tuple[str, str]:
-        """The rule, and the queue that the eviction served.
+        """The rule behind the eviction, and the queue that the eviction served.
 
         Stretches with the same ending share a sentence.
         """

@@ -60,7 +60,7 @@ class Figures:
             "".
         fields: the manifest fields that prevent the job from preempting, with their values.
         borrows: the labels that the job would borrow, if borrowing prevents a preemption.
-        tried: how many candidates the policy tried before the one that shares protect.
+        tried: how many candidates the policy tried before `candidate`, which the shares protect.
         candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
             case, `shares` are the shares with the job and without the candidate.
         lacks: the only thing that is missing, unless it is quota.

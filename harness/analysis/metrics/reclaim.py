@@ -51,7 +51,7 @@ class _Episodes(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """The times at which holders begin or cease to be owed anything, as `owed` says."""
+    """The times at which holders begin or cease to be owed anything; see `owed`."""
 
     holder: Ints
     time: Ints

@@ -197,7 +197,7 @@ class Material:
     def own_jobs(self) -> str:
         """A sentence that says that the figures of each run cover all jobs of this run.
 
-        It begins with a space. If all runs have the same jobs, the text is empty.
+        The sentence begins with a space. It is empty if all runs have the same jobs.
         """
         pairs = self.comparison.pairs
         if pairs.whole:

@@ -191,7 +191,7 @@ def _place(lock: Path) -> str | None:
 
 
 def _ours(lock: Path) -> bool:
-    """Returns True if this machine wrote a lock file since its last boot, so a free lock proves death."""
+    """Returns True if this machine wrote a lock file since its last boot; a free lock then proves death."""
     return _says(lock, "boot") in (None, _boot())
 
 

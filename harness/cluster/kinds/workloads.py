@@ -110,12 +110,12 @@ class Workload(Value):
 
     @property
     def finished(self) -> bool:
-        """True if it has ended."""
+        """True if the workload has ended."""
         return self.is_true("Finished")
 
     @property
     def takes_part(self) -> bool:
-        """True if it has not ended, and is active or still has reserved quota."""
+        """True if the workload has not ended, and is active or still has reserved quota."""
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:

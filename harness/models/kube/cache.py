@@ -91,7 +91,7 @@ class Cache:
     def _forget_positions(self) -> None:
         """Drops all results that are kept by position after nodes have changed.
 
-        Readers of `moves` keep theirs.
+        Readers of `moves` keep their own results.
         """
         self._positions_since = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT

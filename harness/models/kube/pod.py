@@ -168,8 +168,8 @@ class Peers:
     Attributes:
         failed_at: the version of the cache at which one of the pods last failed without a nomination. It is
             not set if no attempt can be skipped. See `Scheduling.moves_on`.
-        rejected_by: the plugins that rejected this pod.
-        refusal: why this pod failed, for the record.
+        rejected_by: the plugins that rejected that pod.
+        refusal: why that pod failed, for the record.
         lasting: why the pods would fail again, or None if this is not known.
         loose: whether the equals or the priority of a pod can change while it waits. See `_blocks.py`.
     """
@@ -218,8 +218,8 @@ class PodInfo:
         peers: the pods that are equal to this pod, including itself.
         quota: what a scheduler with quotas stores for the pod, or None without quotas.
         gang: the gang with which the pod is placed, or None if it is placed alone.
-        devices: the devices that the pod has on its node. If they are known before the pod is bound, it is
-            these devices.
+        devices: the devices that the pod has on its node, or that it will have if they are known before the
+            pod is bound.
         timestamp, failures, errors, backoff, rejected_by: the queue uses these attributes. See `queue.py`.
         place: the place in its block. See `_blocks.py`.
         told: the recorded sets of plugins that rejected the pod since the last preemption for it.

@@ -27,7 +27,7 @@ RECENT = 1000
 """The maximum number of these jobs that are used. The most recent ones are preferred."""
 
 PARTS = 4
-"""A future draws all jobs of a group from one part of the group, which is a quarter of it."""
+"""The number of parts of a group. A future draws all jobs of a group from a single part."""
 
 STEPS = 16
 """The number of positions in a group at which running jobs affect the weights of its parts."""

@@ -137,7 +137,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
 
 def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
-    """Returns each policy's rank: 1 if no policy beats it in all groups, 2 if only rank 1 does, etc."""
+    """Returns each policy's rank: 1 if no policy dominates it, 2 if only policies of rank 1 do, and so on."""
     left = dict(scores)
     found: dict[str, int] = {}
     rank = 1

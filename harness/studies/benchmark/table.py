@@ -74,7 +74,11 @@ def _ranks(scores: Mapping[str, Score]) -> list[int]:
 
 
 def _rows(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns the scores by task and policy, then by policy and group with the number of first ranks."""
+    """Returns the rows of two tables.
+
+    The first has the score of each policy in each task. The second has the mean score of each policy in each
+    group, and how often the policy has the first rank.
+    """
     policies = list(dict.fromkeys(policy for of in scores.values() for policy in of))
     first = [["task", *policies]]
     for task, of in scores.items():

@@ -61,7 +61,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """Returns a sentence about factors or values without an effect, because they vary with others."""
+    """Returns a sentence about factors or values whose effect is unknown, because they vary with others."""
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}
@@ -82,7 +82,7 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Returns pairs of settings that differ only in this factor, by value; the first has the first value."""
+    """Maps each value of a factor to pairs of settings that differ only in it; one has the first value."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)

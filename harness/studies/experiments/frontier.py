@@ -85,7 +85,7 @@ def circumstances(judged: Judged) -> list[str]:
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
-    """Returns how queues' waits change, by the first item of a setting and with the largest gain first."""
+    """Maps the first item of each setting to the changes of queues' waits, with the largest gain first."""
     first = judged.settings[0].item
     found: dict[int, list[Shift]] = {setting.item: [] for setting in judged.settings}
     for scope in judged.scopes("queue"):

@@ -107,9 +107,9 @@ def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
 
 
 def moved(value: float, base: float | None, measured: Measurement) -> str:
-    """Returns the difference between a value and a first value, as a percentage as in comparisons.
+    """Formats a difference from a base value, in the same way as comparisons: as a percentage of the base.
 
-    If the first value is 0 or below, the difference is in the metric's unit.
+    If the base is unknown, 0 or below, the difference is in the metric's unit.
     """
     relative = base is not None and base > 0
     each = value / base if relative and base else value

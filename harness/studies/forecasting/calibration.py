@@ -39,8 +39,7 @@ ten.
 """
 
 ENOUGH = 20
-"""The minimum number of moments for a group of forecasts, whose queue is the same or whose waits are similar.
-"""
+"""The minimum number of moments for a group of forecasts with the same queue or with similar waits."""
 
 ALIKE = 2.0
 """Forecasts are similar if the logs of their medians differ by at most this number."""

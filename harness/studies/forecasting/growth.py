@@ -30,7 +30,9 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """Returns how much load grew in the last week; None if by less than `LEAST_GROWTH` or in under two weeks.
+    """Returns how much load grew in the last week, or None if it grew by less than `LEAST_GROWTH`.
+
+    With a history of less than two weeks, the result is None as well.
 
     The work of a job is its requests multiplied by its run time. For each week, only the jobs submitted in
     that week count, up to the end of the week. This makes weeks comparable, and only facts known at the last

@@ -229,7 +229,7 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
-    """Yields how much the second forecast delays each start in the first; None if it has none."""
+    """Yields the delay of each start from the first forecast to the second; None if the second lacks it."""
     for one, other in zip(mine, theirs, strict=False):  # Running workloads have no starts.
         if one is not None:
             yield None if other is None else other - one

@@ -13,7 +13,7 @@ Times = tuple[float | None, float | None, float | None]
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """Returns the time by which an event has happened in a share of the futures; None if in fewer.
+    """Returns the time by which an event has happened in a share of the futures; None if it happens in fewer.
 
     With n futures, the i-th time stands for the share i / (n + 1). The probability that an outcome of the
     same kind lies between two times is therefore the difference of their shares, no matter how few futures

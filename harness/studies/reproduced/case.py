@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """`none`, the relative difference of numbers or means, `other`, or `-` without a published value."""
+        """The relative difference of numbers or means; otherwise `none`, `other`, or `-` if not published."""
         if not self.theirs:
             return "-"
         if self.theirs == self.ours:

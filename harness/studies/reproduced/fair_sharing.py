@@ -143,7 +143,7 @@ def weighted_usage() -> str:
 
 
 def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
-    """Returns the LocalQueues of the jobs that are admitted after the first; their names are their usage."""
+    """Returns the LocalQueues of all admitted jobs but the first, in order. Their names are their usage."""
     usage = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m"}
     shared = _queue("shared", "", 4)
     shared["spec"] |= {

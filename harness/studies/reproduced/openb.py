@@ -1,4 +1,4 @@
-"""Reproduces FGD on openb. The measure is the share of GPUs allocated to a list that requests 130 %.
+"""Reproduces FGD on openb. The measure is the share of allocated GPUs if pods request 130 % of them.
 
 The published figures are the means and standard deviations of ten seeds in the experiments with FGD
 (hkust-adsl/kubernetes-scheduler-simulator 8f3d641,

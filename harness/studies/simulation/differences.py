@@ -108,7 +108,7 @@ def with_quotas(
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Returns a function that raises nominal quotas, or limits that exist if `field` is `borrowing_limit`."""
+    """Returns a function that raises nominal quotas or, if `field` is `borrowing_limit`, existing limits."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
         now = getattr(quota, field)

@@ -225,5 +225,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Returns a value that excludes no job in advance."""
+    """Excludes no job in advance."""
     return None

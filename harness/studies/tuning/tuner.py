@@ -209,7 +209,7 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Checks that the present configuration has a value of each metric, with which trials are compared.
+        """Checks that every metric has a value in the present configuration, so that trials can be compared.
 
         Raises:
             SpecError: a metric has no value.

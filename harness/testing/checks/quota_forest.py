@@ -19,7 +19,7 @@ Cell = tuple[str, str]
 
 
 class Node(NamedTuple):
-    """A ClusterQueue or a Cohort, which may have equal names."""
+    """A ClusterQueue or a Cohort. A queue and a cohort may have the same name."""
 
     kind: str
     name: str

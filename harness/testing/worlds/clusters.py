@@ -19,8 +19,8 @@ Units = Mapping[str, int]
 
 GPU = "nvidia.com/gpu"
 LARGEST: Units = {"cpu": 8, "memory": 8, GPU: 4}
-"""The largest number of units that a job requests. Every cluster has at least as many units, and so has the
-sum of its quotas.
+"""The largest number of units that a job requests. Every cluster has at least this many units, and so
+do its quotas in total.
 """
 
 MOST_NODES = 5

@@ -1,4 +1,4 @@
-"""Implements InterPodAffinity, for pods that must or must not share a topology domain with a pod."""
+"""Implements InterPodAffinity, for pods that must, or must not, share a topology domain with other pods."""
 
 from __future__ import annotations
 
