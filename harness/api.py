@@ -528,7 +528,7 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Returns the runs with `idle.*` among their metrics, which group idle resources by why jobs waited.
+    """Returns the runs with `idle.*` among their metrics: idle resources by the reason why jobs waited.
 
     To measure these metrics, harness replays each run again and finds the reasons minute by minute. It stores
     the reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why. The

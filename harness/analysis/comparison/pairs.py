@@ -33,8 +33,8 @@ class Pairs:
         jobs: the number of jobs in each run.
         rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of arrival.
         same_arrivals: whether all runs see the same jobs up to the end of the runs that were stopped. For
-            this, the common jobs must arrive at the same times in all runs, and other jobs only after that
-            end.
+            this, the common jobs must arrive at the same times in all runs, and all other jobs must arrive
+            after that end.
         shifts: for each run, what to add to a time since its origin to get a time since the baseline's
             origin. Times are compared as the runs write them. A window moves the origin, but its jobs still
             arrive at their times in the whole trace. If all common jobs arrive at the same times since the

@@ -55,8 +55,8 @@ and for pods without an end, such as those of a DaemonSet.
 """
 
 LOST_BEFORE = "lost_before"
-"""A column of `stints.parquet` in runs with `RAN_BEFORE`, which contains how much of this time an eviction
-lost.
+"""A column of `stints.parquet` in runs with `RAN_BEFORE`: how much run time from before the replay an
+eviction lost.
 """
 
 
@@ -183,7 +183,7 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "3": {"stints": ("pod_number",), "metrics": ("at_least",)},
 }
-"""The columns that a table lacks in a version, by version and table."""
+"""Maps a version and a table to the columns that the table lacks in this version."""
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:

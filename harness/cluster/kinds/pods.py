@@ -241,7 +241,7 @@ class Pod(Fixed):
 
     @property
     def key(self) -> str:
-        """Its namespace and name.
+        """The pod's namespace and name.
 
         The prefix `pod` is added if a Workload has the same name, because both can be jobs.
         """
@@ -249,5 +249,5 @@ class Pod(Fixed):
 
     @property
     def full_name(self) -> str:
-        """Its namespace and name, as in the manifest."""
+        """The pod's namespace and name, as in the manifest."""
         return f"{self.namespace}/{self.name}"

@@ -100,7 +100,7 @@ class Workload(Value):
 
     @property
     def key(self) -> str:
-        """Its namespace and name, in the format of Kueue's messages."""
+        """The Workload's namespace and name, in the format of Kueue's messages."""
         return f"{self.namespace}/{self.name}"
 
     @property

@@ -113,7 +113,7 @@ def _other(job: Job) -> Other:
 
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
-    """Returns the lost quantity x microseconds of each resource, if all pods of a job are equal."""
+    """Returns the lost resource-microseconds of each resource, if all pods of a job are equal."""
     total = job.requests_of(range(job.pods))
     found: dict[str, int] = {}
     for each in costs:
