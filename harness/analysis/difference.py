@@ -188,7 +188,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Returns the jobs that gain the most and the jobs that lose the most, by the shift of their end."""
+        """Returns the jobs whose finish moves the most to an earlier time, and the most to a later time."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars counts in 64 bits

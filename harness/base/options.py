@@ -97,7 +97,7 @@ class Option(Value):
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Returns a value that is not a string if it has the type of the default, or `type` without one."""
+        """Returns a value other than a string, after checking for the default's type or else for `type`."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type

@@ -169,7 +169,7 @@ def plain_number(number: float, digits: int) -> str:
 
 @lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
 def slurm_memory(text: str) -> tuple[int, bool]:
-    """Converts a text such as `1024M`, `1.50G` or `700` to bytes, and returns True if Slurm rounded it.
+    """Returns the bytes that a text such as `1024M` or `700` represents, and whether Slurm rounded them.
 
     Raises:
         ValueError: the text is not an amount of memory.

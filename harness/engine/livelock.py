@@ -25,8 +25,8 @@ ROUNDS = 1_000
 """How many of these preemptions must affect pods that were already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""If this many preemptions affect such pods, the replay stops before `SPAN` has passed, because very short
-rounds never take that long.
+"""If this many preemptions affect pods that were already preempted, the replay stops before `SPAN` has
+passed, because very short rounds never take that long.
 """
 
 _EACH = 10

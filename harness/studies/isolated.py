@@ -209,7 +209,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Returns a watch that adds up the arrivals of several replays, in addition to `jobs` earlier arrivals."""
+    """Returns a watch that adds up the arrivals of several replays, plus `jobs` earlier arrivals."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -1,4 +1,4 @@
-"""The choices that a frontier chart shows as points, and which of them no other choice beats."""
+"""Defines the choices that a frontier chart shows as points, and finds those that no other one beats."""
 
 from __future__ import annotations
 

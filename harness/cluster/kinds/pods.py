@@ -64,7 +64,7 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Selects other pods, with which a pod shares, or does not share, a domain of the topology key.
+    """Other pods with which a pod must or should share, or not share, a domain of the topology key.
 
     Attributes:
         topology_key: the node label whose values define the domains.

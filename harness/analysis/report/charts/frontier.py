@@ -1,4 +1,4 @@
-"""Charts of choices as named points. A line joins the choices that no other choice beats."""
+"""Charts of choices as named points. Points that no other point beats are filled and joined."""
 
 from __future__ import annotations
 
