@@ -24,7 +24,7 @@ class Folders:
         self._roots = [root.resolve(strict=True) for root in roots]
 
     def cluster(self, text: str) -> str:
-        """Returns the manifests of a cluster, which are a file, a folder, or several separated by commas.
+        """Returns the manifests of a cluster: a file, a folder, or several of these, separated by commas.
 
         Raises:
             InputError: a path is not below the folders.

@@ -222,7 +222,7 @@ def _cordoned(name: str) -> Iterator[Part]:
 
 
 def _drained(name: str, timeout: int) -> Iterator[Part]:
-    """Yields the parts of a drain, which are a cordon and evictions that begin at the same time."""
+    """Yields the parts of a drain: a cordon, and evictions that begin at the same time."""
     first, *others = _cordoned(name)
     yield first._replace(annotations={DRAIN: f"{timeout}us"})
     yield from others

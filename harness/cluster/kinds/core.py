@@ -204,7 +204,7 @@ def _labels(metadata: Any) -> Mapping[str, Any] | None:
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:
-    """Returns the quantities that pods can use, which are a node's `allocatable`, or else its `capacity`."""
+    """Returns the quantities that pods can use: a node's `allocatable`, or else its `capacity`."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing, so nothing can run on this node")

@@ -40,8 +40,8 @@ _POD_SET_LABELS = (
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
-"""The labels that name the pod set of a pod, which are Kueue's own label and the labels from which Kueue
-derives names.
+"""The labels that name the pod set of a pod: Kueue's own label, and the labels from which Kueue derives
+names.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """

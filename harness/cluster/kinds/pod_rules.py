@@ -1,4 +1,4 @@
-"""Reads a pod's rules about nodes and other pods, which are affinity, anti-affinity and topology spread."""
+"""Reads a pod's rules about nodes and other pods: affinity, anti-affinity and topology spread."""
 
 from __future__ import annotations
 

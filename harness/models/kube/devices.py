@@ -5,7 +5,7 @@ resource. For example, Koordinator's nodes offer 100 of `koordinator.sh/gpu-core
 requests a share of one device, or whole devices. Koordinator and this model reject all other quantities above
 one device.
 
-Two quantities of a node determine whether a pod fits, which are the largest free share of one device and the
+Two quantities of a node determine whether a pod fits: the largest free share of one device and the
 number of free devices. Filters and dry runs treat these quantities as resources. The resources exist only if
 some node has devices. Only `NodeInfo.add` assigns devices to a pod.
 """

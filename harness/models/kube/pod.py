@@ -2,7 +2,7 @@
 
 A `Shape` contains the properties that determine whether a single node fits. Thousands of pods have only a few
 hundred different shapes, so the results of a shape on a node are computed once. A `Template` adds the
-properties that matter between pods, which are the namespace, the labels, and the rules about other pods.
+properties that matter between pods: the namespace, the labels, and the rules about other pods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Computes the scores that depend on other pods, which are PodTopologySpread and InterPodAffinity."""
+"""Computes the scores that depend on other pods: PodTopologySpread and InterPodAffinity."""
 
 from __future__ import annotations
 

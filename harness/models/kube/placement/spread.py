@@ -18,7 +18,7 @@ _NOWHERE = 2**31 - 1
 
 @final
 class SpreadRules:
-    """The constant properties of a template's constraints, which are the nodes that count and their domains.
+    """The constant properties of a template's constraints: the nodes that count, and their domains.
 
     Args:
         template: the template with the constraints.
