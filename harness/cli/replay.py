@@ -263,7 +263,7 @@ def replay(
 
 
 def _failing(failures: Failures | None) -> Calibration | None:
-    """Returns the part of the calibration that the replay itself applies, which is failures of nodes."""
+    """Returns the only part of the calibration that the replay itself applies: failures of nodes."""
     from harness.trace.calibration import Calibration
 
     return None if failures is None else Calibration(failures=failures)

@@ -168,7 +168,7 @@ METRICS: dict[str, pl.DataType] = {
 
 
 CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
-"""The columns of `causes.parquet`, which has a row whenever the reason changes why a job waits.
+"""The columns of `causes.parquet`, which has a row whenever the reason why a job waits changes.
 
 Only runs for which harness has determined these reasons have the table. Its columns contain whole minutes
 since the first arrival, and an index into `harness.analysis.metrics.idle.CAUSES`.

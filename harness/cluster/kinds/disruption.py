@@ -81,7 +81,7 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:
-    """Returns a number of pods, which is an integer >= 0, or a percentage, which is written as text."""
+    """Returns a number of pods (an integer >= 0) or a percentage (as text)."""
     value = fields.raw(name)
     if value is None:
         return None

@@ -27,7 +27,7 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""The memory that kube-scheduler's scores assume for a container without a request, which is 200Mi. The
+"""The memory that kube-scheduler's scores assume for a container without a request: 200Mi. The
 scores assume 100m of cpu.
 """
 
