@@ -173,7 +173,9 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
     submission = Submission.read(folder)
     suite, plugins = _suite(suite_name, (), None), loaded_plugins(ctx)
     if submission.suite != suite.name:
-        raise InputError(f"{folder} is of {submission.suite}, not of {suite.name}", hint="--suite names it")
+        raise InputError(
+            f"{folder} is a submission to {submission.suite}, not to {suite.name}", hint="--suite names it"
+        )
     wrong = 0
     for result in submission.results:
         task = replace(suite.task(result.task), twins=result.twins)
@@ -181,7 +183,7 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
         faults = faults_of(folder, submission, result, task, plugins, scale)
         wrong += bool(faults)
         called = task.called(result.seed)
-        click.echo(printable(f"{called}: {'; '.join(faults) or 'as its decisions say'}"))
+        click.echo(printable(f"{called}: {'; '.join(faults) or 'the results match the decisions'}"))
     if wrong:
         raise CheckError(f"{wrong:,} of {len(submission.results):,} results are refused")
 

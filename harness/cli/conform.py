@@ -37,7 +37,7 @@ Examples:
     "features",
     multiple=True,
     metavar="TAG",
-    help="Check only cases with this tag; may be repeated, for cases that have all tags.",
+    help="Check only cases with this tag. If repeated, check only cases that have all of these tags.",
 )
 @click.option(
     "--case", "case_id", metavar="ID", help="Check only this case, and print all of it with an explanation."

@@ -54,16 +54,16 @@ class Constraints:
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
-            return f"has the taint {taint_text(taint)}, which it does not tolerate"
+            return f"has the taint {taint_text(taint)}, which the job does not tolerate"
         labels = flavor.node_labels
         keys = labels if keys is None else keys
         for key, value in self._selector.items():
             if key in keys and labels.get(key) != value:
-                return f"has nodes with {key}={labels.get(key, '')}, and it selects {key}={value}"
+                return f"has nodes with {key}={labels.get(key, '')}, but the job selects {key}={value}"
         terms = [[item for item in term if item.key in keys] for term in self._terms]
         # Terms are alternatives, so a term without any of this flavor's labels accepts the flavor.
         if terms and not any(all(item.matches(labels) for item in term) for term in terms):
-            return "has nodes that its node affinity does not select"
+            return "has nodes that the job's node affinity does not select"
         return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:

@@ -51,7 +51,7 @@ def test_what_is_there_is_not_replayed_again(copied: Path, harness: Callable) ->
 def test_a_submission_is_judged_by_its_decisions(copied: Path, harness: Callable) -> None:
     """Without the policy; a score that does not follow from them is refused."""
     ended = harness("bench", "check", MINE, "--suite", "small.yaml")
-    assert ended.out == "morning: as its decisions say\n"
+    assert ended.out == "morning: the results match the decisions\n"
     path = copied / MINE / "submission.json"
     document = json.loads(path.read_text())
     document["results"][0]["score"]["value"] += 1

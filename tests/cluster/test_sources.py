@@ -117,7 +117,7 @@ def test_json_objects_one_after_the_other_are_documents(here: Path) -> None:
     assert "document 2 (line 2), line" in fault_of(here / "a")
     write(here, a=f"{second}{first}kind: Node\n")
     assert fault_of(here / "a").endswith(
-        f"document 3 (line {lines}): 'kind:' follows a JSON object; begin each document after a line '---'"
+        f"document 3 (line {lines}): 'kind:' follows a JSON object; separate documents with a '---' line"
     )
 
 

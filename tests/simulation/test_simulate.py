@@ -451,7 +451,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
         (["--largest", "cpu=1..2"], "--largest and --shape must be given together"),
         (["--largest", "cpu", "--shape", "cpu=1"], "'cpu' is not understood"),
         (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod requests no cpu"),
-        (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
+        (["--largest", "cpu=5..2", "--shape", "cpu=1"], "must give gangs of 1 to"),
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
         (["--queue", "q"], "--queue requires --largest"),
@@ -502,7 +502,7 @@ def test_an_instant_of_a_replay_is_asked_about(tmp_path: Path) -> None:
     assert (small.verdict, large.verdict) == ("starts", "waits")
     late = harness.simulate(cluster, **{**more, "at": "30h"})
     assert not late.answers
-    assert "the replay was over 9h00m before: no job of the trace runs or waits then" in late.notes
+    assert "the replay ended 9h00m before that time, so no job of the trace runs or waits then" in late.notes
     assert not any("over" in note for note in harness.simulate(cluster, **more).notes)
 
 

@@ -120,7 +120,7 @@ class Condition:
         if unknown := comparison.without_run_times(row.measured, place):
             raise RunError(
                 f"condition {self.text!r} cannot be decided: {unknown}",
-                hint="harness replay --unfinished says how long they run, or leaves them out",
+                hint="harness replay --unfinished sets the run times of such jobs, or leaves the jobs out",
             )
         if value is None or (self.sign and base is None):
             lacking = 0 if value is not None else place

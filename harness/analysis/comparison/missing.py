@@ -114,7 +114,7 @@ def about_missing(
         called = next(iter(over.values()))[0].called
         yield (
             f"{named(partly)}: over {of_runs}; the others had no such job or event{or_else}; "
-            f"changes are over the {called} in which both have a value"
+            f"changes are over the {called} in which both runs have a value"
         )
 
 

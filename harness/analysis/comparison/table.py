@@ -27,7 +27,7 @@ _SHORTEST_NAME = 8
 
 _NOTHING = "no metric was measured"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
-_NARROWED = "too narrow for intervals: a wider terminal, a pipe or --format csv shows them"
+_NARROWED = "the terminal is too narrow for intervals: widen it, or use a pipe or --format csv"
 
 
 class Line(NamedTuple):

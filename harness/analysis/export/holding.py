@@ -208,7 +208,9 @@ class _Ledger:
         time, job, reason = row["time"], row["job"], row["reason"] or ""
         by = row["by"] or ""
         how = (
-            f"evicted ({reason})" if row["action"] == "evict" else f"preempted by {by or 'nobody'} ({reason})"
+            f"evicted ({reason})"
+            if row["action"] == "evict"
+            else f"preempted by {by or 'the scheduler'} ({reason})"
         )
         self._evicted[job] = how
         stay = self._open.get(job)

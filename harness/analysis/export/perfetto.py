@@ -265,7 +265,7 @@ class _Trace:
             for (time, by), preemptions in of_queue.items():
                 victims = list(dict.fromkeys(self._jobs[each.victim]["job_id"] for each in preemptions))
                 what = victims[0] if len(victims) == 1 else f"{len(victims)} jobs"
-                event = of_track + text(_NAME, f"{by or 'nobody'} preempts {what}")
+                event = of_track + text(_NAME, f"{by or 'the scheduler'} preempts {what}")
                 event += _argument("preemptor", by) + _argument("victims", ", ".join(victims))
                 event += _argument("pods", sum(each.pods for each in preemptions))
                 event += _argument("reason", ", ".join(dict.fromkeys(each.reason for each in preemptions)))

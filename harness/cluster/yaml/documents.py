@@ -107,7 +107,7 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
         where = f"document {number} (line {line})"
         if found and not rest.startswith("{"):
             word = rest.split(maxsplit=1)[0][:_LONGEST_WORD]
-            what = f"{word!r} follows a JSON object; begin each document after a line '---'"
+            what = f"{word!r} follows a JSON object; separate documents with a '---' line"
             faults.append(Fault(where, what))
             complete = False
             continue
@@ -246,7 +246,7 @@ class _Builder:
             if isinstance(event, yaml.NodeEvent):
                 root = self._value(event)
             elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _FatalError("a second document begins without a line '---'")
+                raise _FatalError("a second document begins without a '---' line before it")
         return root
 
     def _fault(self, what: str) -> None:

@@ -14,7 +14,7 @@ from harness.readers.live.http import HttpReader, RefusedError, live_module
 _GROUP = "kueue.x-k8s.io"
 _DEFAULT = Path("~/.kube/config")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_PROXY = "kubectl can connect for you: kubectl proxy, and --server http://127.0.0.1:8001"
+_PROXY = "kubectl can connect for you: run kubectl proxy, and give --server http://127.0.0.1:8001"
 _ACCESS = "docs/recording.md shows the required role"
 
 
@@ -116,7 +116,7 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
             "KUBECONFIG names several files",
-            hint="merge them: kubectl config view --flatten --raw > one.yaml; --kubeconfig one.yaml",
+            hint="run kubectl config view --flatten --raw > one.yaml, and give --kubeconfig one.yaml",
         )
     path = kubeconfig or (Path(named.strip(os.pathsep)) if named else _DEFAULT)
     if kubeconfig is None and not named and not path.expanduser().is_file():

@@ -207,7 +207,7 @@ class Question:
             since = moment.over_since(instant)
             if since is not None and since < moment.at:
                 at = exact_duration(moment.at - since)
-                yield f"the replay was over {at} before: no job of the trace runs or waits then"
+                yield f"the replay ended {at} before that time, so no job of the trace runs or waits then"
         else:
             by_queues = policy.admits_by_queues(cluster)
             yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)

@@ -147,7 +147,9 @@ def shape_of(largest: str, shape: str) -> Shape:
     bounds = [_amount("largest", resource, found[name]) for name in ("least", "most")]
     made = Shape(resource, bounds[0], bounds[1], pod)
     if not made.counts or made.counts.stop > _MOST_PODS:
-        raise OptionError(f"largest: {largest} holds no gang of 1 to {_MOST_PODS:,} pods of that shape")
+        raise OptionError(
+            f"largest: with pods of this shape, {largest} must give gangs of 1 to {_MOST_PODS:,} pods"
+        )
     return made
 
 

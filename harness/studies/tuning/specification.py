@@ -96,7 +96,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
     ]
     for key, several in (("traces", spec.traces), ("clusters", spec.clusters), ("plugins", spec.arms)):
         if len(several) > 1:
-            faults.append(Fault(key, "must be one for a tuning"))
+            faults.append(Fault(key, "must have a single entry, because a tuning uses only one"))
     if "patches" in rest:
         faults.append(Fault("patches", "cannot be tuned; patch the manifests, and tune those"))
     ranges, choices = _space(fields)
@@ -210,7 +210,9 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:
-        fields.fault("prune", "works with one objective only: several cannot decide which value is worse")
+        fields.fault(
+            "prune", "needs a single objective, because several may disagree on which trial is worse"
+        )
     if not tuning.search:
         fields.fault("prune", "has windows within search, so give search too")
         return

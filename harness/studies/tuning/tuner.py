@@ -39,7 +39,7 @@ from harness.studies.tuning.specification import Tuning
 
 WINDOW = "window"
 _HALVES = 2
-_NO_VALUE = "nothing can be compared with it: choose another metric, or a later until"
+_NO_VALUE = "trials cannot be compared with a missing value: choose another metric, or a later until"
 _NOT_MEASURED = "only the present configuration was replayed, and the metrics must be among its metrics"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",

@@ -488,7 +488,7 @@ def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
         ("{}\n{}", "document 1 (line 1): is not a Kubernetes object: it lacks apiVersion or kind"),
         (
             '{"kind": "List"}\nkind',
-            "document 2 (line 2): 'kind' follows a JSON object; begin each document after a line '---'",
+            "document 2 (line 2): 'kind' follows a JSON object; separate documents with a '---' line",
         ),
         ("[" * 100_000, "document 1 (line 1), line 1: nested more than 100 levels deep"),
         (b'{"kind":\n"\xff"}', "line 2: is not UTF-8 text"),

@@ -65,8 +65,8 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_words(material, shown),
             draw=lambda width, shown=shown: _panels(material, shown, width),  # type: ignore[misc]
             keys=material.run_keys,
-            note="Lines are means over three pixels, and bands show the lowest and highest level in them; "
-            "the dashed line is the nodes' capacity.",
+            note="Lines are means over three pixels, and bands show the lowest and highest level in "
+            "these pixels; the dashed line is the nodes' capacity.",
         )
 
 

@@ -37,7 +37,7 @@ def blocks(material: Material) -> Iterator[Block]:
         keys=material.run_keys,
         note=f"Half the sum of all differences between {material.holder}s' dominant shares and their ideal "
         "shares, which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, and bands "
-        "show the lowest and highest value in them.",
+        "show the lowest and highest value in these pixels.",
     )
     yield Figure(
         title=f"Share of each {material.holder} beyond its ideal share, on average",

@@ -28,7 +28,8 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_depth_words(material),
         draw=lambda width: _depth(material, width),
         keys=material.run_keys,
-        note="Lines are means over three pixels, and bands show the lowest and highest number in them.",
+        note="Lines are means over three pixels, and bands show the lowest and highest number in these "
+        "pixels.",
     )
     if several:
         yield Figure(

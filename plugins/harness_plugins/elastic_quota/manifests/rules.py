@@ -28,7 +28,7 @@ _ROOT = "root"
 
 
 _EVICTS = (
-    "may evict pods for one that it still refuses. With quirks=on, dry runs do not check the quota "
+    "may evict pods for a pod that it still refuses. With quirks=on, dry runs do not check the quota "
     "without all victims; a node that also refuses a victim is not a candidate"
 )
 _SPARES = (

@@ -63,7 +63,7 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
     if mapping.latest:
         frame, earlier = latest(rows, mapping, clock)
         if earlier:
-            left_out["earlier rows of a job_id with a later row"] = earlier
+            left_out["rows whose job_id appears again in a later row"] = earlier
     frame, without = leave_out(frame, dict(unmet(rows, frame, mapping, clock)))
     left_out |= without
     cells = _cells(mapping, rows.columns, clock)
