@@ -78,8 +78,8 @@ def test_by_quota_and_flavor_all_plugins_reject_the_same(
     (warning,) = [line for line in ended.err.split("\n") if line.startswith("warning")]
     assert warning == (
         "warning: 5 of 11 jobs can never start (j1, j3, j5 and 2 more): no flavor of ClusterQueue a can ever "
-        "give it 9 of cpu: f gives at most 8 of cpu; t has the taint spot=1:NoSchedule, which the job does not "
-        "tolerate"
+        "give it 9 of cpu: f gives at most 8 of cpu; t has the taint spot=1:NoSchedule, which the job "
+        "does not tolerate"
     )
     table = {
         (row["metric"], row["resource"]): set(row["values"].values())

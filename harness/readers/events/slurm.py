@@ -141,5 +141,7 @@ def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> No
             f"outages that ended immediately get a length of one second ({counted(short, 'event')})"
         )
     for state, count in sorted(others.items()):
-        watched.lacks(f"state {state!r} has no row, because nodes in it run jobs ({counted(count, 'event')})")
+        watched.lacks(
+            f"events with state {state!r} have no row, because the node runs jobs ({counted(count, 'event')})"
+        )
     watched.lacks("an outage begins when Slurm notices it, but the node's jobs were lost before that")
