@@ -116,7 +116,8 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
             "KUBECONFIG names several files",
-            hint="merge them: run kubectl config view --flatten --raw > one.yaml, and give --kubeconfig one.yaml",
+            hint="merge them: run kubectl config view --flatten --raw > one.yaml, and give "
+            "--kubeconfig one.yaml",
         )
     path = kubeconfig or (Path(named.strip(os.pathsep)) if named else _DEFAULT)
     if kubeconfig is None and not named and not path.expanduser().is_file():
