@@ -111,4 +111,4 @@ def test_what_the_outside_checker_refuses_is_refused(
 def test_what_is_no_submission_is_refused(copied: Path, harness: Callable) -> None:
     """A folder without a document, and one of another suite."""
     assert "is not a submission" in harness("bench", "check", "results").err
-    assert "is of small" in harness("bench", "check", MINE).err
+    assert "is a submission to small" in harness("bench", "check", MINE).err
