@@ -334,7 +334,7 @@ def test_python_tunes_as_the_command_does(
         ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
         (
             {"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]},
-            "works with one objective",
+            "needs a single objective",
         ),
         ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
         ({"sampler": "grid"}, "tune.sampler: 'grid' is not one of tpe, nsga2, gp"),
