@@ -140,7 +140,8 @@ class Sentences:
             TO_INITIAL_SHARE: f"{share} {against} {initial} of {theirs} with it",
         }
         said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
-        tried = f", after {figures.tried:,} were not enough" if figures.tried else ""
+        others = counted(figures.tried, "other candidate")
+        tried = f", because {others} would not free enough" if figures.tried else ""
         return f"the next candidate is job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
 
     def _admitted(self, event: Event) -> str:
