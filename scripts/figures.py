@@ -263,11 +263,11 @@ def _alone(runs: Runs) -> list[str]:
 
 
 def _time_outs(runs: Runs) -> list[str]:
-    """Returns the number of time-outs, of their jobs, and of preemptions with the setting on and off."""
+    """Returns the numbers of jobs that time out, of time-outs, and of preemptions with and without these."""
     on, off = runs.pods_ready("on"), runs.pods_ready("off")
     rows = on.decisions.filter(action="evict")
     preemptions = [value(run, "disruption.preemptions") for run in (on, off)]
-    return [f"{len(rows):,}", f"{rows['job'].n_unique():,}", *preemptions]
+    return [f"{rows['job'].n_unique():,}", f"{len(rows):,}", *preemptions]
 
 
 def _whole_nodes(runs: Runs) -> list[str]:
@@ -299,14 +299,14 @@ CLAIMS = (
     ),
     Claim(
         PODS_READY,
-        "there are {} time-outs of {} jobs, and {} preemptions instead of {}.",
+        "{} jobs time out, {} times in total. With time-outs, there are {} preemptions instead of {}.",
         _time_outs,
     ),
-    Claim(PODS_READY, "{} of the time-outs hit single pods that request a whole node", _whole_nodes),
+    Claim(PODS_READY, "Of all time-outs, {} hit single pods that request a whole node", _whole_nodes),
     Claim(
         PODS_READY,
-        "The mean delay of all jobs is {} instead of {}.\n",
-        lambda runs: [value(runs.pods_ready(which), "delay.mean") for which in ("on", "off")],
+        "The mean delay of all jobs falls from {} to {}.\n",
+        lambda runs: [value(runs.pods_ready(which), "delay.mean") for which in ("off", "on")],
     ),
     Claim(
         "traces/README.md",

@@ -13,10 +13,10 @@ _LOWER, _EQUAL, _ANY, _NEVER = "LowerPriority", "LowerOrNewerEqualPriority", "An
 
 
 class FieldChange(NamedTuple):
-    """A ClusterQueue with another value of one field.
+    """A ClusterQueue with one changed field.
 
     Attributes:
-        field: the name of the field for people.
+        field: the name of the field in texts.
         value, before: the new and the old value of the field.
         queue: the ClusterQueue with the new value.
         spec: the field as part of the `spec` in a manifest.

@@ -55,5 +55,5 @@ def check(material: Material) -> Iterator[Finding]:
             "cluster-too-big",
             f"all jobs together never need more than {'; '.join(enough)}: jobs wait only for quota of "
             f"their queue, or for free capacity on a single node",
-            f"{_CALIBRATE}; without it, you can only compare limits of queues and packing",
+            f"{_CALIBRATE}; without it, you can compare only packing and the limits of queues",
         )

@@ -1,4 +1,4 @@
-"""Finds clock changes while jobs ran. They show that local times were read without summer time."""
+"""Finds jobs whose run times are an hour off because local times were read without summer time."""
 
 from __future__ import annotations
 

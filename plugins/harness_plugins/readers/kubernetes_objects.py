@@ -227,7 +227,7 @@ def final_phase(manifest: Mapping[str, Any]) -> str:
 
 
 def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
-    """Returns when a Pod was disrupted or became not ready, for example because its node was lost.
+    """Returns the time at which a Pod was disrupted or became unready, for example because its node was lost.
 
     If neither happened, the result is None. A Pod with a readiness probe may run without being ready.
     """

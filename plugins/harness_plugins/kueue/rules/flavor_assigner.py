@@ -178,7 +178,7 @@ class Assigner:
         allowed: Chosen | None,
         oracle: Oracle,
     ) -> dict[int, tuple[Choice, ...]]:
-        """Returns the flavors of pod sets that are mates, by pod set; empty if some group has no flavor."""
+        """Returns the flavors of each pod set that must have the same ones; empty if a group has none."""
         mates = offers[first].mates
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
