@@ -73,6 +73,7 @@ OFF: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptShares": lambda: _plain("shares"),
     "KeptOffers": lambda: _plain("offers"),
+    "KeptAssignments": lambda: _plain("assemble"),
     "CachedFits": lambda: _answers(shortcuts.CachedFits, None, "of", "note"),
     "CachedNoFits": lambda: _answers(shortcuts.CachedNoFits, None, "of", "note", "still_reserves"),
     "InVain": lambda: _answers(shortcuts.InVain, None, "run", "notice"),

@@ -247,7 +247,7 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
 
 def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
     """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
-    node, need = incoming.queue.node, incoming.need
+    node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
         for phase in phases:
@@ -258,15 +258,15 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                     protected.add(at)  # stays protected for this attempt, because usage only falls
                     continue
                 reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
-                remove(tree, workload)
+                remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
-                    fill_back(tree, incoming, targets, borrowing=borrowing)
+                    fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
                     for target in targets:
-                        put_back(tree, target.workload)
+                        put_back(tree, target.workload, cells)
                     return targets
     for target in targets:
-        put_back(tree, target.workload)
+        put_back(tree, target.workload, cells)
     return []
 
 

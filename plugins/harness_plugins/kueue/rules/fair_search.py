@@ -19,7 +19,7 @@ from harness_plugins.kueue.rules.preemption import (
 from harness_plugins.kueue.rules.preemption_policy import Allowed
 from harness_plugins.kueue.rules.strategy import Strategy
 from harness_plugins.kueue.rules.target_ordering import ordering_of
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -74,6 +74,7 @@ class FairSearch:
 
     Attributes:
         targets: the targets found so far, which are no longer in the tree.
+        cells: the flavor-resources that were refunded for the targets; None if all were refunded.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class FairSearch:
         "_retry",
         "_shares",
         "_tree",
+        "cells",
         "targets",
     )
 
@@ -97,6 +99,7 @@ class FairSearch:
         # The first workload of each queue that was refused. Other refused workloads are not tried again.
         self._retry: dict[ClusterQueueState, Workload] = {}
         self.targets: list[Target] = []
+        self.cells: list[int] | None = None
 
     def run(
         self, queues: list[ClusterQueueState], strategies: tuple[Strategy, ...], *, takes_back: bool
@@ -115,7 +118,7 @@ class FairSearch:
     def put_back(self) -> None:
         """Puts all targets back into the tree."""
         for target in self.targets:
-            put_back(self._tree, target.workload)
+            put_back(self._tree, target.workload, self.cells)
 
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
@@ -172,7 +175,20 @@ class FairSearch:
         return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Makes a candidate a target, and returns whether the incoming workload now fits."""
-        remove(self._tree, workload)
-        self.targets.append(Target(workload, reason))
-        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        """Makes a candidate a target, and returns whether the incoming workload now fits.
+
+        Resources that the incoming workload does not request affect only the shares, and the shares no longer
+        matter once the workload fits. These resources are therefore refunded only if the search continues.
+        One target is nearly always enough.
+        """
+        tree, targets, cells = self._tree, self.targets, self._incoming.cells
+        remove(tree, workload, cells)
+        done = tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        if done:
+            self.cells = cells
+            for each in targets:
+                tree.charge(each.workload.cluster_queue.node, amounts_besides(each.workload.usage, cells))
+        else:
+            tree.refund(workload.cluster_queue.node, amounts_besides(workload.usage, cells))
+        targets.append(Target(workload, reason))
+        return done

@@ -69,7 +69,7 @@ class FairSharing:
             self.crashed(workload)
         tree.refund(own.node, incoming.requests)
         if done:
-            fill_back(tree, incoming, search.targets, borrowing=True)
+            fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
         search.put_back()
         return search.targets if done else []
 

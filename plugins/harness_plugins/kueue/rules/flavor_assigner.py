@@ -15,6 +15,7 @@ from harness_plugins.kueue.rules.assignment import (
     FIT,
     NO_FIT,
     PREEMPT,
+    Assemble,
     Assignment,
     Choice,
     assembled,
@@ -50,6 +51,7 @@ class Assigner:
         fair: whether fair sharing is on.
         gates: the feature gates.
         topologies: finds the topology requests of workloads; None if no flavor has a topology.
+        assemble: makes an assignment from the chosen flavors.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class Assigner:
         fair: bool,
         gates: Gates,
         topologies: Topologies | None = None,
+        assemble: Assemble = assembled,
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
         self._fair = fair
         self._topologies = topologies
+        self._assemble = assemble
         self._pods = {
             cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
         }
@@ -114,7 +118,7 @@ class Assigner:
             if found is None:
                 break
             choices.append(found)
-        assignment = assembled(offers, counts, tuple(choices))
+        assignment = self._assemble(offers, counts, tuple(choices))
         asked = None
         if self._topologies is not None and any(pod_set.placed for pod_set in offers):
             assignment, asked = self._place(self._topologies, oracle, assignment, offers)
@@ -272,9 +276,9 @@ class Assigner:
         if not targets:
             return NO_CANDIDATES, borrowing
         for target in targets:
-            remove(tree, target.workload)
+            remove(tree, target.workload, (cell,))
         borrowing, _ = height(self._cache, queue, cell, amount)
         for target in targets:
-            put_back(tree, target.workload)
+            put_back(tree, target.workload, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing

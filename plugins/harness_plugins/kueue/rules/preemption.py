@@ -5,13 +5,13 @@ Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
@@ -49,9 +49,10 @@ class Incoming:
 
     Attributes:
         mask: `need` as a bit mask.
+        cells: all flavor-resources that are requested or needed.
     """
 
-    __slots__ = ("_topology", "mask", "need", "queue", "requests", "workload")
+    __slots__ = ("_topology", "cells", "mask", "need", "queue", "requests", "workload")
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Incoming:
         self.mask = 0
         for cell in need:
             self.mask |= 1 << cell
+        self.cells = sorted({*need, *[cell for cell, _ in requests]})
         self._topology = topology
 
     def has_place(self) -> bool:
@@ -152,21 +154,36 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
     return True
 
 
-def remove(tree: QuotaTree, workload: Workload) -> None:
-    """Removes a workload's usage from the tree and its pods from the topologies, as a trial."""
-    tree.refund(workload.cluster_queue.node, workload.usage)
+def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
+    """Removes a workload's usage from the tree and its pods from the topologies, as a trial.
+
+    Args:
+        tree: the quota tree.
+        workload: the workload.
+        cells: the flavor-resources to refund; None for all of them.
+    """
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.refund(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.refund()
 
 
-def put_back(tree: QuotaTree, workload: Workload) -> None:
-    """Reverts a call of `remove`."""
-    tree.charge(workload.cluster_queue.node, workload.usage)
+def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
+    """Reverts a call of `remove` that had the same arguments."""
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.charge()
 
 
-def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
+def fill_back(
+    tree: QuotaTree,
+    incoming: Incoming,
+    targets: list[Target],
+    *,
+    borrowing: bool,
+    cells: Sequence[int] | None = None,
+) -> None:
     """Drops targets that are not needed, starting with the last but one and ending with the first.
 
     The usage of all targets must already be removed from the tree. Afterwards, only the usage of the
@@ -175,9 +192,9 @@ def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, bor
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):
-        put_back(tree, targets[at].workload)
+        put_back(tree, targets[at].workload, cells)
         if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
             targets[at] = targets[-1]
             targets.pop()
         else:
-            remove(tree, targets[at].workload)
+            remove(tree, targets[at].workload, cells)

@@ -24,7 +24,7 @@ from harness_plugins.kueue.rules.strategy import less_than_initial_share
 from harness_plugins.kueue.shortcuts.held import Held
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -299,7 +299,7 @@ class FairReasons:
         node, available = incoming.queue.node, self._cache.tree.available
         freed: dict[int, int] = {}
         for usage in freeable:
-            for cell, amount in usage:
+            for cell, amount in amounts_of(usage, incoming.cells):
                 freed[cell] = freed.get(cell, 0) + amount
         return any(
             available(node, needed) + freed.get(needed, 0) < amount for needed, amount in incoming.requests
