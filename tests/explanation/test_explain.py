@@ -179,6 +179,26 @@ def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrac
     assert event["figures"]["pool"] == ("all", {"f/cpu": 2000}, {"f/cpu": 3000}, {"f/cpu": 3000})
 
 
+def test_who_waits_behind_a_job_that_preempts_others_is_told_so(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Whom that job preempts, all of them, although it was never refused anything itself."""
+    trace = write_trace(
+        {"job_id": "theirs-1", "queue": "b", "request.cpu": 2000, "duration": 100},
+        {"job_id": "theirs-2", "queue": "b", "request.cpu": 2000, "duration": 100},
+        {"job_id": "first", "queue": "a", "request.cpu": 3000, "submit_time": 60, "duration": 50},
+        {"job_id": "second", "queue": "a", "request.cpu": 1000, "submit_time": 65, "duration": 50},
+    )
+    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": "4"}, "b": {"cpu": "0"}}))]
+    for each in manifests:
+        if each["kind"] == "ClusterQueue":
+            each["spec"]["queueingStrategy"] = "StrictFIFO"
+    run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
+    assert run.decisions.filter(job_id="second")["action"].to_list() == ["submit", "admit", "finish"]
+    (line,) = (line for line in lines(run, "second") if "recorded no reason" in line)
+    assert "job first of the same queue preempts job theirs-1, job theirs-2 of queue b (InCoho" in line
+
+
 def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 _HOLDERS = 3
-_REFUSALS = ("refuse", "reject")
+_ATTEMPTS = ("refuse", "reject", "preempt")
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
@@ -236,10 +236,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """Returns the last refusal of another job in the same queue that was waiting at the same time.
+        """Returns the last attempt of another job in the same queue that was waiting at the same time.
 
-        If there is no such refusal, returns the first rejected job of the queue, because Kueue keeps
-        rejected jobs at the head of a StrictFIFO queue.
+        The attempt was refused, or made preemptions. If there is no such attempt, returns the first rejected
+        job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
         """
         since = first.events[0].time if first.since is None else first.since
         until = self._run.window.end if first.start is None else first.start
@@ -247,34 +247,48 @@ class Histories:
             (pl.col("time") <= until) & (pl.col("job_id") != name)
         )
         started = pl.col("action").is_in(STARTS) & (pl.col("time") <= since)
-        gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
+        gone = rows.filter(started).group_by("job_id").agg(since=pl.col("seq").max())
         found = (
-            rows.filter(pl.col("action").is_in(_REFUSALS))
-            .join(gone, on="job", how="left", maintain_order="left")
+            rows.filter(pl.col("action").is_in(_ATTEMPTS))
+            .join(gone, on="job_id", how="left", maintain_order="left")
             .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
         )
         if found.is_empty():
             return None
-        refused = found.filter(pl.col("action") == "refuse").tail(1)
-        priorities = self.jobs["priority"]
-        among = (refused if len(refused) else found).select("seq", "job").iter_rows()
-        seq, _ = max(among, key=lambda row: priorities[row[1]])
+        tried = found.filter(pl.col("action") != "reject").tail(1)
+        among = (tried if len(tried) else found).select("seq", "job_id").iter_rows()
+        return self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"]))
+
+    def _attempt(self, seq: int, name: str) -> tuple[str, Event]:
+        """Returns the event of an attempt of a job, which a decision with a sequence number belongs to."""
         if seq not in self._beside:
+            decisions = self._run.micros("decisions")
             with reading(self._run.path):
-                (which,) = self._run.micros("decisions").filter(pl.col("seq") == seq).collect().to_dicts()
-            (event,) = self.events([which])
-            self._beside[seq] = which["job_id"], event
+                rows = decisions.filter(pl.col("seq") == seq).collect().to_dicts()
+                if rows[0]["job_id"] != name:
+                    same = (pl.col("by") == name) & (pl.col("time") == rows[0]["time"])
+                    made = decisions.filter(same & (pl.col("action") == "preempt")).collect()
+                    rows = [{**row, "action": PREEMPTS} for row in made.iter_rows(named=True)]
+            event = self.events(rows)[-1]
+            self._beside[seq] = name, event
         return self._beside[seq]
 
     def _of_queue(self, queue: str) -> pl.DataFrame:
-        """Returns the refusals, rejections and starts of jobs in a queue; each queue is read only once."""
+        """Returns who was tried, rejected or started in a queue, and when; each queue is read once.
+
+        A preemption counts as an attempt of the job that it is made for.
+        """
         if queue not in self._queues:
-            wanted = (pl.col("queue") == queue) & pl.col("action").is_in([*_REFUSALS, *STARTS])
+            names = self.jobs.filter(pl.col("queue") == queue)["job_id"]
+            own = (pl.col("queue") == queue) & pl.col("action").is_in(["refuse", "reject", *STARTS])
+            made = pl.col("by").is_in(names.implode()) & (pl.col("action") == "preempt")
             with reading(self._run.path):
-                rows = self._run.micros("decisions").filter(wanted)
-                self._queues[queue] = (
-                    rows.select("seq", "time", "job", "job_id", "action").sort("seq").collect()
+                rows = (
+                    self._run.micros("decisions")
+                    .filter(own | made)
+                    .select("seq", "time", "action", job_id=pl.when(made).then("by").otherwise("job_id"))
                 )
+                self._queues[queue] = rows.sort("seq").collect()
         return self._queues[queue]
 
 

@@ -131,8 +131,8 @@ class History:
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
         stretches: the stretches, in order.
-        behind: another job of the same queue with its last refusal, or else with its rejection. Set only if
-            this job's first wait has no refusal of its own.
+        behind: another job of the same queue with its last refusal or preemption, or else with its rejection.
+            Set only if this job's first wait has no refusal of its own.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """

@@ -184,7 +184,7 @@ class Story:
             yield self._line(event.time, self._say.about(event))
             if event.what == "submit" and self.history.behind is not None:
                 name, other = self.history.behind
-                why = f"{'is ' * (other.what == 'reject')}{self._say.about(other)}"
+                why = f"{'is ' * (other.what == 'reject')}{self._say.about(other).removeprefix('it ')}"
                 yield self._line(
                     other.time,
                     f"the run recorded no reason for this job's own wait; job {name} of the same queue {why}",
