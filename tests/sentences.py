@@ -27,9 +27,9 @@ _JOB = re.compile(r"\bjob ([^\s;:,()]+)")
 
 
 def silent(run: Run, least: int = 10 * MINUTE) -> list[str]:
-    """The jobs that waited so long for their first start, and of which nobody is told why.
+    """The jobs that waited so long for their first start, although `explain` gives no reason for the wait.
 
-    Histories are read of those alone that were refused nothing of their own until then.
+    Histories are read only for jobs without a refusal of their own until then.
     """
     histories = Histories(run, units_of(run))
     began = pl.min_horizontal("admitted_time", "start_time").fill_null(run.window.end)
