@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from small_clusters import local_queue, queues, quota_tree
 
 import harness
 from harness.api import read_cluster, read_trace
+from harness.base.errors import PluginError
+from harness.models.manifests import Quota, cluster_from
 from harness.plugins import load
+from harness.runs import tenants
 from harness.testing.checks import check_run
 
 Replayed = Callable[..., harness.Run]
@@ -239,3 +244,42 @@ def test_pods_that_run_already_count_against_the_quota_of_their_label(replayed: 
             "a",
             "b" if "labels" in job else None,
         ]
+
+
+@dataclass(frozen=True)
+class Team:
+    """An object of a plugin's kind, whose quota is the cluster's capacity, or what the test says."""
+
+    answer: object = None
+
+    def quota(self, cluster: harness.Cluster) -> object:
+        return self.answer or Quota(cluster.capacity, Fraction(1, 2), "all")
+
+
+def with_teams(manifests: str, **teams: Team) -> harness.Cluster:
+    documents = list(yaml.safe_load_all(manifests))
+    return replace(cluster_from(documents, "test"), custom_resources={"Team.example.org": teams})
+
+
+def test_quotas_of_a_plugins_kind_count_where_there_is_no_other() -> None:
+    """A ClusterQueue or an elastic quota of the same name goes before; the kind's quotas come in its form."""
+    jobs = pl.DataFrame({"namespace": ["default"] * 3, "queue": ["a", "c", "d"]})
+    for others in (ALIKE, NODE + TREE):
+        cluster = with_teams(others, a=Team(), c=Team())
+        found = tenants.quotas(cluster)
+        assert found["a"]["weight"] != found["c"]["weight"]
+        assert found["c"] == {"cohort": "all", "weight": "1/2", "nominal": dict(cluster.capacity)}
+        assert tenants.tenants(jobs, cluster).quotas == {"a": "a", "c": "c", "d": None}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [5, ({"cpu": 1}, 1, None), Quota({"cpu": 1.5}), Quota([("cpu", 1)]), Quota({}, 0.5), Quota({}, 1, 7)],  # type: ignore[dict-item, arg-type]
+)
+def test_a_kind_that_gives_something_else_is_named(answer: object) -> None:
+    """As is one whose method fails."""
+    with pytest.raises(PluginError, match="Team a: its method quota must return a Quota"):
+        tenants.quotas(with_teams(NODE, a=Team(answer)))
+    broken = type("Broken", (), {"quota": lambda self, cluster: {}["x"]})()
+    with pytest.raises(PluginError, match="Team a failed in its method quota: KeyError"):
+        tenants.quotas(with_teams(NODE, a=broken))

@@ -13,6 +13,7 @@ from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
 from harness.cluster.kinds.kind import Knob
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
+from harness.cluster.kinds.quotas import Quota
 from harness.cluster.kinds.selectors import read_requirement, read_toleration
 from harness.cluster.kinds.table import Kinds
 from harness.cluster.kinds.workloads import Condition, read_pod_set, read_time, workload_from
@@ -38,6 +39,7 @@ __all__ = [
     "Knob",
     "Metadata",
     "Objects",
+    "Quota",
     "RegisterKind",
     "Row",
     "assumed",

@@ -11,8 +11,9 @@ import polars as pl
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
 from harness.cluster.changes.edits import ever
+from harness.cluster.kinds.elastic import leaves_of
 from harness.cluster.one_quota import alone_on
-from harness.runs.tenants import elastic_quotas, quotas, tenants
+from harness.runs.tenants import elastic_quotas, tenants
 from harness.trace.job_rows import filled
 from harness.trace.quota_names import QUOTA_NAME, quota_names
 from harness.trace.schema import DEFAULT_NAMESPACE
@@ -39,7 +40,7 @@ def alone(
         OptionError: the quota does not exist, or no job counts against it.
     """
     there = ever(cluster)
-    known = quotas(there)
+    known = {**leaves_of(there.elastic_quotas), **there.cluster_queues}
     if quota not in known:
         raise OptionError(
             f"alone: the cluster has no ClusterQueue or ElasticQuota {quota!r}",

@@ -7,7 +7,7 @@ their queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from harness.base.arrays import places
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.cluster.kinds.elastic import QuotaLeaves, leaves_of
+from harness.cluster.kinds.quotas import quotas_of_plugins
 from harness.models.quota import UNLIMITED, QuotaTree, minus
 from harness.trace.quota_names import QUOTA_NAME
 
@@ -53,12 +54,9 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
         by_elastic_quotas: whether jobs count against the ElasticQuota rather than the ClusterQueue if a queue
             has both (`PolicySpec.admits_by_elastic_quotas`).
     """
-    leaves = QuotaLeaves(cluster)
     doors = _distinct(_doors(jobs))
-    behind = [
-        _quota_of(*door, cluster=cluster, leaves=leaves, by_elastic_quotas=by_elastic_quotas)
-        for door in doors.iter_rows()
-    ]
+    quota_of = _quota_of(cluster, by_elastic_quotas=by_elastic_quotas)
+    behind = [quota_of(*door) for door in doors.iter_rows()]
     of_queue: dict[str, set[str | None]] = {}
     of_door: dict[tuple[str, str], set[str | None]] = {}
     for (namespace, queue, *_), quota in zip(doors.iter_rows(), behind, strict=True):
@@ -120,24 +118,22 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     return parts[0] if len(parts) == 1 else pl.concat(parts).unique()
 
 
-def _quota_of(
-    namespace: str,
-    queue: str,
-    named: str = "",
-    *,
-    cluster: Cluster,
-    leaves: QuotaLeaves,
-    by_elastic_quotas: bool,
-) -> str | None:
-    """Returns the ClusterQueue that a queue stands for, or the ElasticQuota that its jobs count against.
+def _quota_of(cluster: Cluster, *, by_elastic_quotas: bool) -> Callable[..., str | None]:
+    """Returns a function from a job's namespace, queue and label to the quota that the job counts against.
 
-    If both exist, it returns the one that is used.
+    If a queue has a ClusterQueue and an ElasticQuota, jobs count against the one that the plugin uses. Quotas
+    of plugins' own kinds matter only to queues with neither.
     """
-    cluster_queue = cluster.cluster_queue_of(namespace, queue)
-    if cluster_queue is not None and not by_elastic_quotas:
-        return cluster_queue.name
-    elastic = leaves.of(namespace, queue, named)
-    return cluster_queue.name if elastic is None and cluster_queue is not None else elastic
+    leaves, plugins = QuotaLeaves(cluster), dict(quotas_of_plugins(cluster))
+
+    def quota_of(namespace: str, queue: str, named: str = "") -> str | None:
+        cluster_queue = cluster.cluster_queue_of(namespace, queue)
+        elastic = leaves.of(namespace, queue, named)
+        if cluster_queue is not None and not (by_elastic_quotas and elastic is not None):
+            return cluster_queue.name
+        return queue if elastic is None and queue in plugins else elastic
+
+    return quota_of
 
 
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
@@ -157,7 +153,7 @@ def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
 
 
 def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
-    """Returns every ClusterQueue and ElasticQuota that can have jobs, in the form of `run.json`.
+    """Returns every quota that can have jobs, in the form of `run.json`.
 
     `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
     `min`. A ClusterQueue has `limits` in the same form as a cohort. If a resource has quotas in several
@@ -168,6 +164,10 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         by_elastic_quotas: whether the ElasticQuota rather than the ClusterQueue is listed if both have the
             same name.
     """
+    plugins: dict[str, dict[str, Any]] = {
+        name: {"cohort": quota.parent, "weight": str(quota.weight), "nominal": dict(quota.nominal)}
+        for name, quota in quotas_of_plugins(cluster)
+    }
     elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
         for name, quota in leaves_of(cluster.elastic_quotas).items()
@@ -184,7 +184,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         for name, queue in cluster.cluster_queues.items()
     }
     # If both kinds have the same name, the position in the result is always that of the elastic quota.
-    return elastic | queues | elastic if by_elastic_quotas else elastic | queues
+    return plugins | elastic | queues | (elastic if by_elastic_quotas else {})
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:

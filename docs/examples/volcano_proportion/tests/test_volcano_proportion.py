@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from volcano_proportion import proportion
 from volcano_proportion.cluster_queues import of_cluster_queues, with_queues
 from volcano_proportion.queue import KIND, Queue
 from volcano_proportion.shares import deserved_shares
 
+import harness
 from harness import Cluster, ClusterError, InputError
 from harness.models.manifests import cluster_from
 from harness.testing import Script, replayed
@@ -138,6 +142,28 @@ def test_cluster_queues_become_queues_by_their_quotas() -> None:
     assert [row.job[0] for row in decisions.of("preempt")] == ["a"] * 4
     with pytest.raises(InputError, match="the cluster has none"):
         replayed(of_cluster_queues, Script().job("a", cpu=1000), cluster())
+
+
+def test_metrics_measure_jobs_against_the_shares_of_queues(tmp_path: Path) -> None:
+    """Queue a is guaranteed 2 of 8 cores by weight, and b 3 by capability; no policy matters for this."""
+    where = cluster(queue("a", weight=1), queue("b", weight=3, capability={"cpu": "3"}))
+    jobs = pl.DataFrame(
+        {
+            "job_id": [str(number) for number in range(16)],
+            "queue": ["a", "b"] * 8,
+            "submit_time": [timedelta(0)] * 16,
+            "duration": [timedelta(seconds=100)] * 16,
+            "request.cpu": [1000] * 16,
+        }
+    )
+    trace = tmp_path / "trace.parquet"
+    jobs.write_parquet(trace)
+    for plugin in ("none", "volcano-proportion"):
+        run = harness.replay(trace, plugin=plugin, cluster=where, output=tmp_path / plugin)
+        quotas = run.info["cluster"]["queues"]
+        assert {name: each["nominal"]["cpu"] for name, each in quotas.items()} == {"a": 2000, "b": 3000}
+        assert run.info["cluster"]["quota_of"] == {"a": "a", "b": "b"}
+        assert not run.metrics.filter(metric="fairness.guarantee_deficit", scope="quota=b").is_empty()
 
 
 def test_manifests_are_checked_and_queues_are_needed() -> None:

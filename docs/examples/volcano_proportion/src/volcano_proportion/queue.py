@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from harness import Cluster
 from harness.models import manifests
-from harness.models.manifests import Draft, Fields, Knob, assumed, modelled  # fmt: skip
+from harness.models.manifests import Draft, Fields, Knob, Quota, assumed, modelled  # fmt: skip
 
 GROUP = "scheduling.volcano.sh"
 KIND = f"Queue.{GROUP}"
@@ -23,6 +24,13 @@ class Queue:
     def scaled(self, scale: Fraction) -> "Queue":
         """Return the queue for a cluster whose size is multiplied by `scale`."""
         return replace(self, capability={name: int(most * scale) for name, most in self.capability.items()})
+
+    def quota(self, cluster: Cluster) -> Quota:
+        """Return the share of the cluster by weight, up to `capability`; metrics measure jobs against it."""
+        weights = sum(each.weight for each in cluster.custom_resources[KIND].values())
+        shares = {name: amount * self.weight // weights for name, amount in cluster.capacity.items()}
+        limited = {name: min(amount, self.capability.get(name, amount)) for name, amount in shares.items()}
+        return Quota(limited, self.weight)
 
 
 def read_queue(fields: Fields, draft: Draft) -> None:
