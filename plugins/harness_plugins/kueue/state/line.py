@@ -115,7 +115,8 @@ class Line:
         """Returns the block that contains an entry, or None if no block does."""
         block = self._blocks[self._number(entry)]
         at = bisect_left(block.entries, entry)
-        return block if at < len(block.entries) and block.entries[at] is entry else None
+        # Tickets are unique. Compiled code has no identity for tuples, so `is` would always be false there.
+        return block if at < len(block.entries) and block.entries[at][3] == entry[3] else None
 
     def becomes_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
         """Updates the position when a class becomes inadmissible."""
