@@ -111,7 +111,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def is_text(column: pl.Series, *texts: str) -> Bools:
-    """Returns for each value whether it is one of the given texts. Nulls give False."""
+    """Returns a mask of the values that equal one of the given texts. Nulls give False."""
     found: Bools = np.zeros(len(column), np.bool_)
     for text in texts:
         same = column == text
@@ -120,7 +120,7 @@ def is_text(column: pl.Series, *texts: str) -> Bools:
 
 
 def firsts(values: npt.NDArray[Any]) -> Bools:
-    """Returns for each value whether it differs from the previous value."""
+    """Returns a mask of the values that differ from the previous one. The first value always does."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found
@@ -135,7 +135,7 @@ def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
 
 
 def between(count: int, part: float) -> tuple[int, int]:
-    """Returns the indices of the two values, out of `count` sorted values, between which a quantile lies."""
+    """Returns the indices of the two values that enclose a quantile, among `count` sorted values."""
     place = (count - 1) * part
     return int(place), ceil(place)
 
@@ -144,8 +144,8 @@ def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
     Args:
-        values: one or more values. The two values that `between` returns must be at the same indices as in
-            sorted order.
+        values: one or more values. The two values whose indices `between` returns must be at their
+            sorted positions.
         part: a number from 0 to 1.
     """
     before, after = between(len(values), part)
@@ -183,7 +183,7 @@ class Groups:
 
     @property
     def last(self) -> Bools:
-        """Returns for each row in this order whether it is the last row of its group."""
+        """A mask of the last row of each group, in this order."""
         return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
@@ -229,5 +229,4 @@ class _Exported:
         self._array = array
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Implements the Arrow PyCapsule interface."""
         return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Identifies the build of harness, which can be plain or compiled (models and policies), or a mix of both.
+"""Identifies the build of harness, which is either plain or has compiled models and policies.
 
-Both builds make the same decisions. The source files are installed beside the compiled modules, and identify
-the code of a run.
+Both builds make the same decisions. The source files are installed beside the compiled modules, and
+identify the code of a run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMPILED = Path(__file__).parents[1] / "compiled.json"
 
 @cache
 def compiled_sources() -> Mapping[str, Mapping[str, str]]:
-    """Returns the checksum of each compiled file's source, by package and file; empty in a plain build."""
+    """Returns the checksum of each compiled file's source, by package and file. A plain build has none."""
     if not _COMPILED.is_file():
         return {}
     sources: Mapping[str, Mapping[str, str]] = json.loads(_COMPILED.read_bytes())

@@ -1,8 +1,9 @@
-"""Restricts a process that runs untrusted code in its use of memory, time, files, processes and the network.
+"""Restricts the memory, time, files, processes and network access of a process that runs untrusted code.
 
-Each function returns whether the system enforces the limit. No function needs privileges. On Linux, Landlock
-restricts files (kernel documentation, userspace-api/landlock), and a filter of system calls restricts
-processes and sockets (userspace-api/seccomp_filter). Other systems enforce only the limits of `setrlimit`.
+Each function returns whether the system enforces the limit. No function needs privileges. On Linux,
+Landlock restricts files (kernel documentation, userspace-api/landlock), and a filter of system calls
+restricts processes and sockets (userspace-api/seccomp_filter). Other systems enforce only the limits of
+`setrlimit`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _LANDLOCK = (444, 445, 446)
-"""The system calls that create a set of rules, add a rule and restrict this process, on every architecture.
+"""The numbers of the system calls that create a set of rules, add a rule and apply the rules to this process.
+
+They are the same on every architecture.
 """
 
 _READS = 0b1101  # execute, read files, read folders
@@ -146,12 +149,12 @@ def refuse_calls() -> bool:
 
 
 def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
-    """Returns an instruction of a filter."""
+    """Returns an encoded instruction. After a comparison, it skips `yes` or `no` instructions."""
     return struct.pack("=HBBI", code, yes, no, value)
 
 
 def _kernel() -> ctypes.CDLL | None:
-    """Returns the C library of Linux; None on other systems."""
+    """Returns the C library on Linux, and None on other systems."""
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 

@@ -131,9 +131,10 @@ _PANIC = "PanicException"
 
 
 def is_of_plugin(error: BaseException) -> bool:
-    """Returns True if an error from a plugin's code, or a call of `sys.exit`, should name the plugin.
+    """Returns True if an error in a plugin's code, or its call of `sys.exit`, is the plugin's own fault.
 
-    Errors of harness, a lack of memory, interrupts and panics of Rust libraries pass unchanged.
+    The plugin isn't at fault if harness raised the error, if memory is exhausted, if the user interrupts
+    the program, or if a Rust library panics.
     """
     return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC
 
@@ -163,7 +164,7 @@ def blamed_on(
         hint: what to do about it.
 
     Raises:
-        HarnessError: an error of this class, if the code failed.
+        HarnessError: the code failed. The error has the class `kind`.
     """
     try:
         yield

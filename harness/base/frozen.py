@@ -18,7 +18,6 @@ class Frozen(dict[_K, _V]):
         raise TypeError("this mapping is read-only; copy it with dict(...) and change the copy")
 
     def __hash__(self) -> int:  # type: ignore[override] # a dictionary has no hash, because it may change
-        """Returns the hash of all items."""
         return hash(frozenset(self.items()))
 
     __setitem__ = __delitem__ = __ior__ = _refuse

@@ -66,8 +66,8 @@ def leading_json(
 def indented_json(content: object, indent: str = "") -> str:
     """Returns JSON text with a line for each field of nested objects, and for each item of lists.
 
-    The items of a list remain on one line, whatever they contain. This makes long lists short to read, and
-    five times as fast to write as with an indent in each item.
+    Each item of a list is on one line, whatever it contains. Long lists are then short to read, and five
+    times as fast to write as with further indentation.
 
     Args:
         content: the content, in which each object has names that are text.

@@ -26,7 +26,6 @@ class Memo(dict[_K, _V]):
         self.most = most
 
     def __setitem__(self, question: _K, answer: _V) -> None:
-        """Keep an answer."""
         if len(self) >= self.most:
             self.clear()
         _keep(self, question, answer)

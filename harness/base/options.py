@@ -63,7 +63,7 @@ class Option(Value):
         self._keepable(self.default, "its default")
 
     def parse(self, value: Any) -> Any:
-        """Returns the option's value after parsing text. Other values must be possible results of parsing.
+        """Parse text, or check a value of another type, and return the value of the option.
 
         Raises:
             OptionError: the value is invalid for this option.
@@ -97,7 +97,7 @@ class Option(Value):
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Returns a value other than a string, after checking for the default's type or else for `type`."""
+        """Check that a value has the type of the default, or else `type`, and return the value."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type
@@ -124,7 +124,6 @@ def _fault(name: object, help: object, type: object, choices: object) -> str | N
 
 
 def _in_json(value: object) -> bool:
-    """Returns True if `run.json` can store a value."""
     if isinstance(value, float):
         return isfinite(value)
     if isinstance(value, (list, tuple)):

@@ -57,7 +57,7 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
 
 
 def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
-    """Returns distinct names to show, which don't exceed the limit if there is one.
+    """Returns a distinct label for each name, in at most `most` characters if there is a limit.
 
     Longer names are shortened. If they are then no longer distinct, a number distinguishes them. A number
     also distinguishes names that differ only in control characters.
@@ -167,7 +167,7 @@ def aligned(
 def _parts(
     widths: Sequence[int], least: Sequence[int], names: Container[int], width: int | None
 ) -> list[list[int]]:
-    """Returns the columns of each table, including the first. If all columns fit, there is one table."""
+    """Divide the columns among tables that fit the width. Every table includes the first column."""
     if width is None or sum(least) + 2 * (len(least) - 1) <= width:
         return [list(range(len(widths)))]
     usual = [wide if column in names else least[column] for column, wide in enumerate(widths)]

@@ -163,7 +163,7 @@ def short_number(number: float) -> str:
 
 
 def plain_number(number: float, digits: int) -> str:
-    """Returns a number with this many digits, without an exponent."""
+    """Returns a number with `digits` significant digits and without an exponent."""
     return f"{Decimal(f'{number:.{digits}g}'):,f}"
 
 
@@ -224,7 +224,7 @@ def format_duration(microseconds: int | float) -> str:
 
 
 def exact_duration(microseconds: int) -> str:
-    """Returns an exact duration, which is the result of `format_duration` or a number of microseconds."""
+    """Format a duration exactly, in microseconds if `format_duration` would round it."""
     short = format_duration(microseconds)
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
 

@@ -52,7 +52,6 @@ class Fixed:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse to delete an attribute."""
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
@@ -75,7 +74,6 @@ class Value(Fixed):
         return bool(content(self) == content(other))
 
     def __hash__(self) -> int:
-        """Returns the hash of the compared fields."""
         content = _known.get(self.__class__) or _content(self.__class__)
         return hash(content(self))
 
@@ -87,7 +85,7 @@ def _content(kind: Any) -> Callable[[Any], Any]:
 
 
 def _nothing(_: Any) -> None:
-    """Returns an empty tuple, for a class without compared fields."""
+    """Returns None, so that all values of a class without compared fields are equal."""
 
 
 def _init_of(kind: Any) -> Any:
@@ -118,7 +116,6 @@ def _init_of(kind: Any) -> Any:
 
 
 def _state(this: Any) -> list[Any]:
-    """Returns the pickled state of a value with slots."""
     return [getattr(this, each.name) for each in fields(this)]
 
 

@@ -28,7 +28,7 @@ class Field:
 
     Attributes:
         name: the name in the resulting table, and in the header unless `column` is set.
-        value: converts a cell's text to its value, or null if the text has no valid value.
+        value: the function that converts a cell's text to its value, or to null if the text is invalid.
         expects: the kind of text that is required, for messages.
         limits: the bounds of a number.
         empty: whether a cell may be empty, which gives null.
@@ -52,7 +52,7 @@ class Field:
         return self.column or self.name
 
     def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
-        """Returns True for rows that lack a required value."""
+        """Returns a mask of the rows whose cell is invalid, or empty although it needs a value."""
         missing = values.is_null()
         return missing & (cells != "") if self.empty else missing | (cells == "")
 
@@ -66,11 +66,11 @@ class Field:
         return f"is not {self.expects}"
 
     def or_empty(self) -> Field:
-        """Returns this column as one whose cells may be empty."""
+        """Returns a copy of this column whose cells may be empty."""
         return replace(self, empty=True)
 
     def or_absent(self) -> Field:
-        """Returns this column as one that a file may lack and whose cells may be empty."""
+        """Returns a copy of this column that a file may lack and whose cells may be empty."""
         return replace(self, empty=True, absent=True)
 
 
@@ -93,7 +93,10 @@ def is_pairs(text: str) -> bool:
 
 
 def pairs(name: str) -> Field:
-    """Returns a column of pairs such as `pool=a100;zone=b`, as maps of texts; quoted cells may use commas."""
+    """Returns a column of pairs such as `pool=a100;zone=b`, as maps of texts.
+
+    In quoted cells, commas can separate the pairs as well.
+    """
 
     def value(cell: pl.Expr) -> pl.Expr:
         parts = pl.element().str.split_exact("=", 1).struct.rename_fields(["key", "value"])
@@ -171,7 +174,7 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
 
 
 def moment(name: str, form: str) -> Field:
-    """Returns a column of moments as text: timestamp[us], or timestamp[us, UTC] if the form has `%z`.
+    """Returns a column of moments, as timestamp[us], or as timestamp[us, UTC] if the form has `%z`.
 
     Args:
         name: the column.
@@ -185,7 +188,7 @@ def moment(name: str, form: str) -> Field:
 
 
 def iso_moment(name: str) -> Field:
-    """Returns a column of moments in ISO 8601, as timestamp[us, UTC]; texts without an offset are in UTC."""
+    """Returns a column of moments in ISO 8601, as timestamp[us, UTC]. The default offset is UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")

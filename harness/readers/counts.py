@@ -1,4 +1,4 @@
-"""Counts with nouns and verbs, for notes and faults of readers: `1 job was`, `15 rows`, `a and 3 more`."""
+"""Functions that format counts for messages of readers, such as `1 job was` and `a and 3 more`."""
 
 from harness.base.text import agreeing, counted, first_of, times
 

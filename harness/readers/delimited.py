@@ -31,7 +31,7 @@ _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule for the values of one row: `broken` must not be true; null is treated as false."""
+    """A rule for the values of a row. A row violates the rule if `broken` is true for it."""
 
     field: str
     broken: pl.Expr
@@ -177,7 +177,7 @@ def _taken(
 ) -> list[tuple[int, bytes]]:
     """Returns the lines, or raises an error if very many of them are too short for a record.
 
-    The faults of that many lines would fill the memory.
+    Otherwise, the faults of that many lines could exhaust the memory.
     """
     numbered: list[tuple[int, bytes]] = []
     short = 0
@@ -196,7 +196,7 @@ class _Rules:
     checks: Sequence[Check]
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """Returns the values of cells; empty and invalid cells become null."""
+        """Returns the values of cells, with null for empty and invalid cells."""
         return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(

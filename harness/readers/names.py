@@ -20,7 +20,10 @@ MACHINE = "harness/machine"
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
-    """Converts the GPU models `A|B` that pods allow to a required node affinity in JSON; null if empty."""
+    """Converts the GPU models `A|B` that pods allow to a required node affinity in JSON.
+
+    An empty text becomes null.
+    """
     return models.map_elements(_affinity, return_dtype=pl.String, skip_nulls=True)
 
 
@@ -35,7 +38,7 @@ def _affinity(models: str) -> str | None:
 
 
 def label_maps(name: str, tables: Sequence[Mapping[str, str]]) -> pl.Series:
-    """Returns a column of maps in the schema's type; an empty map becomes null."""
+    """Returns a column of maps in the schema's type, with null for empty maps."""
     entries = [[{"key": key, "value": value} for key, value in sorted(table.items())] for table in tables]
     return pl.Series(
         name,

@@ -23,6 +23,6 @@ def is_seconds(column: pl.Expr) -> pl.Expr:
 
 
 def microseconds(column: pl.Expr) -> pl.Expr:
-    """Converts seconds to int64 microseconds, rounded to the nearest one; whole seconds stay exact."""
+    """Converts seconds to int64 microseconds, rounded to the nearest one. Whole seconds are exact."""
     whole = column.floor()
     return whole.cast(pl.Int64) * 1_000_000 + ((column - whole) * 1e6).round().cast(pl.Int64)

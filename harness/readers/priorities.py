@@ -17,7 +17,7 @@ class Band:
 
 
 def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[pl.Expr]:
-    """Returns the column `priority` or `priority_class` for jobs by their kind; no column for `none`.
+    """Returns the column `priority` or `priority_class` for kinds of jobs, or no column for `none`.
 
     Args:
         kind: the kind of each job, which is a key of `bands`.

@@ -119,9 +119,9 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path) -> Iterator[Row]:
-    """Yields all observations in order; observations that were written twice after a restart are repeated.
+    """Yields all observations in order, including those that were written twice after a restart.
 
-    The recording may continue in the meantime.
+    The recording may continue while harness reads it.
 
     Raises:
         TraceError: a part is damaged or is not a Parquet file.

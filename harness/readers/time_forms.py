@@ -60,7 +60,7 @@ _FIRST_YEAR = 69
 
 @dataclass(frozen=True, slots=True)
 class TimeForm:
-    """The form of times.
+    """A form of times, such as `%d.%m.%Y %H:%M`.
 
     Times with `%z` are moments in UTC. Other times belong to an unnamed time zone.
 
@@ -123,7 +123,7 @@ class TimeForm:
 
 
 def read_form(text: str) -> TimeForm:
-    """Parse the form in a text.
+    """Parse a form of times.
 
     Raises:
         ValueError: a directive is unknown or redundant, or the form has no complete date.
@@ -149,7 +149,7 @@ def read_form(text: str) -> TimeForm:
 
 
 def _check(letters: list[str]) -> None:
-    """Refuses directives that do not determine a moment."""
+    """Reject directives that do not determine a moment."""
     has = frozenset(letters)
     for letter in has:
         if letters.count(letter) > 1:

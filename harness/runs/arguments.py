@@ -82,7 +82,7 @@ def check_arguments(given: Mapping[str, object]) -> None:
     """Check the arguments of a replay, a comparison or an experiment.
 
     Args:
-        given: the values by argument name; the names are a subset of those in `_TAKES`.
+        given: the values by argument name.
 
     Raises:
         OptionError: an argument has the wrong type. The message names the allowed types.

@@ -85,7 +85,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
 
 
 def _code() -> tuple[str, str]:
-    """Returns the code that results of tasks depend on: what decides and records, and the studies."""
+    """Returns the checksums of the code that determines the results of tasks."""
     return code_of_harness().sha256, code_of_room("studies").sha256
 
 

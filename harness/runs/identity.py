@@ -176,7 +176,6 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 _SETTLED = 10**10
 
 _Stands: TypeAlias = tuple[int, int, int, int]
-"""The state of a file as returned by `_stands`."""
 
 
 class _Files(NamedTuple):

@@ -60,7 +60,7 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What several plugins agree on about a trace and a cluster.
+    """The jobs of a trace that can never start on a cluster, according to one or more plugins.
 
     Attributes:
         plugins: the names of the plugins, sorted.
@@ -186,7 +186,7 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 
 
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
-    """Yields each job that can never start with the reason, in the order of the trace."""
+    """Yields the reason and the id of each job that can never start, in the order of the trace."""
     frame = trace.frame
     # Whether a job fits onto changing nodes does not depend on its arrival; see `OverTime`.
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)

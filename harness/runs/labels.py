@@ -7,7 +7,7 @@ from harness.base.names import RULE, is_name
 
 
 def checked_label(text: str) -> str:
-    """Check a label and return it; `PLUGIN@NAME` is valid.
+    """Check a label, which may have the form `PLUGIN@NAME`, and return it.
 
     A label must be usable in folder names on all systems, and in `LABEL.KEY=VALUE`.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def alone(
     trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
 ) -> tuple[Trace, Cluster]:
-    """Returns the jobs that count against a quota with their submission times, and the cluster for them.
+    """Returns the trace with only the jobs of a quota, and the cluster with only this quota.
 
     Args:
         trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).

@@ -1,7 +1,7 @@
 """Processes on this machine. Each process carries out one task after another.
 
 The processes are started by `spawn`, so they share no state with this process. They leave ctrl-C to this
-process, and they end when it requests this or when it dies.
+process. They end when this process requests it, or when this process dies.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Processes(Generic[TaskT, DoneT]):
 
 
 class _Worker(Generic[TaskT]):
-    """A process, and the task that it carries out or None."""
+    """A process with its current task, if any."""
 
     def __init__(self, packed: bytes, *, watched: bool) -> None:
         context = get_context("spawn")
@@ -135,7 +135,6 @@ class _Worker(Generic[TaskT]):
         theirs.close()
 
     def begin(self, task: TaskT) -> None:
-        """Start a task in the process."""
         self.task = task
         with suppress(OSError):  # The process has died, which is also reported when its end is noticed.
             self.pipe.send_bytes(pickle.dumps(task))
@@ -149,7 +148,7 @@ class _Worker(Generic[TaskT]):
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block signals that end a process until the block ends; new processes inherit this."""
+    """Block signals that end a process until the block ends. New processes inherit the blocked signals."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -34,7 +34,7 @@ class Beyond(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Returns a sentence with the numbers."""
+        """A sentence with the numbers."""
         name = self.resource
         most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
         share = self.time / self.span if self.span else 0

@@ -25,7 +25,7 @@ def rejected_at_arrival(run: Run) -> pl.Series:
 
 
 def refused_pieces(run: Run) -> list[tuple[int, int]]:
-    """Returns these rows as ranges of adjacent rows, each with its first and last row."""
+    """Returns the result of `rejected_at_arrival` as ranges, each with its first and last row."""
     rows = rejected_at_arrival(run)
     pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
     return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()

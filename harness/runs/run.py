@@ -216,11 +216,14 @@ class Run:
         return epochs(self.info["cluster"])
 
     def capacity_steps(self, resource: str) -> list[Step]:
-        """Returns the cluster's capacity for a resource over time; one step if it never changes."""
+        """Returns the steps of the cluster's capacity for a resource over time.
+
+        There is a single step if the capacity never changes.
+        """
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Returns the nominal quantity of a quota for a resource over time; None while it is absent."""
+        """Returns the steps of a quota's nominal quantity over time, with None while it is absent."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )

@@ -36,7 +36,7 @@ class Given(TypedDict, total=False):
         grace_period: how long preempted pods keep their resources, for jobs that don't specify a grace
             period; a duration such as `30s`, or microseconds.
         startup: how long pods take to become ready, as a duration or microseconds. The run time of a job
-            begins when its pods are ready. Used if the trace has no column for it.
+            begins when its pods are ready. Unused if the trace has a column for it.
         until: the last simulated time, as a duration since the origin or microseconds.
         scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
         at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The

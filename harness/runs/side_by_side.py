@@ -143,17 +143,15 @@ class _Task(NamedTuple):
 
 @fixed()
 class _Replaying(Fixed):
-    """The work of carrying out replays; see `Work`. Errors count as results."""
+    """Carries out requests as the tasks of an executor. Errors count as results."""
 
     plugins: Plugins
     command: str | None
 
     def begun(self, report: Report | None) -> Callable[[_Task], tuple[int, Outcome]]:
-        """Prepares a process, and returns the function that carries out a request."""
         return partial(self._outcome, report)
 
     def failed(self, task: _Task, error: BaseException) -> tuple[int, Outcome]:
-        """Returns the error for a request that no process could carry out."""
         if not isinstance(error, ProcessDiedError):
             return task.number, error
         with suppress(OSError):  # Delete files that the process could not clean up.
@@ -206,7 +204,6 @@ class _Trial(pickle.Pickler):
     """Tests whether a value can be pickled, but skips traces and clusters in it, which always can be."""
 
     def persistent_id(self, obj: Any) -> str | None:
-        """Returns a substitute for a large object."""
         if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
             raise pickle.PicklingError(f"{obj.__qualname__} is not in a module that can be imported")
         return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None

@@ -1,11 +1,11 @@
 """Manages hidden names that belong to one process, and cleans up after the process has died.
 
-A process writes a file or folder under a hidden name, `.harness-<token>`, until it is complete. Beside it is
-a lock file, `.harness-<token>.lock`. The process holds the lock (`flock`) from before it uses the hidden name
-until the name is gone. The system releases the lock when the process ends, for whatever reason. Therefore, a
-process that gets the lock knows that no other process uses the hidden name. A process creates and removes a
-lock file only while it holds the lock. This prevents a process that is just starting or ending from counting
-as dead.
+A process writes a file or folder under a hidden name, `.harness-<token>`, until it is complete. The process
+also creates a lock file, `.harness-<token>.lock`. It holds the lock (`flock`) from before it uses the hidden
+name until the name is gone. The system releases the lock when the process ends, for whatever reason.
+Therefore, a process that gets the lock knows that no other process uses the hidden name. A process creates
+and removes a lock file only while it holds the lock. This prevents a process that is just starting or ending
+from counting as dead.
 
 On some shared file systems, locks are invisible to other machines. Therefore, files from another machine, or
 from before the last boot, count as dead only if nothing has changed them for a week.
@@ -70,7 +70,7 @@ def clear(folder: Path) -> None:
 
 
 def put_back(place: Path) -> None:
-    """Wait while another process is replacing a path, and restore the path if this process has died."""
+    """Wait while another process is replacing a path, and restore the path if the other process has died."""
     end = time.monotonic() + _PATIENCE
     with suppress(OSError):
         while not _there(place) and time.monotonic() < end:
@@ -97,7 +97,6 @@ def remove(path: Path) -> None:
 
 
 def _new_lock(folder: Path) -> tuple[Path, int]:
-    """Create a lock file for this process, and open it."""
     while True:
         lock = folder / f"{_PREFIX}{os.urandom(6).hex()}{_LOCK}"
         try:
@@ -143,7 +142,7 @@ def _settle(lock: Path, place: Path | None) -> None:
 
 
 def _there(path: Path) -> bool:
-    """Returns True if a path exists, and raises an error if the disk can't tell, unlike `os.path.lexists`.
+    """Returns True if a path exists. Unlike `os.path.lexists`, the function doesn't hide errors of the disk.
 
     Raises:
         OSError: the system cannot tell.
@@ -191,7 +190,10 @@ def _place(lock: Path) -> str | None:
 
 
 def _ours(lock: Path) -> bool:
-    """Returns True if this machine wrote a lock file since its last boot; a free lock then proves death."""
+    """Returns True if this machine wrote a lock file since its last boot.
+
+    If nobody holds the lock of such a file, the process that wrote the file is dead.
+    """
     return _says(lock, "boot") in (None, _boot())
 
 

@@ -91,7 +91,7 @@ def _kind(data: bytes) -> _Kind | None:
 
 
 def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
-    """Returns a function that yields the content of a file with one or more members in blocks."""
+    """Returns a function that unpacks a file with one or more members, block by block."""
 
     def parts(packed: bytes) -> Iterator[bytes]:
         rest = packed
@@ -109,7 +109,7 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _zstd(packed: bytes) -> Iterator[bytes]:
-    """Yields the content of a zstd file in blocks, which pyarrow unpacks."""
+    """Unpack a zstd file with pyarrow, block by block."""
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:

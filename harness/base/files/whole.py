@@ -173,7 +173,7 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the targets of two names on a file system atomically, so that both names always exist.
+    """Swap two names on a file system atomically, so that both names always exist.
 
     Returns:
         True if done; False if the system has no such call.
@@ -195,5 +195,5 @@ def exchange(one: Path, other: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """Returns the function `renameat2` of the C library; None if the library lacks it, as outside Linux."""
+    """Returns `renameat2` of the C library, or None if the library lacks it, for example on macOS."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

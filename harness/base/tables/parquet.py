@@ -28,7 +28,7 @@ DISTINCT = ("job_id", "pod")
 FEW = 1 << 13
 """The maximum number of rows of a table that stays in memory.
 
-For short tables, it would take too long to read them back from a file.
+Reading a short table back from its file would take too long.
 """
 
 _CODED = 16 << 20
@@ -185,16 +185,16 @@ class _File:
 
     Args:
         path: the file.
-        schema: column -> its type in the file.
-        origin: is added to times.
+        schema: the type of each column in the file.
+        origin: the number of microseconds to add to times.
     """
 
     def __init__(self, path: Path, schema: Mapping[str, pl.DataType], origin: int) -> None:
         self._schema, self._origin = schema, origin
         arrow = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         self._arrow = arrow.with_metadata({"harness.run_schema": schemas.VERSION})
-        # Repeated texts get a dictionary; for numbers and names a dictionary costs time and adds bytes.
-        # The oldest allowed polars reads categories in no other form.
+        # Texts that recur get a dictionary. Without one, the oldest supported polars can't read categories.
+        # For numbers and distinct texts, a dictionary would cost time and add bytes.
         recurring = [name for name, dtype in schema.items() if dtype in _TEXTS and name not in DISTINCT]
         # Minima and maxima of texts help no reader, and finding them takes a fifth of the writing time.
         ordered = [name for name, dtype in schema.items() if dtype not in _TEXTS]

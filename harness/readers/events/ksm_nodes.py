@@ -33,7 +33,7 @@ _NOT_READY = {
 
 
 class Key(NamedTuple):
-    """What a series of a node shows: a metric of a resource, a taint, or a status of the condition Ready."""
+    """Identifies a series by its metric, its node, and its resource, taint or readiness status."""
 
     metric: str
     owner: str
@@ -60,7 +60,7 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
 
 
 def _resource(label: str) -> str:
-    """Returns the name of a resource from a label, which keeps only letters, digits and `_`."""
+    """Restores the name of a resource from a label, in which `_` replaces `.`, `/` and `-`."""
     for vendor in _VENDORS:
         if label.startswith(f"{vendor}_"):
             return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
@@ -74,7 +74,7 @@ def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
 
 
 def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
-    """Records the state of a node at a time at which it changes."""
+    """Record the state of a node at the time of a change."""
     now = {key: value for key in nodes.of[node] if (value := nodes.value(key, at)) is not None}
     amounts = {
         Field("resize", f"{key.what}=", "0"): number(value)

@@ -33,8 +33,6 @@ _FOLLOWER = "follower"
 
 
 class _Key(NamedTuple):
-    """The identity of a series."""
-
     metric: str
     owner: str
     cohort: str
@@ -95,7 +93,7 @@ def _changes(quotas: Samples[_Key]) -> Iterator[tuple[int, str, str]]:
 
 
 def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless: set[str]) -> None:
-    """Records the state of a queue at a time at which it changes."""
+    """Record the state of a queue at the time of a change."""
     values: dict[Field, str] = {}
     cohort = ""
     for key in quotas.of[queue]:
@@ -116,7 +114,7 @@ def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless:
 
 
 def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
-    """Adds notes about facts that these metrics cannot show."""
+    """Add notes about facts that these metrics cannot show."""
     for note in quotas.uncertainty(NOMINAL):
         watched.lacks(note)
     for metric, knob in _KNOBS.items():
@@ -136,7 +134,7 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
 
 
 def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yields the series of all answers in a file: answers of `query_range`, or of `query` with a range.
+    """Yields the series of all answers in a file, from `query_range` or from `query` with a range.
 
     Raises:
         ClusterError: the file cannot be read, or has other content.

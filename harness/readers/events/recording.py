@@ -78,7 +78,6 @@ def of_recording(folder: Path) -> Watched:
 
 
 def _gap(row: Row) -> str:
-    """Describes a time without a watch."""
     since = row.content.get("since")
     try:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
@@ -116,7 +115,7 @@ def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read an ElasticQuota, under its name in paths of knobs."""
+    """Read an ElasticQuota, and name it as the paths of knobs do."""
     metadata, spec = mapping_of(manifest, "metadata"), mapping_of(manifest, "spec")
     named = is_koordinators(metadata)
     name = metadata.get("name") if named else metadata.get("namespace") or "default"
@@ -125,7 +124,7 @@ def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Reads the quotas of an ElasticQuotaTree."""
+    """Read the quotas of an ElasticQuotaTree."""
 
     def below(quota: Mapping[str, Any]) -> Iterator[Told]:
         children = [each for each in quota.get("children") or () if isinstance(each, Mapping)]

@@ -1,4 +1,4 @@
-"""Collects Prometheus samples as spans of equal values, each from one scrape to another."""
+"""Collects Prometheus samples as runs of equal values at consecutive scrapes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Samples(Generic[_K]):
     Args:
         key_of: returns the key of a series from its labels, or None for series to ignore.
         clock: the metric that defines the scrapes of all metrics, which may lack some samples. Samples of
-            this metric must come first. None if each metric has its own scrapes.
+            this metric must come first. Without a clock, each metric has its own scrapes.
 
     Attributes:
         times: the scrapes of each metric in microseconds since 1970, in order.

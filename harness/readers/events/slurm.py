@@ -19,7 +19,7 @@ HEAD = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State")
 """The columns that this module reads."""
 
 _LOST = frozenset({"DOWN", "FAIL", "ERROR", "POWERED_DOWN", "POWER_DOWN", "REBOOT", "UNKNOWN"})
-"""The states in which Slurm runs no job on a node; it requeues or ends the node's jobs (`NODE_FAIL`)."""
+"""The states in which Slurm runs no jobs on a node. Slurm requeues or ends the node's jobs (`NODE_FAIL`)."""
 
 _CLOSED = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAILING", "MAINT", "INVAL", "FUTURE"})
 """The states in which jobs continue, but no more jobs start."""
@@ -30,7 +30,7 @@ _Span = tuple[int, int | None]
 
 
 def is_table(path: Path) -> bool:
-    """Returns True if a file begins in the same way as such a table."""
+    """Returns True if the first line of a file has the columns of an event table."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             head = file.readline(4096).strip().split("|")
@@ -115,7 +115,7 @@ def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
 
 
 def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
-    """Yields the spans in order; spans that touch or overlap are joined."""
+    """Yields the spans in order, after joining those that touch or overlap."""
     begin: int | None = None
     until: int | None = 0
     for start, end in sorted(spans, key=lambda span: span[0]):
@@ -131,7 +131,7 @@ def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
 
 
 def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> None:
-    """Adds notes about facts in the table that rows do not, or cannot, express."""
+    """Add notes about facts in the table that rows do not, or cannot, express."""
     if whole:
         watched.lacks(
             f"no row can express what happened to the cluster as a whole ({counted(whole, 'event')})"

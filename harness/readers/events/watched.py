@@ -12,7 +12,7 @@ _REMOVE = "remove"
 
 
 class Object(NamedTuple):
-    """The name of an object in rows of a table."""
+    """The kind and the name that identify an object in a table."""
 
     kind: str
     name: str
@@ -33,8 +33,6 @@ class Field(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row; rows are sorted by time, then by object and field."""
-
     time: int
     object: Object
     field: Field
@@ -112,7 +110,7 @@ class Watched:
         return len({each for each, _ in self._values} | {each for each, _, _ in self._spans})
 
     def rows(self) -> list[dict[str, str]]:
-        """Returns the rows of the table; a field that never changed has no rows."""
+        """Returns the rows of the table. Fields that never changed have no rows."""
         found = [
             _Row(at, each, name, None, f"{name.begins}{value}")
             for (each, name), known in self._values.items()
@@ -142,7 +140,7 @@ class Watched:
             self._begin = at
 
     def span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
-        """Record a state of an object from one time to another; unknown times are None."""
+        """Record a state of an object from one time to another, with None for unknown times."""
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:

@@ -1,7 +1,7 @@
-"""Reads the body of an answer within limits: bytes received and unpacked, the length of a line, and time.
+"""Reads the body of an answer within limits of received bytes, unpacked bytes, line length and time.
 
-A server can send data without end, or one byte at a time, or a few bytes that unpack to more than the
-memory. This module unpacks bodies itself, because the client would unpack each piece as a whole. harness
+A server can send data without end, or one byte at a time, or a few bytes that unpack to more data than fits
+in memory. This module unpacks bodies itself, because the client would unpack each piece as a whole. harness
 accepts only gzip.
 """
 
@@ -95,7 +95,7 @@ def _unpacked(
 
 
 def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
-    """Yields the unpacked content of a piece in small parts, however large it is."""
+    """Yields the unpacked content of a piece in parts of limited size."""
     while not unpacker.eof:
         try:
             part = unpacker.decompress(piece, PIECE)
@@ -108,7 +108,7 @@ def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
 
 
 def lines(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:
-    """Yields each line of a body as soon as it is complete; the last line may lack a line end.
+    """Yields each line of a body as soon as it is complete. The last line needs no line end.
 
     Raises:
         BeyondError: a line is too long.

@@ -175,7 +175,7 @@ def _magnitude(part: Part) -> int:
 
 @contextmanager
 def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
-    """Opens a folder to record into, exclusively for this process; the folder is created if necessary.
+    """Open a folder for a recording, exclusively for this process. Create it if necessary.
 
     Args:
         path: the folder.

@@ -28,7 +28,7 @@ _PATIENCE = 150.0
 
 _GONE = 410
 _SAID = 2
-"""After this many successive failures, there is one report; the end of a single watch is normal."""
+"""The number of successive failures after which harness reports a problem. A watch may end at any time."""
 
 _LONGEST = 30.0
 
@@ -46,7 +46,11 @@ class Seen(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The end of a list, which shows that objects that were not in the list do not exist.
+    """The end of a list. Objects that were not in the list do not exist.
+
+    Attributes:
+        revision: the resource version of the list.
+        uids: the uids of all objects in the list.
 
     Attributes:
         revision: the resource version of the list.
@@ -68,7 +72,7 @@ class At(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """A report that the server does not answer properly; requests are repeated.
+    """A report that the server does not answer properly. harness repeats the requests.
 
     Attributes:
         what: the problem, or "" when it is over.

@@ -1,4 +1,4 @@
-"""Sends only GET requests; answers are JSON, either as a whole or line by line."""
+"""Sends GET requests and reads JSON answers, either as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _SAID = 300
 
 ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
-"""The limits of a whole answer, which are the limits of any unpacked text."""
+"""The limits of a whole answer, which equal the size to which any packed file can expand."""
 
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
 """The limits of a watch; etcd accepts no object larger than 1.5 MiB."""

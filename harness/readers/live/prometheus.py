@@ -41,7 +41,7 @@ _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "to
 
 
 class Page(NamedTuple):
-    """One answer.
+    """An answer to a query.
 
     Attributes:
         metric: the requested metric.
@@ -108,8 +108,8 @@ def fetch(
         haste: divides the waits before new attempts.
 
     Raises:
-        InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too
-            long for such pieces.
+        InputError: the server cannot be reached, refuses, or sends an invalid answer, or the time
+            span has too many pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:
@@ -237,7 +237,6 @@ def _hint(error: RefusedError) -> str | None:
 
 
 def _error(answer: Any) -> str:
-    """Returns the error in an answer of the API."""
     return str(answer.get("error") or "") if isinstance(answer, Mapping) else ""
 
 

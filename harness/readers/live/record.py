@@ -67,7 +67,7 @@ class Recorder:
         return len(self._rows)
 
     def take(self, kind: Kind, sign: Sign) -> None:
-        """Takes an observation of one kind; known versions are not recorded again."""
+        """Take an observation of one kind, and ignore known versions of objects."""
         if isinstance(sign, Seen):
             self._object(kind, sign)
         elif isinstance(sign, Whole):
@@ -111,14 +111,14 @@ class Recorder:
             self._positions[kind.name] = revision
 
     def _is_new(self, uid: str, event: str, manifest: dict[str, Any]) -> bool:
-        """Returns True if the recorded part of a quota or node changed; the status of these changes often."""
+        """Returns True if a recorded field of a quota or node changed. Other fields change often."""
         plain = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": ""}}
         before, now = self._last.get(uid), _DELETED if event == _DELETED else _text(plain)
         self._last[uid] = now
         return now != before
 
     def _whole(self, kind: Kind, sign: Whole) -> None:
-        """Handles the end of a list: missing objects were deleted, and an earlier watch has a gap."""
+        """Handle the end of a list, which shows deletions and the gap after an earlier watch."""
         there = self._known.setdefault(kind.name, {})
         for uid in [uid for uid in there if uid not in sign.uids]:
             known = there.pop(uid)

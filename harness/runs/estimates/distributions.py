@@ -210,7 +210,7 @@ class RunTimes:
         self._known: dict[tuple[int, tuple[str, ...], int], Sequence[int]] = {}
 
     def draws(self, traits: Traits, elapsed: int, limit: int | None) -> Draws | None:
-        """Returns the distribution of a job's run time; None if neither the history nor a limit provides one.
+        """Returns the distribution of a run time, or None if neither the history nor a limit provides it.
 
         Args:
             traits: the traits of the job.

@@ -98,7 +98,7 @@ class History:
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        """The jobs that end, sorted by their ends; in a record, only jobs with a recorded end."""
+        """The jobs that end, sorted by their ends."""
         ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 

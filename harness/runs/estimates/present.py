@@ -172,7 +172,7 @@ def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
 
 
 def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
-    """Returns the maximum run time in microseconds; for a Workload, it counts from the admission."""
+    """Returns the maximum run time in microseconds. Kueue counts a Workload's limit from its admission."""
     if not isinstance(manifest, Workload):
         return manifest.deadline
     limits = [] if manifest.deadline is None else [manifest.deadline]

@@ -35,7 +35,7 @@ _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
 
 @final
 class _Chunk:
-    """The results of adjacent jobs in columns; `left` is the number of jobs that have not ended yet."""
+    """The results of adjacent jobs in columns. `left` counts the jobs that have not ended yet."""
 
     __slots__ = ("_columns", "left")
 
@@ -159,7 +159,7 @@ class JobResults:
             chunk.keep(rows[mine], [column[mine] for column in values])
 
     def _write(self, chunk: _Chunk, until: int) -> None:
-        """Write the next chunk without the jobs from number `until` on."""
+        """Write the next chunk, without the jobs whose index is `until` or higher."""
         offset = self._written * self._rows
         rows = min(self._rows, until - offset)
         part = self._frame.slice(offset, rows)

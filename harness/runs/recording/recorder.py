@@ -185,7 +185,7 @@ class ParquetRecorder:
             self._shares.append((time, code, share, weighted))
 
     def close(self, arrived: int) -> dict[str, ShortTable]:
-        """Write the remaining rows; `jobs.parquet` contains the first `arrived` jobs, which have arrived.
+        """Write the remaining rows, with the first `arrived` jobs in `jobs.parquet`.
 
         Returns the short tables.
         """

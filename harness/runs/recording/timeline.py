@@ -54,13 +54,11 @@ class _Moves(NamedTuple):
     weighted: Ints
 
     def some(self, rows: Ints | Bools | slice) -> _Moves:
-        """Returns the given rows."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         times, queues, told = self.time[rows], self.queue[rows], self.told[rows]
         return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
 
     def then(self, later: _Moves) -> _Moves:
-        """Returns these moves followed by later ones."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         return _Moves(
             np.concatenate((self.time, later.time)),
