@@ -56,7 +56,6 @@ class Option(Value):
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject options that users can't set, or that harness can't show or store."""
         if (fault := _fault(self.name, self.help, self.type, self.choices)) is not None:
             raise OptionError(f"option {self.name!r}: {fault}")
         object.__setattr__(self, "choices", tuple(self.choices))

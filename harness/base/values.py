@@ -55,7 +55,6 @@ class Fixed:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
-        """Returns the text of a call that creates an equal object."""
         kind: Any = self.__class__
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
         return f"{kind.__qualname__}({shown})"

@@ -67,7 +67,7 @@ def shared_amounts(count: int) -> dict[str, int]:
 
 
 def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the quantities of a node, with Alibaba's thousandths of one GPU multiplied by the GPUs."""
+    """Returns the quantities of a node, after multiplying Alibaba's thousandths of a GPU by the GPU count."""
     if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
         return allocatable
     return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})

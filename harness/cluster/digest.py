@@ -54,7 +54,7 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _compared(kind: Any) -> list[tuple[str, bool, Any]]:
-    """Returns the compared fields of a class, each with whether it is `NEWER`, and its default."""
+    """Returns the compared fields of a class, with a flag for `NEWER` fields and with their defaults."""
     return [
         (
             item.name,

@@ -257,7 +257,7 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
-    """Combine several packages into one code; `others` is additional input for the checksum."""
+    """Combine several packages into one code. The checksum also covers `others`."""
     lines: list[Any] = []
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})

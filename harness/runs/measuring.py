@@ -131,7 +131,6 @@ def _number(metric: str, value: object) -> float:
 
 
 def _key(row: Measurement) -> _Key:
-    """Returns the metric, scope and resource that a row measures."""
     return row.metric, row.scope, row.resource
 
 

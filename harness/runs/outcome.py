@@ -23,7 +23,7 @@ _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 
 
 class _Span(NamedTuple):
-    """One run of a job, in microseconds since the origin; `end` is None if the job was still running."""
+    """One run of a job, in microseconds since the origin. `end` is None if the job was still running."""
 
     start: int
     end: int | None

@@ -105,6 +105,5 @@ def _is_plain(value: object) -> bool:
 
 
 def _about(value: object) -> str:
-    """Returns a description of a value in memory for messages."""
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

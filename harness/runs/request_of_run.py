@@ -98,7 +98,6 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
 
 
 def _is_there(source: str) -> bool:
-    """Returns True if the cluster's source is an existing path."""
     from harness.cluster.yaml.sources import sources
 
     return all(path.exists() for path in sources(Path(source)))

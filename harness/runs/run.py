@@ -364,7 +364,6 @@ class Run:
         return int(known[key])
 
     def _few(self, table: str) -> pl.DataFrame:
-        """Returns a whole table with few rows."""
         assert self.memory is not None
         key = ("few", table)
         if key not in self.memory:

@@ -175,7 +175,6 @@ class _Replaying(Fixed):
 
 
 def _lost(died: ProcessDiedError) -> ReplayError:
-    """Returns an error that explains why a process died."""
     if died.code < 0:
         name = signal.Signals(-died.code).name
         why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""

@@ -133,7 +133,6 @@ def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: K
 
 
 def _again(run: Run, info: Mapping[str, Any]) -> Run:
-    """Returns a run after it was rewritten."""
     found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
     found.request = run.request
     return found

@@ -82,7 +82,6 @@ def _memory(request: Request) -> int:
 
 
 def _cores() -> int:
-    """Returns the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
@@ -90,7 +89,7 @@ def _cores() -> int:
 
 
 def _free_memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Returns the free bytes of the machine or of the control group, whichever is lower; None if unknown."""
+    """Returns the free bytes of the machine or its control group, whichever are fewer, or None."""
     found = []
     for line in _text(proc / "meminfo").splitlines():
         name, _, amount = line.partition(":")

@@ -1,4 +1,4 @@
-"""Models failing nodes. The model draws when each node fails and when it returns."""
+"""Models node failures by drawing when each node fails and when it returns."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ class Failures(Value):
     def over(self, cluster: Cluster, trace: Trace) -> Cluster:
         """Returns a cluster whose nodes fail while the jobs of a trace run.
 
-        If each job started when it arrived, the last job would end after the last failure begins.
+        Failures are drawn up to the time at which the last job would end if every job started when it
+        arrived.
 
         Raises:
             InputError: the cluster lacks nodes, or a pool or label of the model, or nodes fail too often.

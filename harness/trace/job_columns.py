@@ -353,9 +353,9 @@ def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
 
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
-    """Returns UIDs.
+    """Returns the UIDs of the jobs, which default to their row numbers.
 
-    The UID of a job without one is its row number, padded with zeros so that UIDs sort by row.
+    Row numbers are padded with zeros so that UIDs sort by row.
     """
     padded = f"%0{len(str(rows))}d".__mod__
     numbers = values(jobs[ROW] + 1)

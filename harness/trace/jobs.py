@@ -150,9 +150,9 @@ def _placed(
 
 
 def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
-    """Returns the rows in order of arrival.
+    """Returns the row numbers of all jobs in order of arrival.
 
-    In the input, the rows of jobs that are not from the trace come first.
+    In the table, the jobs that are not from the trace come first.
 
     Args:
         rows: the number of rows of the trace.

@@ -1,4 +1,4 @@
-"""Sets priorities that a trace implies but does not state, or that a trace does not know."""
+"""Sets priorities that a trace only implies, or that are not in the trace at all."""
 
 from __future__ import annotations
 
@@ -173,5 +173,4 @@ def _priority(text: str, option: str, form: str) -> int:
 
 
 def _stated(frame: pl.DataFrame) -> pl.Expr:
-    """Returns the priorities that a trace contains."""
     return pl.col("priority") if "priority" in frame.columns else pl.lit(None, pl.Int32)

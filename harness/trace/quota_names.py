@@ -18,7 +18,9 @@ _SLICE = 1 << 16  # the number of rows whose labels are converted to Python toge
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """Returns the elastic quota that the labels of each row name, or "", or None if no row names a quota.
+    """Returns the elastic quota that the labels of each row name.
+
+    Rows whose labels name no quota get "". If no row names a quota, the result is None.
 
     Args:
         rows: the rows of a trace.

@@ -216,7 +216,7 @@ def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
 
 
 def is_map(dtype: pl.DataType) -> bool:
-    """Returns True if a column maps texts to texts. It is polars' Map, or older releases' list of entries."""
+    """Returns True for maps from text to text, which older releases of polars represent as lists."""
     if type(dtype).__name__ == "Map":
         return repr(dtype) == "Map(String, String)"
     entry = dtype.inner if isinstance(dtype, pl.List) else None
@@ -224,7 +224,7 @@ def is_map(dtype: pl.DataType) -> bool:
 
 
 def has_names(dtype: pl.DataType) -> bool:
-    """Returns True if the values of a column can be names. Texts, numbers and booleans can be names."""
+    """Returns True if the values of a column can be names, which are texts, numbers or booleans."""
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean) or dtype.is_numeric()
 
 

@@ -148,7 +148,6 @@ def _first_and_last(submit: pl.Series) -> tuple[str, str]:
 
 
 def _seconds(time: int) -> str:
-    """Formats microseconds as exact seconds."""
     whole, rest = divmod(time, SECOND)
     digits = f"{rest:06}".rstrip("0") or "0"
     return f"{whole}.{digits}"

@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""A scale is accepted if the relative difference of its load from the wanted load is at most this."""
+"""The maximum relative difference between the load of an accepted scale and the wanted load."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cluster:
-    """Returns a cluster with other objects of one kind; this is twenty times as fast as `replace`.
+    """Replace the objects of one kind in a cluster, twenty times as fast as `dataclasses.replace`.
 
     Args:
         cluster: the cluster.

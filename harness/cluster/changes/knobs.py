@@ -369,7 +369,6 @@ def _exact(path: str, value: Any) -> Fraction:
 
 
 def _number(value: Any) -> int | Fraction | None:
-    """Returns the exact number that a manifest contains."""
     if value is None:
         return None
     number = parse_quantity(value)

@@ -97,7 +97,7 @@ class _Walk(NamedTuple):
     dated: bool = False
 
     def counted_from(self, origin: int | None, begin: int) -> _Walk | None:
-        """Returns the same states with times since the origin; None if the origin is unknown or too late."""
+        """Returns the states with times since the origin, or None if it is unknown or too late."""
         zero = origin if self.dated else begin
         if zero is None or not self.instants or self.instants[0].at <= zero:
             return None

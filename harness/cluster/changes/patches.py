@@ -334,7 +334,6 @@ class _Check(NamedTuple):
     faults: list[Fault]
 
     def fields(self, patch: Mapping[str, Any], known: Place, path: str) -> None:
-        """Check a mapping and all values in it."""
         if known.covers is not None or known.ends:
             return
         for name, value in patch.items():

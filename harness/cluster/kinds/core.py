@@ -33,7 +33,7 @@ _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
 def read_node(fields: Fields, draft: Draft) -> None:
-    """Read a Node: its labels, taints, `unschedulable`, and allocatable quantities."""
+    """Read a Node with its labels, its taints, its allocatable quantities and its state."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     status = fields.child("status")
@@ -85,7 +85,7 @@ def _is_ready(conditions: Any) -> bool:
 
 
 def read_node_pool(fields: Fields, draft: Draft) -> None:
-    """Read a NodePool: `spec.count` copies of `spec.template`, named `<pool>-<n>` where n starts at 0.
+    """Read a NodePool of `spec.count` copies of `spec.template`, named `<pool>-<n>` with n from 0.
 
     The numbers are padded with zeros so that the names sort in numeric order. `devices` are GPUs that pods
     can share.

@@ -55,7 +55,7 @@ def read_resource_flavor(fields: Fields, draft: Draft) -> None:
 
 
 def read_cluster_queue(fields: Fields, draft: Draft) -> None:
-    """Read a ClusterQueue: its quotas, its cohort and its policies."""
+    """Read a ClusterQueue with its quotas, its cohort and its policies."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     first_beta = fields.string("apiVersion").endswith("/v1beta1")
@@ -78,7 +78,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
 
 
 def read_cohort(fields: Fields, draft: Draft) -> None:
-    """Read a Cohort: its parent, and its own quotas."""
+    """Read a Cohort with its parent and its own quotas."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     first_alpha = fields.string("apiVersion").endswith("/v1alpha1")
@@ -88,7 +88,7 @@ def read_cohort(fields: Fields, draft: Draft) -> None:
 
 
 def read_local_queue(fields: Fields, draft: Draft) -> None:
-    """Read a LocalQueue: the ClusterQueue that its namespace submits to."""
+    """Read a LocalQueue, through which a namespace submits jobs to a ClusterQueue."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     queue = LocalQueue(
@@ -103,7 +103,7 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
 
 
 def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
-    """Read a WorkloadPriorityClass: a priority that only Kueue uses."""
+    """Read a WorkloadPriorityClass, which sets a priority that only Kueue uses."""
     name = read_metadata(fields).name
     draft.workload_priority_classes.add(
         name, PriorityClass(name, fields.integer("value", required=True)), fields

@@ -60,7 +60,6 @@ def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_over(pod: Mapping[str, Any]) -> bool:
-    """Returns True if a Pod has ended or is terminating."""
     return (
         "deletionTimestamp" in mapping_of(pod, "metadata") or mapping_of(pod, "status").get("phase") in _OVER
     )

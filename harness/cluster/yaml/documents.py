@@ -335,7 +335,6 @@ class _Builder:
         return value
 
     def _resolved(self, text: str) -> Any:
-        """Returns the JSON value of a plain scalar."""
         try:
             return resolved(text)
         except NotFiniteError:

@@ -149,6 +149,5 @@ def _value(text: str) -> float:
 
 
 def _after(scrapes: list[int], at: int) -> int | None:
-    """Returns the first scrape after a time."""
     place = bisect_right(scrapes, at)
     return scrapes[place] if place < len(scrapes) else None

@@ -263,5 +263,4 @@ class _Group:
 
     @cached_property
     def ascending(self) -> list[int]:
-        """The run times from the shortest to the longest."""
         return sorted(self.times)

@@ -140,7 +140,7 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Returns True if a job in a history has ended; `recorded` says whether the history records ends."""
+    """Returns True if a job has ended. If the history records ends, the job must have one."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 

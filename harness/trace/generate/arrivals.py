@@ -222,7 +222,7 @@ class _Steps:
 
 
 class _Modulated:
-    """The states of a bursty process. They are drawn when they are needed."""
+    """The states of a bursty process, which are drawn on demand."""
 
     def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
         self._rates, self._stays, self._key = rates, stays, key

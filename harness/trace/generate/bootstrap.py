@@ -89,7 +89,7 @@ class Bootstrap:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record's metadata. The source says that the trace is resampled."""
+        """The record's metadata, with a source that says that the trace is resampled."""
         source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
@@ -140,7 +140,6 @@ class Bootstrap:
                 return
 
     def _drawn(self, key: int, numbers: pl.Series) -> pl.Series:
-        """Draws a block of the record for each number."""
         return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
 
     def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:

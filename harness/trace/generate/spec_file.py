@@ -183,7 +183,7 @@ def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distributio
 
 
 def _only(fields: Fields, names: tuple[str, ...], *further: str) -> str:
-    """Returns the name of the only field that is present. If there is no such name, adds a fault."""
+    """Returns the only one of `names` that is present. Otherwise, adds a fault and returns ""."""
     there = [name for name in names if name in fields]
     if len(there) != 1 or any(name not in (*names, *further) for name in fields):
         fields.fault("", f"must be exactly one of {', '.join(names)}")
