@@ -33,7 +33,7 @@ def is_compiled() -> bool:
 @cache
 def version() -> str:
     """Returns the installed version, followed by `compiled` for a compiled build."""
-    from importlib import metadata  # takes longer to import than all of help
+    from importlib import metadata  # importing it takes longer than printing help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
 

@@ -156,7 +156,9 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """Convert an error of a plugin in this block into an error that names the plugin; see `is_of_plugin`.
+    """Convert an error of a plugin in this block into an error that names the plugin.
+
+    `is_of_plugin` says which errors are converted.
 
     Args:
         what: the beginning of the message, which contains the plugin and the failed action.

@@ -117,7 +117,7 @@ def _require_plain(content: Any) -> None:
     for _ in range(DEEPEST):
         inner: list[Any] = []
         for value in level:
-            if value.__class__ is str:  # as most are
+            if value.__class__ is str:  # the most frequent type
                 continue
             if isinstance(value, dict):
                 inner.extend(value.values())

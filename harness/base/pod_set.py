@@ -41,7 +41,7 @@ class TopologyRequest(Value):
 
     @property
     def explicit(self) -> bool:
-        """True if it requests a placement; membership in a group alone is not a request."""
+        """True if the pod set requests a placement. Membership in a group alone is not a request."""
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
 
@@ -60,7 +60,7 @@ class PodSet(Fixed):
             requests above them.
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
-        reclaimed: the number of pods that ended before the job arrived; `count` excludes them.
+        reclaimed: the number of pods that ended before the job arrived. `count` excludes them.
         topology: the topology request of the pods, or None.
     """
 

@@ -103,7 +103,7 @@ def aligned(
     names: Mapping[int, Iterable[str]] | None = None,
     width: int | None = None,
 ) -> str:
-    """Returns rows of cells in columns; the first row is the header.
+    """Align rows of cells in columns. The first row is the header.
 
     Args:
         rows: rows with equal numbers of cells.

@@ -78,7 +78,7 @@ class LazyGroup(Group):
         return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command with this name; return None if there is no such command."""
+        """Import the command with this name, or return None if there is no such command."""
         if cmd_name in COMMANDS:
             command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
             assert isinstance(command, click.Command)

@@ -1,4 +1,4 @@
-"""`harness bench`: scores policies in named tasks."""
+"""`harness bench` scores policies in named tasks."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _node(text: str) -> dict[str, int]:
 
 
 def _levels(text: str) -> dict[str, int]:
-    """Returns for each level how many domains of the next finer level one domain has, finest level first."""
+    """Maps each level, from the finest on, to the number of finer domains in one of its domains."""
     from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}

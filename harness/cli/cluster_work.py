@@ -58,7 +58,7 @@ def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
 
 
 def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """Returns text tables: Workloads by ClusterQueue, Pods by namespace, and one row for each budget."""
+    """Returns tables of Workloads by ClusterQueue, of Pods by namespace, and of disruption budgets."""
     workloads = [(each["cluster_queue"], each["state"]) for each in content["workloads"]]
     pods = [(each["namespace"], each["state"]) for each in content["pods"]]
     budgets: list[tuple[str, ...]] = [

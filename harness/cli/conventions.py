@@ -1,4 +1,4 @@
-"""Sentences about how a trace was read, or a single line if `trace convert` stored them in the file."""
+"""Explains how a trace was read, in a single line if `trace convert` stored the explanation in the file."""
 
 from __future__ import annotations
 

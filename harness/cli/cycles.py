@@ -1,4 +1,4 @@
-"""`harness replay --step` and `--trace-policy`, which observe a policy during a replay."""
+"""Implements `harness replay --step` and `--trace-policy`, which observe a policy during a replay."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def watched(
         request: the request.
         plan: the plan of the request.
         plugins: the plugins that the replay uses.
-        jobs: the jobs whose cycles are shown; if empty, all cycles are shown.
+        jobs: the jobs whose cycles are shown. If it is empty, all cycles are shown.
         step: whether to wait for Enter after each shown cycle. This requires that stdin and stdout are
             terminals.
         command: the command line, for the provenance of the run.
@@ -118,7 +118,6 @@ class _Telling:
         self._observer: Observer | None = None
 
     def observe(self, policy: Policy) -> Policy:
-        """Wrap a policy in an observer."""
         from harness.analysis.explanation.cycles import Observer
 
         # Without `--trace-policy`, show all cycles, including those in which nothing happens.
@@ -147,7 +146,7 @@ class _Telling:
         return True
 
     def _wait(self) -> None:
-        """Wait for the user.
+        """Wait until the user presses Enter.
 
         Raises:
             click.exceptions.Exit: the user quits.

@@ -1,4 +1,4 @@
-"""Files of events that commands write, as CSV or Parquet depending on the suffix."""
+"""Writes event tables as CSV or Parquet, depending on the suffix of the file."""
 
 from __future__ import annotations
 

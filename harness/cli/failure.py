@@ -138,7 +138,7 @@ def _in_a_line(error: BaseException) -> str:
 def is_shortage(error: BaseException) -> bool:
     """Returns True if memory ran out although Python raised no `MemoryError`.
 
-    If polars gets no memory or no thread from the system, it panics; a new thread also needs memory. If the
+    If polars gets no memory or no thread from the system, it panics. A new thread needs memory, too. If the
     memory of a compiled module can't be mapped, the module returns without an exception, and Python then
     raises `SystemError`.
     """

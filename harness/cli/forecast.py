@@ -176,7 +176,7 @@ def printable_lines(table: str) -> str:
 
 
 def _moment(text: str) -> int:
-    """Returns a date in microseconds since 1970; a date without an offset is in UTC."""
+    """Returns a date in microseconds since 1970. Without an offset, the date is in UTC."""
     try:
         return since_1970(datetime.fromisoformat(text))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`--set`: determines the option that a text sets, and the plugin that has this option."""
+"""Determines which option a `--set` text sets, and which plugin has this option."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def assign(
 def _unknown(
     text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
 ) -> OptionError:
-    """Returns the error for an option that no plugin of the replay has."""
     prefix, _, name = key.rpartition(".")
     known = [option.name for spec, _ in policies for option in spec.options]
     if prefix and name in known:

@@ -40,7 +40,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
 
 def _trace() -> str:
-    """Returns a trace for trying the plugin: the one that is fastest to replay, if it is installed."""
+    """Returns the bundled trace with the fastest replay, or a placeholder if it is not installed."""
     try:
         return str(bundled_path(next(iter(BUNDLED))).resolve())
     except InputError:

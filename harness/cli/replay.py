@@ -1,4 +1,4 @@
-"""`harness replay`: the main command."""
+"""Implements `harness replay`, the main command."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def replay(
 
 
 def _failing(failures: Failures | None) -> Calibration | None:
-    """Returns the only part of the calibration that the replay itself applies: failures of nodes."""
+    """Returns the failures of nodes, which are the only calibration that the replay itself applies."""
     from harness.trace.calibration import Calibration
 
     return None if failures is None else Calibration(failures=failures)
@@ -293,7 +293,10 @@ def _chosen(
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """Returns the lines to show before the replay; `selected` says whether the user named no plugin."""
+    """Returns the lines to show before the replay.
+
+    `selected` is True if the manifests select the plugins, because the user named none.
+    """
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     assumed = dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += [*assumed, *([_NO_CLUSTER] if assumed else [])]

@@ -1,4 +1,4 @@
-"""Carries out the replays of a command: it uses stored runs, makes missing runs, and reports each run."""
+"""Carries out the replays of a command, reuses stored runs, and reports each run."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def carried_out(
         plans: the plans of the requests.
         plugins: the plugins that they use.
         jobs: the maximum number of jobs that will arrive.
-        workers: how many replays to run in parallel; by default as many as cores and memory allow.
+        workers: how many replays to run in parallel. The default depends on cores and memory.
         command: the command line, for the provenance of the runs.
         quiet: whether to print only errors.
 
     Raises:
-        HarnessError: some replays failed; the runs of successful replays are kept.
+        HarnessError: some replays failed. The runs of successful replays are kept.
     """
     from harness.runs.execution import stored
     from harness.runs.side_by_side import carry_out, runs_of

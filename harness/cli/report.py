@@ -1,4 +1,4 @@
-"""`harness report`: writes a page about finished runs."""
+"""`harness report` writes a page about finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of commands that replay: the scheduler, the cost of preemptions, and the folder of runs."""
+"""Options of replay commands for the scheduler, the cost of preemptions, and the folder of runs."""
 
 from __future__ import annotations
 

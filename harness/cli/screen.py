@@ -1,4 +1,4 @@
-"""Writes to terminals: safe text, colours, lines that are redrawn, and the size of the terminal.
+"""Writes safe text, colours and redrawn lines to terminals, and determines the size of terminals.
 
 All text for a terminal passes through `Screen`, which removes control characters. Only `steer` and
 `show_table` send control characters, and they send only those of harness itself. Pipes and files get bytes
@@ -86,7 +86,6 @@ class _Decoded:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: bytes, /) -> object:
-        """Show the text of the next bytes."""
         return sys.stdout.write(self._decoder.decode(data))
 
 
@@ -101,7 +100,7 @@ def put(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of stdout; None if stdout is not a terminal, so that lines may have any length."""
+    """Returns the columns of stdout, or None (for no limit) if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -115,7 +114,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def error_width() -> int | None:
-    """Returns the columns of stderr; None if it is not a terminal."""
+    """Returns the columns of stderr, or None if it is not a terminal."""
     return terminal_size()[0] if sys.stderr.isatty() else None
 
 
@@ -130,7 +129,7 @@ def tell(text: str) -> None:
 
 
 def can_redraw() -> bool:
-    """Returns True if stderr is a terminal that can redraw a line; terminals in CI are logs."""
+    """Returns True if stderr is a terminal that can redraw a line. Terminals in CI are logs."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 

@@ -161,7 +161,6 @@ def _run_one(made: Sweep, item: int) -> None:
 
 
 def _listed(made: Sweep) -> str:
-    """Returns the items, one per line."""
     from harness.studies.experiments.store import value_text
 
     factors = [factor.name for factor in made.bench.spec.factors]
@@ -192,7 +191,7 @@ def _check_failures(experiment: Experiment) -> None:
     """Check that no item failed.
 
     Raises:
-        CheckError: some items failed; a table of them is printed.
+        CheckError: some items failed. The function prints a table of them.
     """
     failed = experiment.items.filter(state="failed")
     if failed.is_empty():

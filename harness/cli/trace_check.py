@@ -1,4 +1,4 @@
-"""The findings of `harness trace check`: faults, and jobs that could never start on a cluster."""
+"""Finds the faults of a trace, and jobs that could never start, for `harness trace check`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Checked:
         faults: the faults to repair, with their locations.
         hint: what to do about the faults, if known.
         remarks: other remarks.
-        jobs, queues: the numbers of jobs and queues; 0 if the trace can't be read.
+        jobs, queues: the numbers of jobs and queues, or 0 if the trace can't be read.
         left_out: the number of rows that were left out for each reason.
         impossible: the verdicts of plugins that found jobs that can never start.
     """
@@ -60,7 +60,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
     Args:
         read: a function that reads the trace, and checks it against the schema and the cluster.
-        cluster: the cluster for the replay of the trace; None if there is none.
+        cluster: the cluster for the replay of the trace, or None.
         plugins: the plugins that search for jobs that can never start on the cluster. A job is a fault if it
             can't start with any plugin that suits the cluster.
     """

@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def from_file(command: _F) -> _F:
-    """Adds the options for reading a file: `reader` and `settings`."""
+    """Adds `--reader` and `--set`, which a command receives as `reader` and `settings`."""
     command = click.option(
         "--set",
         "settings",
@@ -53,7 +53,9 @@ def open_file(
     *,
     hashed: bool = True,
 ) -> Trace:
-    """Returns the trace in a file, read with these options; `hashed` works as in `open_trace`.
+    """Returns the trace in a file, read with these options.
+
+    `hashed` works as in `open_trace`.
 
     Raises:
         OptionError: a setting has no value, or the reader does not have it.

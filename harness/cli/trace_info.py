@@ -1,4 +1,4 @@
-"""The output of `harness trace info`: tables for people, and one document for programs."""
+"""Formats the output of `harness trace info` as tables, or as one document for programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
 
 
 def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
-    """Returns the summary as text, with tables of at most `width` characters; None means no limit."""
+    """Returns the summary as text, with tables of at most `width` characters, or of any width if None."""
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
     wait = summary.recorded_wait
     waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []

@@ -1,4 +1,4 @@
-"""The output of `harness trace calibrate`: the scales that result in a requested load."""
+"""Formats the scales that `harness trace calibrate` computes."""
 
 from __future__ import annotations
 

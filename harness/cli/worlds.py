@@ -45,8 +45,8 @@ def read_worlds(
     of the patch. With several clusters, a patched cluster is named `CLUSTER+PATCH`.
 
     Args:
-        clusters: `[NAME=]PATH` for each cluster, in the order of the command line; if empty, one cluster
-            without a path is used.
+        clusters: `[NAME=]PATH` for each cluster, in the order of the command line. If it is empty, one
+            cluster without a path is used.
         patches: `[NAME=]PATH` for each patch.
         read: a function that reads a cluster.
         events: tables of changes over time, which are applied to each cluster before patches.
@@ -130,7 +130,7 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
 
 
 def _split(text: str, option: str) -> tuple[str, Path]:
-    """Returns the name and the path; the name is "" if none is given.
+    """Returns the name and the path, where the name is "" if none is given.
 
     `./a=b.yaml` is a path, because no name has a slash.
     """

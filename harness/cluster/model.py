@@ -156,7 +156,7 @@ class FlavorFungibility(Value):
 
 @fixed()
 class AdmissionCheck(Value):
-    """A check that jobs of a ClusterQueue must pass: all jobs, or only jobs in certain flavors."""
+    """A check that all jobs of a ClusterQueue, or only its jobs in certain flavors, must pass."""
 
     name: str
     on_flavors: tuple[str, ...] = ()

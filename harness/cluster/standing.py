@@ -1,4 +1,4 @@
-"""Determines the state of the jobs in a dump: their running pods, their nodes, and their start.
+"""Determines the running pods, the nodes and the start of each job in a dump.
 
 A job is a Workload of Kueue, or a Pod that has no Workload. `owners.py` finds the pods of a Workload.
 """

@@ -32,7 +32,7 @@ class Field:
         expects: the kind of text that is required, for messages.
         limits: the bounds of a number.
         empty: whether a cell may be empty, which gives null.
-        absent: whether the file may lack the column; the table then lacks it too.
+        absent: whether the file may lack the column. The table then lacks it too.
         label: the name in messages. The default is the column's name.
         column: the name in the header, if it differs from `name`.
     """
@@ -178,7 +178,7 @@ def moment(name: str, form: str) -> Field:
 
     Args:
         name: the column.
-        form: the form of the texts, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
+        form: the form of the texts, such as `%Y-%m-%d %H:%M:%S`. See `read_form`.
 
     Raises:
         ValueError: the form does not determine a moment.

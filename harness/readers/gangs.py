@@ -18,7 +18,7 @@ def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
     the largest divisor of the job's quantity that a node can hold.
 
     Args:
-        amounts: each job's quantity, as integers; 0 is allowed.
+        amounts: each job's quantity, as integers, which can be 0.
         per_node: the quantity on one node.
         option: the option that sets `per_node`, for messages.
 

@@ -16,7 +16,7 @@ MODEL = "nvidia.com/gpu.product"
 """The label with the model of a node's GPUs, which is the one that NVIDIA's feature discovery sets."""
 
 MACHINE = "harness/machine"
-"""The node label with the name of a MetaCentrum machine; jobs can request nodes of a single machine."""
+"""The node label with the name of a MetaCentrum machine. Jobs can request nodes of a single machine."""
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:

@@ -10,7 +10,7 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The priority of a kind of jobs: the name of a priority class, and its value."""
+    """The priority of a kind of jobs, with the name and the value of a priority class."""
 
     name: str
     value: int

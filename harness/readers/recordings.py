@@ -1,4 +1,4 @@
-"""Reads recordings of a cluster: folders of Parquet parts with the observed versions of its objects.
+"""Reads recordings of a cluster, which are folders of Parquet parts with observed versions of its objects.
 
 The command `harness trace record` writes recordings, and a reader reads them directly. A part is named
 `FIRST-LAST.parquet` after the numbers of its first and last piece. Small parts are merged into larger
@@ -21,15 +21,15 @@ FORMAT = "1"
 FORMAT_KEY = "harness.recording"
 
 COLUMNS = ("seen", "event", "api_version", "kind", "namespace", "name", "uid", "resource_version", "object")
-"""The columns of a part: the time (microseconds since 1970), the event, the object, and its JSON text."""
+"""The columns of a part. `seen` is in microseconds since 1970, and `object` is JSON text."""
 
 _WORDS = ("event", "api_version", "kind", "namespace", "name", "uid")
 
 STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuotaTree", "Node")
-"""The kinds that are not part of traces: quotas and nodes, whose changes become events."""
+"""The kinds that are not part of traces, namely quotas and nodes. Their changes become events."""
 
 GAP = "GAP"
-"""The event of a row for a time without a watch; the JSON text contains the beginning as `since`."""
+"""The event of a row for a time without a watch. Its JSON text contains the beginning as `since`."""
 
 _PART = re.compile(r"(\d{8,})-(\d{8,})\.parquet")
 

@@ -1,4 +1,4 @@
-"""The result of a reader: a `Reading` in the columns of the schema, and skipped rows with a reason."""
+"""The result of a reader, with rows in the columns of the schema, and skipped rows with their reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads files of traces, plain or gzipped: their bytes, their lines, and faults in lines."""
+"""Reads the bytes and lines of trace files, which can be packed, and reports faults in lines."""
 
 from __future__ import annotations
 

@@ -50,12 +50,12 @@ KNOWN = ", ".join(f"%{letter}" for letter in _PATTERNS) + ", %%"
 """All directives that a form may contain."""
 
 _ONE_OF = ("Yy", "mBb", "HI")
-"""Groups of directives for the same part of a time; a form may contain only one of each group."""
+"""Groups of directives for the same part of a time. A form may contain only one of each group."""
 
 _NUMBERS = "YymdjHIMS"
 _REST = "rest"
 _FIRST_YEAR = 69
-"""The first two-digit year of the 1900s; smaller years belong to the 2000s."""
+"""The first two-digit year of the 1900s. Smaller years belong to the 2000s."""
 
 
 @dataclass(frozen=True, slots=True)

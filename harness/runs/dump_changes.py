@@ -80,7 +80,10 @@ def _nobody_takes(
 def workloads_left_out(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about the Workloads from which a policy makes no jobs; see `not_as_it_was`."""
+    """Yields sentences about the Workloads from which a policy makes no jobs.
+
+    For the arguments, see `not_as_it_was`.
+    """
     untaken = f"{name} does not take them over"
     found: dict[tuple[str, str], list[str]] = {}
     for cluster in several:

@@ -114,7 +114,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
 
 
 def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
-    """Returns how a quantity changes over time; the first step precedes all changes.
+    """Returns how a quantity changes over time. The first step precedes all changes.
 
     Args:
         those: the spans of time during which the cluster does not change.
@@ -156,7 +156,7 @@ def told_sorts(sorts: Counter[str]) -> str:
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events that several runs have in common: equal changes of equal objects at one time.
+    """Returns the events with the changes that all runs have in common, at equal times.
 
     Args:
         several: the `events` of each run.
@@ -268,7 +268,7 @@ def _edit(
 
 
 def integrated(of_run: Sequence[Epoch], resource: str, window: Window, lacking: int | None) -> int | None:
-    """Returns the integral of a resource's capacity over a window; see `Run.capacity_time`."""
+    """Returns the integral of a resource's capacity over a window. See `Run.capacity_time`."""
     total, until = 0, window.end
     for begin, cluster in reversed(of_run):
         since = max(begin, window.start)

@@ -239,7 +239,7 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
-    """Returns the files without duplicates: if a module has a source and a compiled file, one of them counts.
+    """Returns the files, but only one of the source and the compiled file of a module.
 
     Args:
         paths: the files of a package.

@@ -51,7 +51,7 @@ def read_trace(
 def read_cluster(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Read the cluster for a trace: the given one, or else the file next to the trace, or else a derived one.
+    """Read the given cluster, or else the manifests next to the trace, or else derive a cluster.
 
     The calibration then scales the cluster.
 

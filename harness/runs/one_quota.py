@@ -1,4 +1,4 @@
-"""Prepares the replay of a single quota: only its jobs, with only its nominal quota."""
+"""Prepares the replay of a single quota, with only its jobs and only its nominal quota."""
 
 from __future__ import annotations
 

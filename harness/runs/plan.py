@@ -62,7 +62,7 @@ class Plan(Value):
         work: how long unfinished work in the manifests runs.
         twin: the replayed twin of the trace, or None for the trace itself.
         observe: wraps the policy in an observer, which does not affect the result.
-        alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
+        alone: the only quota on the cluster, with only its jobs in the trace, or None for all quotas.
     """
 
     trace: Trace
@@ -268,7 +268,7 @@ class Plan(Value):
 
     @cached_property
     def run_name(self) -> str:
-        """The name of the run folder; equal inputs result in equal names."""
+        """The name of the run folder. Equal inputs result in equal names."""
         return self._name(self.identity)
 
     @property

@@ -196,7 +196,7 @@ def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
 
 
 def _heed_signals() -> None:
-    """Set up signals: the parent handles ctrl-C, and this process ends on request or when the parent dies."""
+    """Let the parent handle ctrl-C, and end this process on request or when the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     hang_up = getattr(signal, "SIGHUP", None)

@@ -32,7 +32,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
     """Returns the jobs that are already running according to the manifests.
 
     The result is empty if the policy takes over no jobs. For every policy, the progress of a job is how long
-    it has run by `Cluster.as_of`; see `harness.cluster.standing`.
+    it has run by `Cluster.as_of`. See `harness.cluster.standing`.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.

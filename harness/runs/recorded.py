@@ -1,4 +1,4 @@
-"""Notes on a run that repeats a record: its contradictions, and usage beyond the capacity of the cluster."""
+"""Notes contradictions in the record that a run repeats, and usage beyond the cluster's capacity."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _unrolled: Lasting[Cluster] = Lasting()
 
 @fixed(slots=False)
 class Request(Settings):
-    """A request for a replay: its settings and all other choices.
+    """A request for a replay, with its settings and all other choices.
 
     It checks everything that can be checked without files.
 
@@ -54,14 +54,14 @@ class Request(Settings):
         cluster: manifests (a file or a folder), or a cluster. None stands for `<trace>.cluster.yaml` beside
             the trace, or for a cluster derived from the trace if that file does not exist.
         options: the options of the policy that were given.
-        label: the name of the run; None for the name of the policy.
+        label: the name of the run, or None for the name of the policy.
         calibration: changes to the trace and the cluster.
-        output: the folder for results; the run is stored in `<output>/<trace>/<run>`.
+        output: the folder for results. The run is stored in `<output>/<trace>/<run>`.
         force: whether to replay even if the same run already exists.
         keep: which parts of the run to keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        twin: the replayed twin of the trace; None for the trace itself.
+        twin: the replayed twin of the trace, or None for the trace itself.
         alone: a ClusterQueue or ElasticQuota to replay alone, which means only its jobs with only its nominal
-            quota; None for all jobs and quotas.
+            quota, or None for all jobs and quotas.
     """
 
     trace: Path | Trace

@@ -27,7 +27,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
-"""Maps each choice that is not necessarily a text to its JSON types; settings check their own types."""
+"""Maps each choice that is not necessarily a text to its JSON types. Settings check their own types."""
 
 
 def to_json(request: Request) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finds the request of a finished run: the original one, or an equal one derived from the run's record."""
+"""Finds the original request of a finished run, or derives an equal one from the run's record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
-    """Returns the request of a run: the original one, or one that is derived from the run's record.
+    """Returns the original request of a run, or one that is derived from the run's record.
 
     Args:
         run: the run.

@@ -63,7 +63,7 @@ class Run:
     Attributes:
         request: the request of the run in the process that made it, or None for runs that were opened or come
             from another process.
-        memory: maps questions to answers within `asked_much`; otherwise None.
+        memory: maps questions to answers within `asked_much`, and is None otherwise.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Run:
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """Measurements over other windows or for other jobs; see `shared_window` of the metrics.
+        """Measurements over other windows or for other jobs. See `shared_window` of the metrics.
 
         Twins in comparisons have such measurements (`harness.studies.twins`).
         """
@@ -265,7 +265,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row for each measured value; `harness.plugins.scopes` explains the scopes."""
+        """One row for each measured value. `harness.plugins.scopes` explains the scopes."""
         if self._metrics is not None:  # The metrics were measured just now.
             return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])

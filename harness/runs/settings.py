@@ -34,18 +34,18 @@ class Given(TypedDict, total=False):
     Attributes:
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
         grace_period: how long preempted pods keep their resources, for jobs that don't specify a grace
-            period; a duration such as `30s`, or microseconds.
+            period. It is a duration such as `30s`, or microseconds.
         startup: how long pods take to become ready, as a duration or microseconds. The run time of a job
             begins when its pods are ready. Unused if the trace has a column for it.
         until: the last simulated time, as a duration since the origin or microseconds.
-        scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
+        scale_arrivals: the factor by which jobs arrive faster. For example, 2 doubles the rate.
         at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
             default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
         unfinished: the run times of unfinished work in the manifests, which don't state them. `draw` draws
             from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
             leaves the work out. A duration such as `2h` is the run time of each workload or pod.
-        seed: the seed of these draws; twins have their own draws.
-        ignore_events: whether to leave out cluster changes that the plugin cannot follow; by default, such
+        seed: the seed of these draws. Twins have their own draws.
+        ignore_events: whether to leave out cluster changes that the plugin cannot follow. By default, such
             changes are an error.
     """
 
@@ -62,7 +62,7 @@ class Given(TypedDict, total=False):
 
 @fixed()
 class Settings(Value):
-    """The checked settings of a replay. `Given` describes them; all times are in microseconds."""
+    """The checked settings of a replay, which `Given` describes. All times are in microseconds."""
 
     on_preemption: Losses
     grace_period: int
@@ -116,12 +116,13 @@ class Setting(Fixed):
         read: checks and converts what a caller gave.
         help: a description for the command line.
         metavar: the placeholder of its value on the command line.
-        choices: the allowed texts; () if others are possible.
-        types, wanted: the allowed types, and their description in messages; () if `read` checks the type.
+        choices: the allowed texts, or () if others are possible.
+        types, wanted: the allowed types, and their description in messages. `types` is ()
+            if `read` checks the type.
         plain: converts a value to JSON.
         unit: the suffix of the name in `run.json`.
         recorded: when `run.json` has it.
-        kind: the type of its entry in `run.json`; None if the entry can be missing or null.
+        kind: the type of its entry in `run.json`, or None if the entry can be missing or null.
     """
 
     name: str

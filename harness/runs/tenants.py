@@ -225,7 +225,7 @@ def _has_several_flavors(cluster: Cluster) -> bool:
 
 
 def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    """Returns quotas by flavor and resource: the nominal quota, and the part `kept` that is never lent."""
+    """Returns the nominal quota, and the part `kept` that is never lent, by flavor and resource."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for group in groups:
         for flavor in group.flavors:

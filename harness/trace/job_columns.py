@@ -54,9 +54,7 @@ _KEPT = ("requested_time", "recorded_start", "recorded_end")
 
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
-"""Reserved names: the names of results, of time columns, and of the job's row number in other
-tables.
-"""
+"""The names that are reserved for results, time columns, and the job's row number in other tables."""
 
 
 def constant(value: object) -> Slice:

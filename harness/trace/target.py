@@ -111,7 +111,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
 
 
 def _sizes(cluster: Cluster, wanted: Fraction) -> list[Fraction]:
-    """Returns the possible sizes: the wanted size, or the nearest sizes with whole nodes."""
+    """Returns the wanted size or, for a cluster with nodes, the nearest sizes with whole nodes."""
     nodes = len(cluster.nodes)
     if not nodes:
         return [_rounded(wanted)]

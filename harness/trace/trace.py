@@ -1,4 +1,4 @@
-"""Reads a trace: the rows of a file in the canonical schema, with facts about their origin.
+"""Reads a trace, which has the rows of a file in the canonical schema and facts about their origin.
 
 `open_trace` is the only way to get a trace from a file. It chooses a registered reader for any format,
 including the canonical Parquet, and checks every rule of the schema.
@@ -110,7 +110,7 @@ def open_trace(
         path: the file, or `-` for standard input.
         plugins: the plugins that provide readers.
         reader: the reader's name. By default, the file's suffix decides, and then its first bytes.
-        options: the reader's options; missing options take their defaults.
+        options: the reader's options. Missing options have their defaults.
         cluster: a cluster that the trace must fit, or None.
         hashed: whether to hash the file, which requires reading all of its bytes.
 

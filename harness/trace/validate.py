@@ -196,7 +196,7 @@ def _is_json(text: str, wanted: type) -> bool:
 
 
 def _jobs(frame: pl.DataFrame) -> list[Fault]:
-    """Checks the rules between rows: names must be unique, and the rows of a job must agree."""
+    """Check that names are unique, and that the rows of a job agree."""
     if "job_id" in frame.columns and not distinct(frame["job_id"]):
         return _repeated(frame)
     return []

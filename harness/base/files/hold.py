@@ -107,7 +107,7 @@ def _new_lock(folder: Path) -> tuple[Path, int]:
             if _take(descriptor) and os.fstat(descriptor).st_nlink:
                 return lock, descriptor
         except OSError:
-            return lock, descriptor  # without locks, no process can lock this file and take us for dead
+            return lock, descriptor  # without locks, no process can conclude that this one is dead
         except BaseException:
             lock.unlink(missing_ok=True)
             os.close(descriptor)

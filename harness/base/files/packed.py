@@ -19,7 +19,7 @@ _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class PackedError(ValueError):
-    """A packed file is damaged, cut off or too large; `hint` says what the user can do."""
+    """A packed file is damaged, cut off or too large. `hint` says what the user can do."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

@@ -36,7 +36,7 @@ def whole_folder(place: Path) -> Iterator[Path]:
     removes files of dead processes beside the folder.
 
     Raises:
-        OSError: the folder cannot be written; the old content is still in place.
+        OSError: the folder cannot be written. The old content is still in place.
     """
     made: list[Path] = []
     try:
@@ -62,7 +62,7 @@ def whole_file(place: Path) -> Iterator[Path]:
     target. It writes directly to a terminal or a pipe.
 
     Raises:
-        OSError: the file cannot be written; the old content is still in place.
+        OSError: the file cannot be written. The old content is still in place.
     """
     mode = _mode(place)
     if mode is not None and not stat.S_ISREG(mode):
@@ -120,7 +120,7 @@ def _put_into_place(hold: Hold, place: Path) -> None:
             if error.errno not in _TAKEN:
                 raise
         else:
-            return  # else another process was quicker with the same name
+            return  # otherwise, another process has just created the same name
 
 
 def _mode(place: Path) -> int | None:
@@ -165,7 +165,7 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems keep names safe by themselves and have no such call for folders.
+        # Some file systems keep names safe on their own, and don't support this call for folders.
         if error.errno != EINVAL or not path.is_dir():
             raise
     finally:
@@ -176,7 +176,7 @@ def exchange(one: Path, other: Path) -> bool:
     """Swap two names on a file system atomically, so that both names always exist.
 
     Returns:
-        True if done; False if the system has no such call.
+        True if the names were swapped, or False if the system has no such call.
 
     Raises:
         FileNotFoundError: one of the names does not exist.

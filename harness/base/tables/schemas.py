@@ -43,7 +43,7 @@ TIMELINE_QUEUE = "timeline_queue"
 POD_SETS = "pod_sets"
 """A column of `jobs.parquet` with the pod sets of a job whose pods have different requests.
 
-Only runs with such jobs have it; see `harness.base.tables.pod_set_texts`.
+Only runs with such jobs have it. See `harness.base.tables.pod_set_texts`.
 """
 
 
@@ -187,7 +187,7 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """Returns the columns that a table always has in a version; `jobs` can have more from the trace."""
+    """Returns the columns that a table always has in a version. `jobs` can have more columns of the trace."""
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,

@@ -1,4 +1,4 @@
-"""The files that tools may read: those below the folders named at the start, after following links."""
+"""Limits the files that tools may read to those below given folders, after following links."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Folders:
     """The folders below which files may be read.
 
     Args:
-        roots: the folders; relative paths are relative to the first folder.
+        roots: the folders. Relative paths start from the first folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve(strict=True) for root in roots]
 
     def cluster(self, text: str) -> str:
-        """Returns the manifests of a cluster: a file, a folder, or several of these, separated by commas.
+        """Check the paths of a cluster's manifests, which are separated by commas, and resolve them.
 
         Raises:
             InputError: a path is not below the folders.

@@ -1,4 +1,4 @@
-"""The answers of the tools, as text for people and JSON values for programs."""
+"""Answers the questions of tools, with text for people and JSON values for programs."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _runs(root: Path) -> Iterator[Path]:
 
 
 def _about(path: Path) -> dict[str, str] | None:
-    """Returns a short description of a run; None if the file does not belong to a run."""
+    """Returns a short description of a run, or None if the file does not belong to a run."""
     try:
         if path.stat().st_size > _LARGEST_DOCUMENT:
             return None

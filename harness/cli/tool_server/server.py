@@ -31,8 +31,8 @@ class Bounds:
         folders: the folders below which files may be read.
         seconds: the time limit of a question.
         memory: the memory limit of the process that answers a question, in bytes.
-        at_once: the number of questions that are answered in parallel; other questions wait.
-        waiting: the number of questions that may wait; further questions are refused.
+        at_once: the number of questions that are answered in parallel. Other questions wait.
+        waiting: the number of questions that may wait. Further questions are refused.
     """
 
     folders: Sequence[Path]
@@ -55,7 +55,6 @@ class Asker:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Start without any questions."""
         self._free = asyncio.Semaphore(self.bounds.at_once)
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

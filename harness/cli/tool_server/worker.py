@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Returns the answer: `text` and `document`, or an `error` in words."""
+    """Returns a `text` and a `document`, or an `error` in words."""
     from harness.cli.tool_server.questions import reply
 
     try:

@@ -109,7 +109,7 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the nodes of a row: one node, all nodes with some labels, or the last nodes of a pool."""
+        """Returns the nodes that a row names individually, by labels, or as the last nodes of a pool."""
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)

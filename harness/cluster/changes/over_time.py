@@ -55,7 +55,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
-    """Returns the states of a cluster from the trace's origin on; see `unrolled`."""
+    """Returns the states of a cluster from the trace's origin on. See `unrolled`."""
     from harness.cluster.changes.states import Span, States
 
     faults: list[Fault] = []

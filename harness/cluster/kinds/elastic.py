@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
-"""The possible semantics of quotas: those of ACK, scheduler-plugins or Koordinator."""
+"""The semantics that quotas can have: those of ACK, scheduler-plugins or Koordinator."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """The resources that a `max` limits even if it doesn't name them. See `ElasticQuota.max_of`."""

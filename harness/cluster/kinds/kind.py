@@ -1,4 +1,4 @@
-"""Describes a kind of manifests: its versions, its reader, the verdicts on its fields, and its knobs."""
+"""Describes a kind of manifests, with its versions, its reader, the verdicts on its fields, and its knobs."""
 
 from __future__ import annotations
 

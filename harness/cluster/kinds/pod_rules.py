@@ -1,4 +1,4 @@
-"""Reads a pod's rules about nodes and other pods: affinity, anti-affinity and topology spread."""
+"""Reads the affinity, anti-affinity and topology spread rules of a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the objects that kube-scheduler uses: running pods, disruption budgets and its configuration."""
+"""Reads the running pods, the disruption budgets and the configuration of kube-scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to groups.
+"""Reads kube-scheduler's own pod groups in `scheduling.k8s.io`, and the references of pods to them.
 
 In v1.35, a Workload lists the groups of its pods, and a pod names the Workload and the group in
 `spec.workloadRef`. Since v1.36, a group is a PodGroup that pods name in `spec.schedulingGroup`, and a

@@ -35,7 +35,7 @@ class Condition(Value):
 
 @fixed()
 class PodSetAssignment(Value):
-    """The admission of one pod set: a flavor for each resource, quantities, number of pods, and domains."""
+    """The admission of one pod set, with flavors by resource, quantities, number of pods, and domains."""
 
     name: str
     count: int

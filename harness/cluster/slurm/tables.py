@@ -1,4 +1,4 @@
-"""Reads what Slurm's tools print about a cluster: tables with the separator `|`, and `Key=Value` blocks."""
+"""Reads what Slurm's tools print about a cluster, in tables with `|` or in `Key=Value` blocks."""
 
 from __future__ import annotations
 

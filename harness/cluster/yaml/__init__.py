@@ -1,1 +1,1 @@
-"""Reads YAML in the same way as Kubernetes: files, documents and fields."""
+"""Reads files, documents and fields of YAML in the same way as Kubernetes."""

@@ -1,4 +1,4 @@
-"""Reads nodes from kube-state-metrics: allocatable quantities, cordons, taints, and readiness.
+"""Reads the allocatable quantities, cordons, taints and readiness of nodes from kube-state-metrics.
 
 The names and labels are documented in docs/metrics/cluster/node-metrics.md of
 kubernetes/kube-state-metrics.

@@ -51,7 +51,7 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
     """Returns the changes of ClusterQueues' quotas and of nodes in answers from Prometheus.
 
     Args:
-        answers: the series of each answer, with samples in `values`; answers for the same metric must be in
+        answers: the series of each answer, with samples in `values`. Answers for the same metric must be in
             order of time.
         source: the origin of the answers, for messages.
 

@@ -1,4 +1,4 @@
-"""Creates events from a recording: the changes of quotas and nodes between versions of objects."""
+"""Creates events from the changes of quotas and nodes between versions of objects in a recording."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read a Node: its quantities, whether it is cordoned, and its taints except the taint of a cordon."""
+    """Read a Node with its quantities, its cordon, and its taints other than the taint of a cordon."""
     spec, status = mapping_of(manifest, "spec"), mapping_of(manifest, "status")
     amounts = mapping_of(status, "allocatable") or mapping_of(status, "capacity")
     values = {Field("resize", f"{resource}=", "0"): str(amount) for resource, amount in amounts.items()}

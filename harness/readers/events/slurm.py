@@ -1,4 +1,4 @@
-"""Creates events from Slurm's accounting: the output of `sacctmgr show event` about nodes."""
+"""Creates events from Slurm's accounting of nodes, which `sacctmgr show event` prints."""
 
 from __future__ import annotations
 

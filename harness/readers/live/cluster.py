@@ -77,11 +77,11 @@ def connect(
     """Connect to the cluster of a kubeconfig or an address, or to the cluster in which this process runs.
 
     Args:
-        kubeconfig: the file; by default, `KUBECONFIG`, or else `~/.kube/config`, or else the service
+        kubeconfig: the file. The default is `KUBECONFIG`, or else `~/.kube/config`, or else the service
             account of this pod.
         context: the context of the kubeconfig. The default is its current context.
         server: an address to use instead, such as the address of `kubectl proxy`.
-        token_file: for an address, the file with a bearer token; it is read again when the server refuses
+        token_file: for an address, the file with a bearer token. It is read again when the server refuses
             the token.
 
     Raises:

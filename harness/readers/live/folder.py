@@ -123,7 +123,7 @@ class Folder:
             now: the current time, in microseconds since 1970.
 
         Raises:
-            InputError: the observations cannot be written; earlier additions do not change.
+            InputError: the observations cannot be written. Earlier additions do not change.
         """
         try:
             if rows:
@@ -179,7 +179,7 @@ def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
 
     Args:
         path: the folder.
-        about: the recorded server and namespace; a recording continues only with the same values.
+        about: the recorded server and namespace. A recording continues only with the same values.
 
     Raises:
         InputError: the folder has other content, another process records into it, or it cannot be written.

@@ -24,7 +24,7 @@ _WATCH = 290
 """The time in seconds after which the server ends a watch, so that another watch begins."""
 
 _PATIENCE = 150.0
-"""The longest time without a byte, in seconds; a healthy server sends a bookmark every minute."""
+"""The longest time without a byte, in seconds. A healthy server sends a bookmark every minute."""
 
 _GONE = 410
 _SAID = 2

@@ -34,7 +34,7 @@ ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
 """The limits of a whole answer, which equal the size to which any packed file can expand."""
 
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
-"""The limits of a watch; etcd accepts no object larger than 1.5 MiB."""
+"""The limits of a watch. etcd accepts no object larger than 1.5 MiB."""
 
 REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
 """The limits of the text of a refusal."""
@@ -98,7 +98,7 @@ class HttpReader:
                 each.shutdown(SHUT_RDWR)
 
     def said(self, text: str) -> str:
-        """Returns a server's text in a form that may be shown: a single line without secrets."""
+        """Returns a server's text in a form that may be shown, on a single line and without secrets."""
         return self._secrets.hidden(text)[:_SAID]
 
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
@@ -125,8 +125,8 @@ class HttpReader:
         """Yields the JSON value of every line of an answer as soon as the line is complete.
 
         Raises:
-            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is
-                cut off.
+            RefusedError, UnreachedError, BeyondError: as for `get`. UnreachedError also means that the answer
+                is cut off.
         """
         with self._answer(path, params, patience, STREAM) as pieces:
             for line in lines(pieces, STREAM):

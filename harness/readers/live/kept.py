@@ -1,4 +1,4 @@
-"""Selects the fields to record: fields that traces and events need, but none that may contain secrets.
+"""Selects the fields to record, which traces and events need and which contain no secrets.
 
 Recordings contain only the fields listed here. They contain no environments, commands, images, annotations,
 messages or contents of volumes, because users put tokens there.

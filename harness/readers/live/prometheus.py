@@ -29,7 +29,7 @@ _PHASE = "kube_pod_status_phase"
 _TRIES = 6
 _LONGEST = 30.0
 _LEAST = 15
-"""The length of the shortest piece in seconds; if even such a piece is too much, the query fails."""
+"""The length of the shortest piece in seconds. If even such a piece is too much, the query fails."""
 
 _MOST_PIECES = 20_000
 """The maximum number of pieces for one metric, which covers two years in pieces of an hour.

@@ -169,7 +169,7 @@ def record(
         namespace: the namespace to record, or None for all namespaces.
         recorder: takes the observations.
         every: the number of seconds between writes.
-        enough: returns True to stop; it is called at least every half second.
+        enough: returns True to stop. It is called at least every half second.
         haste: divides the waits before new attempts.
 
     Raises:

@@ -22,7 +22,7 @@ WEEKS = 8
 
 
 class Past(NamedTuple):
-    """A job of the history; times are in microseconds on the history's clock.
+    """A job of the history, with times in microseconds on the history's clock.
 
     The clock counts from 1970, or from the origin of the history.
 

@@ -52,8 +52,8 @@ class Draws(NamedTuple):
         elapsed: how long the job has run, in microseconds.
         values: the run times of the group, in the order in which its jobs ended.
         limit: the maximum run time, or None.
-        likely: cumulative probabilities that the part for a future begins in each of the group's equal steps;
-            empty if all steps are equally likely.
+        likely: cumulative probabilities that the part for a future begins in each of the group's equal steps,
+            or nothing if all steps are equally likely.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""A history as it is known at a given time: run times, and days with the jobs submitted on them."""
+"""Represents what is known of a history at a given time, namely run times and submitted jobs by day."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Known(NamedTuple):
 
 
 def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
-    """Returns the run times of all ended jobs in several traces; a job in two traces counts once.
+    """Returns the run times of all ended jobs in several traces. A job in two traces counts once.
 
     Jobs that a policy could never start are included.
 

@@ -50,7 +50,7 @@ class Present(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Facts about a job that are in a trace but not in manifests: its user, and its requested run time.
+    """A job's user and requested run time, which are in a trace but not in manifests.
 
     `requested` is not a limit, because no component ends a job of a trace that runs longer.
     """

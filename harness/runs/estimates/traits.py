@@ -72,7 +72,7 @@ def limit_of(limit: int | None) -> str:
 
 
 def size_of(job: Job) -> str:
-    """Returns the size class of a job, a power of two: its GPUs if it requests any, otherwise its cores."""
+    """Returns the size class of a job, which is its GPUs, or else its cores, rounded up to a power of two."""
     amounts = {name: amount for name, amount in job.requests_of(range(job.pods)).items() if amount}
     gpus = sorted(name for name in amounts if "gpu" in name)
     name = gpus[0] if gpus else "cpu" if "cpu" in amounts else min(amounts, default="")

@@ -109,7 +109,7 @@ class JobResults:
         lost: int,
         idle: int,
     ) -> None:
-        """Record how a job ended; see `harness.engine.events.Recorder`."""
+        """Record how a job ended. See `harness.engine.events.Recorder`."""
         recent = self._recent
         recent.append((job.index, state, admitted, start, finish, preemptions, lost, idle))
         if len(recent) == _AT_ONCE:

@@ -1,4 +1,4 @@
-"""The timeline of a replay: how much each queue holds, and how much is pending, after every change.
+"""The timeline of a replay, which shows what each queue holds and what is pending after every change.
 
 The timeline is derived from the decisions, one chunk at a time. Each decision moves quantities between
 pending and allocated. All moves at the same time are added up, and running totals are carried over from chunk
@@ -21,7 +21,7 @@ _LEVELS = ("allocated", "pending", "held")
 
 
 class Change(NamedTuple):
-    """How each row changes three levels; each value is -1, 0 or 1.
+    """How each row changes three levels, by -1, 0 or 1.
 
     Attributes:
         quota: 1 if the pods of the row get quota, -1 if they release it.
@@ -138,8 +138,8 @@ class Timeline:
             queue: the codes of the jobs' queues.
             change: the changes that each row makes for its job and its pods.
             amounts: the quantities that the pods of each row hold, by resource.
-            dropped: the quantities that a partial admission no longer requests, by resource; may be empty.
-            unused: the quota that was released unused, by resource; may be empty.
+            dropped: the quantities that a partial admission no longer requests, by resource. It may be empty.
+            unused: the quota that was released unused, by resource. It may be empty.
             shares: the time, the code of the queue, and the dominant and weighted share from then on, in
                 order.
         """
