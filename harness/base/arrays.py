@@ -49,7 +49,7 @@ def short(values: Ints) -> npt.NDArray[Any]:
 
 
 def codes(column: pl.Series) -> Ints:
-    """Returns the number of each value of an enumeration, with `NEVER` instead of nulls."""
+    """Returns a column's physical values, such as the codes of an enumeration, with `NEVER` for nulls."""
     (found,) = numbers(column.to_physical().to_frame(), column.name)
     return found
 
@@ -193,7 +193,7 @@ class Groups:
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Returns values in the original order of rows, given the values in the order of groups."""
+        """Converts values from the order of groups to the original order of rows."""
         found = np.empty_like(values)
         found[self.order] = values
         return found

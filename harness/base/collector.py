@@ -18,9 +18,9 @@ _modules_come = False  # True in a process of our own before its first replay
 def collect_seldom() -> None:
     """Make garbage collection rare until the end of a process that belongs to harness.
 
-    The change can't be undone, because the collector would then examine all objects. The collector doesn't
-    examine objects at exit either. This would take a tenth of the time of a short replay, to free memory that
-    the system reclaims anyway.
+    The change can't be undone, because the collector would then examine all objects. At exit, the collector
+    is bypassed as well. Otherwise, a short replay would take a tenth longer, only to free memory that the
+    system reclaims anyway.
     """
     global _modules_come
     _modules_come = True

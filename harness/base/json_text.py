@@ -66,8 +66,8 @@ def leading_json(
 def indented_json(content: object, indent: str = "") -> str:
     """Returns JSON text with a line for each field of nested objects, and for each item of lists.
 
-    Each item of a list is on one line, whatever it contains. Long lists are then short to read, and five
-    times as fast to write as with further indentation.
+    Each item of a list is on one line, whatever it contains. As a result, long lists stay compact, and are
+    written five times as fast as with further indentation.
 
     Args:
         content: the content, in which each object has names that are text.

@@ -25,7 +25,10 @@ def plain(text: str) -> str:
 
 
 def plain_html(text: str) -> str:
-    """Returns text that HTML within Markdown, where there is no markup, shows unchanged on one line."""
+    """Returns text in a form that HTML elements within Markdown show unchanged on one line.
+
+    Markdown syntax has no effect in such elements, so the function doesn't escape it.
+    """
     return _LINKED.sub(APART, _escaped(text))
 
 

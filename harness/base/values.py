@@ -17,7 +17,7 @@ _known: dict[type, Callable[[Any], Any]] = {}
 """Maps a class to the function that returns the compared fields of its values."""
 
 _LEFT_OUT = object()
-"""The value of an omitted argument with a default that is created for each object."""
+"""Stands for an argument that was omitted, if its default must be created anew for each object."""
 
 _set = object.__setattr__
 

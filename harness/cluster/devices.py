@@ -33,9 +33,9 @@ SHARES: Mapping[str, int] = {
 }
 """Maps a resource to the quantity that represents one device.
 
-Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/
-
-Alibaba's: https://github.com/hkust-adsl/kubernetes-scheduler-simulator (open-gpu-share/utils/const.go)
+Koordinator documents its resources at
+https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/, and Alibaba's simulator defines
+its own in https://github.com/hkust-adsl/kubernetes-scheduler-simulator (open-gpu-share/utils/const.go).
 """
 
 

@@ -5,7 +5,8 @@ compute slices and m is the memory in GB. A slice with the suffix `.me` has the 
 once per GPU. Pods get whole slices, so kube-scheduler only counts the resource. This module computes how
 large a slice is, and whether the GPUs of a node can have the slices that the node offers.
 
-Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
+NVIDIA lists the profiles and their places at
+https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """
 
 from __future__ import annotations

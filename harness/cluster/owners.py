@@ -136,7 +136,7 @@ class _Objects:
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
         """Yields the direct and indirect owners of an object, starting with the nearest.
 
-        The owners that the labels of the object name come last.
+        Owners that the object's labels name come last.
         """
         space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
         while next_ones:

@@ -12,7 +12,7 @@ from harness.readers.names import GPU
 
 
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
-    """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
+    """Returns the columns `each`, `pods` and `gang` for jobs that request these quantities.
 
     A job that fits on a node becomes a single pod. Any other job becomes a gang of equal pods. Each pod gets
     the largest divisor of the job's quantity that a node can hold.

@@ -13,7 +13,7 @@ from harness.cluster.devices import GPU_COUNT as GPU_COUNT
 from harness.cluster.devices import MILLI_GPU as MILLI_GPU
 
 MODEL = "nvidia.com/gpu.product"
-"""The label with the model of a node's GPUs, which is the one that NVIDIA's feature discovery sets."""
+"""The label with the model of a node's GPUs, as set by NVIDIA's feature discovery."""
 
 MACHINE = "harness/machine"
 """The node label with the name of a MetaCentrum machine. Jobs can request nodes of a single machine."""

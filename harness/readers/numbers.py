@@ -18,7 +18,7 @@ def is_amount(column: pl.Expr) -> pl.Expr:
 
 
 def is_seconds(column: pl.Expr) -> pl.Expr:
-    """Returns True for values that are finite seconds and exact to the microsecond."""
+    """Returns True for values that are finite and whole, and that a double represents exactly."""
     return column.is_finite() & (column.abs() <= SECONDS)
 
 

@@ -121,7 +121,7 @@ def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str,
 
 
 def also_read(path: Path) -> dict[str, str]:
-    """Returns metadata for a trace about a second source file."""
+    """Returns the metadata that records an additional source file of a trace."""
     return {f"harness.also_read.{path.name}": f"sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"}
 
 

@@ -1,4 +1,4 @@
-"""Warns about runs with misleading numbers, because no job started or admitted jobs were never bound."""
+"""Warns about runs whose numbers mislead, because no job started or admitted jobs were never bound."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class _Objects:
     def came(self, each: Workload | Pod) -> int | None:
         """Returns when an object was created, in microseconds since 1970.
 
-        If a Pod has no creation time, the function returns the start of the Pod.
+        If a Pod has no creation time, the function returns its start time instead.
         """
         if isinstance(each, Workload):
             return each.created
@@ -193,7 +193,7 @@ class _Objects:
         return each.start if created is None else created
 
     def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
-        """Returns the cluster with only this work. Waiting Pods lose their node in the manifest as well."""
+        """Returns the cluster with only this work. The manifests of its Pods agree with their state."""
         if work == self.several:
             return self._cluster
         pods = [each for each in work if isinstance(each, Pod)]

@@ -102,7 +102,8 @@ def workloads_left_out(
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
     """Returns why a Workload has no ClusterQueue, or None if it has one.
 
-    The result contains the fault, its effect, and the names of the Workload and its queue.
+    The three texts are the end of a sentence about such Workloads, the consequence together with a remedy,
+    and the names of this Workload and its queue.
     """
     if each.holds_quota and each.admission is not None:
         queue = each.admission.cluster_queue

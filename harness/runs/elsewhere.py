@@ -24,7 +24,8 @@ from harness.runs.identity import code_of_harness, code_of_room
 MOST = 64
 """The maximum number of tasks that an executor has at a time.
 
-The executor's number of workers may change. Tasks beyond this limit stay here, so they use no memory there.
+The number of workers may change, so it does not determine the limit. Tasks beyond the limit stay in this
+process, where they don't use the executor's memory.
 """
 
 _KEPT = 2

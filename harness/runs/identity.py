@@ -56,7 +56,7 @@ _APART = (
     "trace/bundled.py",
     "trace/generate",
 )
-"""The parts of `harness` that neither decide nor record. All other parts count, including future ones."""
+"""The parts of `harness` that neither make nor record decisions. All other parts count, even future ones."""
 
 _METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
@@ -110,7 +110,7 @@ def _once(what: str, subject: object, look: Callable[[], Code]) -> Code:
 
 
 def code_of_harness() -> Code:
-    """Returns the code of those parts of `harness` that decide and record."""
+    """Returns the code of those parts of `harness` that make or record decisions."""
     return _once(_OURS, None, lambda: _whole([_files_of_rooms()]))
 
 
@@ -146,7 +146,7 @@ def codes_of_metrics(specs: Iterable[MetricSpec]) -> dict[str, Code]:
 
 
 def code_of_room(name: str) -> Code:
-    """Returns the code of a package that neither decides nor records, for results that depend on it."""
+    """Returns the code of one package of `harness`, for results that depend on this package."""
     return _once(name, None, lambda: _whole([_Files(_OURS, _within(_HOME / name))]))
 
 

@@ -54,8 +54,7 @@ _ADDED = (ISOLATED, IDLE, WINDOWS)
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 _LONG = 1 << 17
-"""The columns of longer traces are not cached, because a long replay takes much more time than making them.
-"""
+"""The columns of longer traces are not cached, because making them is quick compared to the replay."""
 
 _known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()

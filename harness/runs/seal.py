@@ -53,7 +53,7 @@ def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | Non
 def _of_info(info: Mapping[str, Any]) -> str:
     """Returns the checksum of a document without its checksum field.
 
-    The checksum of a document is the same before writing and after reading.
+    The result is the same before the document is written and after it is read.
     """
     provenance = {key: value for key, value in info["provenance"].items() if key != SUM}
     text = json.dumps({**info, "provenance": provenance}, separators=(",", ":"))

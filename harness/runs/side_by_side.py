@@ -200,7 +200,10 @@ def _why_not_begun() -> str:
 
 
 class _Trial(pickle.Pickler):
-    """Tests whether a value can be pickled, but skips traces and clusters in it, which always can be."""
+    """Tests whether a value can be pickled.
+
+    The traces and clusters in the value are skipped, because they can always be pickled.
+    """
 
     def persistent_id(self, obj: Any) -> str | None:
         if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):

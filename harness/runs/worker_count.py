@@ -12,14 +12,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""If there are fewer jobs than this, the replay of a trace takes about as long as starting another process.
-"""
+"""The replay of a trace with fewer jobs takes about as long as starting another process."""
 
 FEW_BYTES = 64 << 10
-"""If a trace file is smaller than this, it contains fewer jobs than `FEW_JOBS`.
-
-Bundled traces have at least 13 bytes per job.
-"""
+"""A smaller file has fewer than `FEW_JOBS` jobs, because bundled traces have at least 13 bytes per job."""
 
 PROCESS = 400 << 20
 """How many bytes a process needs for the interpreter, its libraries, and the fixed part of a replay."""
@@ -71,7 +67,6 @@ def _is_short(request: Request) -> bool:
 
 
 def _memory(request: Request) -> int:
-    """Estimates the bytes that a process needs for the replay of a request."""
     trace = request.trace
     if not isinstance(trace, Path):
         return memory_for(trace)

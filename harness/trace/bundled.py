@@ -21,7 +21,7 @@ class Bundled:
         about: a one-line description.
         plugins: the schedulers that a demo compares.
         until: the time at which the replay of a demo ends, or None for the whole trace.
-        shake: the number of twins that a demo compares, which gives its differences an interval. None means a
+        shake: the number of twins that a demo compares, so that its differences have intervals. None means a
             single replay.
     """
 

@@ -26,7 +26,7 @@ NODE = "harness.node."
 
 _DIGITS = 19
 _RECORDED = Fraction(9, 10)
-"""The minimum share of jobs with recorded runs for which the peak usage says how large the machine was."""
+"""If a smaller share of jobs has recorded runs, the peak usage does not count as the machine's size."""
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:

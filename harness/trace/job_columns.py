@@ -250,10 +250,10 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 
 
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
-    """Yields the priority, the class, and whether a job preempts.
+    """Yields columns with the priorities and classes of jobs, and with whether the jobs preempt.
 
-    These are the job's own values, or else the values of its class, or else the defaults. Each class has the
-    values that it has when the job arrives.
+    A job's own value takes precedence over the value of its class, and the class takes precedence over the
+    default. The values of a class are those at the time when the job arrives.
     """
     states = by_arrival(cluster)
     own: list[pl.Expr] = []

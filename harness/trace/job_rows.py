@@ -88,7 +88,7 @@ def differs(name: str) -> bool:
 
 
 def pods_of(frame: pl.DataFrame) -> pl.Expr:
-    """Returns the number of pods of a row, which is 1 if the trace does not contain it."""
+    """Returns the number of pods of each row, which is 1 by default."""
     if "pods" not in frame.columns:
         return pl.lit(1, pl.Int32)
     return pl.col("pods").fill_null(1)

@@ -192,7 +192,7 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
-    """Returns how long the jobs that started before the trace had run.
+    """Returns how long each job had already run when it was taken over from the manifests.
 
     The value is null for jobs that arrive during the trace, and for pods without an end, such as a
     DaemonSet's pods.

@@ -12,7 +12,7 @@ from harness.base.values import Value, fixed
 
 _EXPANDS = 64
 _FREELY = 64 << 20
-"""The maximum factor by which a packed file can expand, and the size up to which it can always expand."""
+"""A file may expand to `_FREELY` bytes, or else at most by the factor `_EXPANDS`."""
 
 _BLOCK = 1 << 20
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)

@@ -55,8 +55,9 @@ and for pods without an end, such as those of a DaemonSet.
 """
 
 LOST_BEFORE = "lost_before"
-"""A column of `stints.parquet` in runs with `RAN_BEFORE`: how much run time from before the replay an
-eviction lost.
+"""A column of `stints.parquet` in runs with `RAN_BEFORE`.
+
+It contains how much of a job's run time from before the replay was lost in an eviction.
 """
 
 

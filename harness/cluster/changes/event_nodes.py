@@ -66,7 +66,7 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """Looks up the nodes of a cluster that rows name.
+    """Finds the nodes that rows name among the nodes of a cluster.
 
     Args:
         manifests: the manifests of the cluster.

@@ -36,7 +36,7 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
     Args:
         row: the row.
         first: when the first row of the table applies. The times of all rows must have the same form.
-        faults: faults are added here.
+        faults: the list to which faults are added.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
     if starts is None:
@@ -67,7 +67,7 @@ def ends_of(
         said: maps the number of a row to the fields that the row sets.
         when: maps the number of a row to the time when it applies.
         rows: the rows by number.
-        faults: faults are added here.
+        faults: the list to which faults are added.
     """
     of_field: dict[Hashable, list[int]] = {}
     for number, fields in said.items():

@@ -86,7 +86,7 @@ class _Rules:
 
     Args:
         cluster: a cluster made from manifests.
-        faults: faults are added here.
+        faults: the list to which faults are added.
     """
 
     def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:

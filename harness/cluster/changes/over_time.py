@@ -199,12 +199,12 @@ def nodes_replaced(
     then: Iterable[tuple[int, Mapping[str, Any] | str]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Iterator[Instant]:
-    """Yields the changes of nodes at each time, even if a node doesn't change.
+    """Yields an `Instant` for each given time, even if no node changes at that time.
 
     Args:
         nodes: the nodes at the beginning.
-        then: pairs sorted by time. Each has the microseconds since the origin, and the manifest of a Node or
-            the name of a removed node. Starting at that time, the manifest describes the node of that name.
+        then: pairs of a time, in microseconds since the origin, and an event, sorted by time. An event is the
+            manifest of a new or changed Node, or the name of a removed node.
         make: a function that creates a cluster from manifests.
     """
     nodes = dict(nodes)

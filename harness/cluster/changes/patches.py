@@ -151,7 +151,7 @@ class _World:
     Args:
         manifests: the manifests. If a patch names a node of a pool, they contain the pool's Nodes instead of
             the pool.
-        faults: faults are added here.
+        faults: the list to which faults are added.
         given: the original manifests, with all pools.
     """
 

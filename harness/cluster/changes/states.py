@@ -58,7 +58,7 @@ class States:
         cluster: the cluster. Its scale and assumptions apply at all times.
         over: the manifests of the cluster.
         spans: when each manifest with a time applies.
-        faults: `over` adds faults here.
+        faults: the list to which `over` adds faults.
     """
 
     def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:

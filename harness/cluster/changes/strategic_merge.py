@@ -60,7 +60,7 @@ selectors and affinities. If a patch specifies effects, taints are also distingu
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
-"""The key of an item that doesn't contain a key."""
+"""Maps a field that identifies items to the value that it has by default."""
 
 _GROUPS = "resourceGroups"
 
@@ -79,7 +79,7 @@ class Merge:
 
     Attributes:
         where: the name of the patch in messages.
-        faults: faults are added here.
+        faults: the list to which faults are added.
         added: the items that patches have added to lists.
     """
 

@@ -209,7 +209,7 @@ class OverTime:
 
     Args:
         documents: objects, and patches that come after their objects.
-        faults: faults are added here.
+        faults: the list to which faults are added.
 
     Attributes:
         timed: the documents with a time, in order.

@@ -1,6 +1,6 @@
 """Coverage of Kubernetes' own kinds except Pods, and of NodePool.
 
-Fields: https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
+The fields are listed at https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Coverage of PodGroups, `scheduling.k8s.io` Workloads and KubeSchedulerConfiguration.
 
-Fields of KubeSchedulerConfiguration:
+The fields of KubeSchedulerConfiguration are listed at
 https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
 """
 

@@ -166,7 +166,7 @@ class Place:
             value: the value that the manifest has at this place.
             steps: the path of this place. The method changes the list, but restores it before it returns.
             above: the finding that covers the place, or None if only fields with a row are allowed here.
-            found: findings are added here.
+            found: the list to which findings are added.
         """
         row = self.row
         if row is not None:

@@ -64,7 +64,7 @@ GATES = (
 
 
 _SAMPLING_INTERVAL = 5 * MINUTE
-"""Kueue's default."""
+"""The default time between two samples, as in Kueue."""
 
 
 @fixed()

@@ -252,7 +252,7 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     Args:
         pod_set: the pod set.
         namespace: the namespace of the job.
-        faults: faults are added here.
+        faults: the list to which faults are added.
         where: the name of the job in faults.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
@@ -264,7 +264,7 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
 
     Args:
         pod_set: the pod set.
-        faults: faults are added here.
+        faults: the list to which faults are added.
         where: the name of the job in faults.
     """
     template = _json(pod_set.pod_template, "pod_template", faults, where)

@@ -13,7 +13,7 @@ from harness.cluster.yaml.fields import Fields
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """Read a Pod. A Pod that has ended uses no resources. If it succeeded, it counts for its Workload."""
+    """Read a Pod that has not ended, or keep a Pod that has succeeded for the counts of its Workload."""
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":

@@ -93,7 +93,7 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
 
     Args:
         text: YAML with one or more documents, or a sequence of JSON objects.
-        faults: faults are added here. A document that can't be read to its end is dropped.
+        faults: the list to which faults are added. A document that can't be read to its end is dropped.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0
@@ -129,7 +129,7 @@ def _leading_objects(
         chunk: a text. If it contains `---`, then only at its very beginning.
         line: the number of its first line.
         number: the number of documents before it.
-        faults: faults are added here.
+        faults: the list to which faults are added.
 
     Returns:
         The documents, the number of the first line after them, and the rest of the text. The rest is not
@@ -306,9 +306,9 @@ class _Builder:
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
-        """Merge mappings into the entries above, as Kubernetes does.
+        """Merge the mappings after a `<<` key into `found`, as Kubernetes does.
 
-        If there are several, the first mapping takes precedence.
+        If several mappings have the same key, the first one takes precedence.
         """
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):

@@ -29,7 +29,7 @@ class Fields:
     Args:
         value: the mapping. A value of another type is a fault.
         where: the file, document and object, for messages.
-        faults: faults are added here.
+        faults: the list to which faults are added.
         path: the path of this mapping, such as `spec.template`.
         with_words: the mappings of the same object that contain `words`, or None for a new object.
     """
@@ -218,7 +218,7 @@ class Fields:
         self._read.update(self._mapping)
 
     def unread(self) -> list[str]:
-        """Returns the paths of the fields in this mapping and below that no getter has read."""
+        """Returns the paths of all fields in this mapping and its children that no getter has read."""
         here = [
             f"{self.path}.{name}" if self.path else name
             for name in self._mapping
@@ -227,7 +227,10 @@ class Fields:
         return here + [path for child in self._children for path in child.unread()]
 
     def words(self) -> list[tuple[str, str]]:
-        """Returns the paths of fields, here and below, whose text Kubernetes would read as a boolean."""
+        """Returns the text fields of this mapping and its children that Kubernetes would read as booleans.
+
+        Each field is given by its path and its text.
+        """
         if not self._with_words:
             return []
         return self._words + [found for child in self._children for found in child.words()]

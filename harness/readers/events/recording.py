@@ -28,7 +28,7 @@ class Told(NamedTuple):
         values: the fields that have exactly one value each.
         states: the states that are true or false.
         rest: the content that no row can express.
-        alone: whether the object appears and disappears separately, so that rows can express this.
+        alone: whether rows can say that the object appears or disappears.
     """
 
     which: Object
@@ -173,7 +173,7 @@ def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
 
 
 def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str], dict[str, Any]]:
-    """Returns the fields of a spec that have a single value, by path, and the other fields."""
+    """Returns the fields of a spec that have a single value, and the remaining fields, both by path."""
     found: dict[Field, str] = {}
     rest: dict[str, Any] = {}
     for name, value in spec.items():

@@ -17,7 +17,7 @@ _LAST = 253_402_300_799
 
 _HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3
-"""A gap between two scrapes is reported if it is longer than this many usual intervals."""
+"""A gap between two scrapes is reported if it is longer than this many of the usual intervals."""
 
 
 class Key(Protocol):

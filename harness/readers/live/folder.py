@@ -45,8 +45,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _MANY = 64
-"""This many parts of about equal size are merged, so that a long recording has few parts.
-"""
+"""As soon as there are this many parts of about equal size, they are merged, so a recording has few parts."""
 
 _LARGEST = 16 << 20
 """The maximum total size of parts to merge, because merging holds all of them in memory."""

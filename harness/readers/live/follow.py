@@ -51,10 +51,6 @@ class Whole(NamedTuple):
     Attributes:
         revision: the resource version of the list.
         uids: the uids of all objects in the list.
-
-    Attributes:
-        revision: the resource version of the list.
-        uids: the uids of all objects in the list.
     """
 
     revision: str

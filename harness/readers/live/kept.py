@@ -61,7 +61,7 @@ Manifest = Mapping[str, Any]
 
 
 def kept(manifest: Manifest) -> dict[str, Any]:
-    """Returns the recorded fields of an object."""
+    """Returns the parts of an object that a recording keeps."""
     spec, kind = mapping_of(manifest, "spec"), manifest.get("kind")
     status = _status(mapping_of(manifest, "status"))
     if kind in STANDING:

@@ -15,10 +15,7 @@ _PART = 8
 """No text may show this many consecutive letters of a secret."""
 
 _WORD = 3
-"""A value shorter than this hides only whole words that are equal to it.
-
-Otherwise, it would hide every text.
-"""
+"""A shorter value hides only texts that contain it as a whole word. Otherwise, it would hide every text."""
 
 
 class Secrets:
@@ -43,7 +40,7 @@ class Secrets:
             self._parts.update(secret[at : at + size] for at in range(len(secret) - size + 1))
 
     def hidden(self, text: str) -> str:
-        """Returns a text, or a replacement if the text repeats a part of what was sent."""
+        """Returns a text unchanged, or `HIDDEN` if it repeats a part of a header that was sent."""
         forms = {form.casefold() for form in (text, unquote(text), unescape(text))}
         repeats = any(part in form for form in forms for part in self._parts) or any(
             word in re.findall(r"\w+", form) for form in forms for word in self._words

@@ -20,14 +20,13 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""The minimum number of jobs in a group that ran longer. Otherwise, run times are not drawn from the group.
-"""
+"""A run time is drawn from a group only if at least this many of its jobs ran longer."""
 
 RECENT = 1000
-"""The maximum number of these jobs that are used. The most recent ones are preferred."""
+"""If more jobs of a group ran longer, only this many of the most recent ones are used."""
 
 PARTS = 4
-"""The number of parts of a group. A future draws all jobs of a group from a single part."""
+"""The number of parts of a group. In each future, all jobs of a group are drawn from a single part."""
 
 STEPS = 16
 """The number of positions in a group at which running jobs affect the weights of its parts."""
@@ -141,7 +140,6 @@ def ever(elapsed: int) -> Draws:
 
 
 def _size(count: int) -> int:
-    """Returns the number of values in a part of a group."""
     return max(count // PARTS, min(LEAST, count))
 
 

@@ -145,7 +145,7 @@ def _has_ended(job: Past, *, recorded: bool) -> bool:
 
 
 def _end_of(job: Past) -> int:
-    """Returns when a job ended or, without a record, when it would have ended had it started on arrival."""
+    """Returns when a job ended, on the assumption that it started on arrival if its end was not recorded."""
     return job.submit + job.run_time if job.end is None else job.end
 
 

@@ -145,7 +145,7 @@ class Work:
     def _history(self) -> tuple[RunTimes, str]:
         """Returns the run times of ended jobs in the trace and in the manifests.
 
-        The text says why there may be no run times to draw from.
+        The function also returns a text that says why there may be no run times to draw from.
         """
 
         def find() -> tuple[RunTimes, str]:

@@ -67,9 +67,10 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Weibull:
-    """A Weibull distribution. With shape 1, it is exponential, and with a smaller shape, it has a long tail.
+    """A Weibull distribution.
 
-    With shape 1, `scale` is the mean.
+    With shape 1, the distribution is exponential and `scale` is its mean. A smaller shape gives it a long
+    tail.
     """
 
     scale: int

@@ -126,7 +126,7 @@ def _kind(fields: Fields) -> JobKind:
 
 
 def _of_queue(queue: str, stream: Stream) -> Stream:
-    """Returns the stream of a set for one of its queues. Its jobs are named `NAMESPACE/WORKLOAD`."""
+    """Returns a copy of a stream for one queue, whose jobs are named `NAMESPACE/WORKLOAD`."""
     return Stream(
         name=f"{queue}/{stream.name}",
         queue=queue,

@@ -17,7 +17,7 @@ _SIZES = 3
 """The minimum number of different pod counts that makes a proportion meaningful."""
 
 _SURE = 2.0
-"""The number of standard errors by which the slope must exceed half of a proportion."""
+"""The slope must exceed 0.5 by this many standard errors. In exact proportion, the slope is 1."""
 
 
 def check_totals(material: Material) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def check_totals(material: Material) -> Iterator[Finding]:
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
     """Returns True if jobs with twice as many pods have about twice the quantity per pod.
 
-    The proportion is the slope of a line through the logarithms.
+    The function fits a line to the logarithms, whose slope is 1 if both are in exact proportion.
     """
     x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
     x, y = x - x.mean(), y - y.mean()

@@ -100,10 +100,9 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
 
 
 def check_long_limits(material: Material) -> Iterator[Finding]:
-    """Finds limits of months.
+    """Finds limits of months, which no site allows for most of its jobs.
 
-    No site allows most jobs such long times. Such limits usually mean that minutes were read as hours, or
-    points in time as durations.
+    Such limits usually mean that minutes were read as hours, or points in time as durations.
     """
     if REQUESTED not in material.jobs.columns:
         return

@@ -13,9 +13,7 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue is small if it has less than this share (1 / N) of the jobs. It then provides too little
-information.
-"""
+"""A queue with less than this share (1 / N) of the jobs is too small to provide information."""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
