@@ -183,11 +183,11 @@ class Groups:
 
     @property
     def last(self) -> Bools:
-        """A mask of the last row of each group, in this order."""
+        """A mask of the last row of each group, in the order of groups."""
         return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
-        """Returns the running sums of values in this order, separately for each group."""
+        """Returns the running sums within each group, for values in the order of groups."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)

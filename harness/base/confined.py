@@ -149,7 +149,10 @@ def refuse_calls() -> bool:
 
 
 def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
-    """Returns an encoded instruction. After a comparison, it skips `yes` or `no` instructions."""
+    """Returns an encoded instruction.
+
+    A comparison skips the next `yes` instructions if it is true, and the next `no` instructions otherwise.
+    """
     return struct.pack("=HBBI", code, yes, no, value)
 
 

@@ -41,8 +41,7 @@ MOST_OBJECTS = 1000
 """The maximum number of objects that are listed per kind. Further objects are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-"""The fields that exist for each resource of a flavor. Their keys look like `nominalQuota FLAVOR/RESOURCE`.
-"""
+"""The fields that exist for each resource of a flavor, with keys such as `nominalQuota FLAVOR/RESOURCE`."""
 
 FLAVORS = "flavors"
 """The field with the order of the flavors. A queue with one flavor doesn't have the field, because its quotas
@@ -92,7 +91,7 @@ _AMOUNTS = ("allocatable", "min", "max", "total", "weight")
 """The fields that map resources to quantities."""
 
 Objects = dict[str, dict[str, str]]
-"""The objects of one kind. It maps each name to the object's fields, and each field to its value."""
+"""Maps the name of each object of one kind to its fields, and each field to its value."""
 
 
 def content(cluster: Cluster) -> dict[str, Any]:

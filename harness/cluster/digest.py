@@ -45,7 +45,7 @@ def _plain(value: Any) -> object:
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields that are part of a digest. A `NEWER` field with its default is not."""
+    """Yields the fields that are part of a digest, without `NEWER` fields that have their defaults."""
     for name, is_newer, usual in _compared(value.__class__):
         own = getattr(value, name)
         if not is_newer or own != usual:

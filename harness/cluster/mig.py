@@ -22,7 +22,7 @@ SLICES = "nvidia.com/mig"
 """The resource that metrics use for all slices together, measured in compute slices. No node offers it."""
 
 PREFIX = "nvidia.com/mig-"
-"""The prefix of the resource names. The name of the profile follows it."""
+"""The prefix of the resource names, which is followed by the name of the profile."""
 
 PRODUCT = "nvidia.com/gpu.product"
 """The label with the model of a node's GPUs, as set by NVIDIA's feature discovery."""

@@ -18,7 +18,7 @@ def is_amount(column: pl.Expr) -> pl.Expr:
 
 
 def is_seconds(column: pl.Expr) -> pl.Expr:
-    """Returns True for values that are finite and whole, and that a double represents exactly."""
+    """Returns True for values that are finite numbers of seconds and exact to the microsecond."""
     return column.is_finite() & (column.abs() <= SECONDS)
 
 

@@ -29,7 +29,10 @@ STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuot
 """The kinds that are not part of traces, namely quotas and nodes. Their changes become events."""
 
 GAP = "GAP"
-"""The event of a row for a time without a watch. Its JSON text contains the beginning as `since`."""
+"""The event of a row that stands for a time without a watch.
+
+The JSON text of the row contains the start of this time as `since`.
+"""
 
 _PART = re.compile(r"(\d{8,})-(\d{8,})\.parquet")
 

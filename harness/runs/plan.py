@@ -217,7 +217,7 @@ class Plan(Value):
     def _nothing_played(self) -> Iterator[str]:
         """Warn if the replay ends before any job arrives or the cluster changes.
 
-        The scaling of arrivals starts at the first arrival.
+        The scaling of arrivals starts at the first arrival, so it does not change the time of this arrival.
         """
         if (until := self.settings.until) is None:
             return

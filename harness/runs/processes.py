@@ -148,7 +148,10 @@ class _Worker(Generic[TaskT]):
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block signals that end a process until the block ends. New processes inherit the blocked signals."""
+    """Hold back signals that would end a process, until the `with` block ends.
+
+    New processes inherit the blocked signals.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -44,7 +44,7 @@ BUNDLED: Mapping[str, Bundled] = {
     "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
     "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
 }
-"""The traces by name. The traces with the fastest replays come first."""
+"""The traces by name, where the traces with the fastest replays come first."""
 
 
 def bundled_path(name: str) -> Path:

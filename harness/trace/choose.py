@@ -119,6 +119,6 @@ def require_readable(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """Returns the first bytes of a file. If the file is compressed, they are unpacked if possible."""
+    """Returns the first bytes of a file, unpacked if the file is compressed and can be unpacked."""
     with path.open("rb") as file:
         return unpacked_head(file.read(_READ), _SNIFFED)

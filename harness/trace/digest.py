@@ -1,4 +1,4 @@
-"""Computes a checksum of a table's values. The checksum does not depend on how the table is stored."""
+"""Computes a checksum of a table's values, which does not depend on how the table is stored."""
 
 from __future__ import annotations
 

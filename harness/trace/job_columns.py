@@ -43,7 +43,7 @@ _MOST_SHARED = 1 << 16
 
 
 GRACE_PERIOD = 30 * SECOND
-"""The grace period of preempted pods if the trace has none. It is Kubernetes' default."""
+"""The grace period of preempted pods if the trace has none, which is Kubernetes' default."""
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
@@ -278,7 +278,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
 
 def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
-    """Returns the value that applies when a job arrives. Each value applies from a certain time."""
+    """Returns the value that applies when a job arrives, from values that each apply from a certain time."""
     found = values[0][1]
     for at, value in values[1:]:
         found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)

@@ -10,7 +10,9 @@ from harness.base.units import INT64_MAX
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
 
 ROW = "harness.row"
-"""The number of a job's first row in its file, counted from 0. No column of a trace begins with `harness.`.
+"""The number of a job's first row in its file, counted from 0.
+
+The name can't clash, because no column of a trace begins with `harness.`.
 """
 ROWS = "harness.rows"
 """The number of rows (pod sets) of a job."""
@@ -71,8 +73,8 @@ def has_pod_sets(frame: pl.DataFrame) -> bool:
 def distinct(names: pl.Series) -> bool:
     """Returns True if all texts are distinct.
 
-    If the hashes of two texts differ, so do the texts. The hashes are compared range by range, which uses
-    little memory.
+    The function first compares hashes, because texts with different hashes differ. It compares them range
+    by range, which uses little memory.
     """
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES

@@ -15,7 +15,7 @@ from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_ma
 from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
-"""The maximum number of cached shapes. It keeps memory small if all jobs of a trace differ."""
+"""The maximum number of cached shapes, which keeps memory small if all jobs of a trace differ."""
 
 _Key: TypeAlias = tuple[Any, ...]
 """The values of a row that belong to its pod set, in the order of columns. Maps become sorted pairs."""

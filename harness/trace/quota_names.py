@@ -11,7 +11,8 @@ from harness.trace.schema import entries
 QUOTA_NAME = "harness.quota_name"
 """The column of jobs with the quota that the labels of their first pod set name.
 
-The column is absent if no label names a quota. No column of a trace begins with `harness.`.
+The column is absent if no label names a quota. Its name can't clash, because no column of a trace begins
+with `harness.`.
 """
 
 _SLICE = 1 << 16  # the number of rows whose labels are converted to Python together

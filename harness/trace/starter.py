@@ -134,9 +134,9 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Returns, for each queue, the namespaces that no other queue uses.
+        """Returns the namespaces of each queue that no other queue uses.
 
-        If there are none, the namespace gets the name of the queue.
+        If a queue has none, it gets a namespace with its own name.
         """
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:

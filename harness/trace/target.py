@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""The maximum relative difference between the load of an accepted scale and the wanted load."""
+"""The maximum relative difference between the wanted load and the load with an accepted scale."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
 _LONGEST_NAME = 1000
-"""The maximum length of a name in bytes.
+"""The maximum length of a name in bytes, which is limited because a name may recur in thousands of rows.
 
-Names in Kubernetes have at most 253 characters. A name may repeat in thousands of rows.
+Names in Kubernetes have at most 253 characters.
 """
 
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}

@@ -24,7 +24,7 @@ _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _CANNOT = (EINVAL, ENOSYS, ENOTSUP, EPERM)
-"""The errors of kernels or file systems that don't support the call. Some sandboxes give EPERM."""
+"""The errors of kernels or file systems that don't support the call, which some sandboxes report as EPERM."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from harness.base.tables import schemas
 from harness.base.values import Value, fixed
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
-"""Columns that contain a time. Files store them in the trace's kind of time."""
+"""The columns that contain times, which files store in the trace's kind of time."""
 
 DISTINCT = ("job_id", "pod")
 """Columns with texts that rarely repeat."""

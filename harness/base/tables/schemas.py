@@ -34,7 +34,7 @@ ROW = pl.Int32
 
 
 TIMELINE_QUEUE = "timeline_queue"
-"""A column with the timeline's name for a job's queue.
+"""A column with the name that a job's queue has in the timeline.
 
 `jobs.parquet` has it only if labels of pods name several quotas in one namespace and queue.
 """
@@ -107,9 +107,7 @@ DECISIONS: dict[str, pl.DataType] = {
     "flavors": STRING(),
     "detail": STRING(),
 }
-"""The columns of `decisions.parquet`, which has one row for each decision in the order in which they took
-effect.
-"""
+"""The columns of `decisions.parquet`, which contains the decisions in the order in which they took effect."""
 
 
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
@@ -188,7 +186,10 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """Returns the columns that a table always has in a version. `jobs` can have more columns of the trace."""
+    """Returns the columns that a table always has in a version.
+
+    In addition, `jobs` can have columns of the trace.
+    """
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,

@@ -9,7 +9,7 @@ from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 
 _NAMES = ("name", "key", "schedulerName")
-"""The fields that identify an item of a list."""
+"""The fields that can identify an item of a list."""
 
 
 def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:

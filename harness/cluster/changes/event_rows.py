@@ -37,7 +37,7 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
     Args:
         cluster: a cluster made from manifests.
         table: the rows of the table.
-        faults: faults are added here, each with its row and column.
+        faults: the list to which faults are added, each with its row and column.
     """
     rows = {row.number: row for row in table}
     rules = _Rules(cluster, faults)
@@ -167,7 +167,7 @@ class _Rules:
 
 
 def _place(field: str, content: Mapping[str, Any]) -> Place:
-    """Returns the path of a field in a spec. The path depends on the object's API version."""
+    """Returns the path of a field in a spec, which depends on the object's API version."""
     names = _RENAMED
     if not str(content.get("apiVersion")).endswith("v1beta2"):
         names = {later: name for name, later in _RENAMED.items()}

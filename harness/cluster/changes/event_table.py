@@ -19,7 +19,7 @@ COLUMNS = ("time", "until", "kind", "name", "field", "value")
 """The columns of an event table."""
 
 NEEDED = ("time", "kind", "name", "field")
-"""The required columns. Their cells must not be empty."""
+"""The required columns, in which no cell may be empty."""
 
 MOST_ROWS = 100_000
 """The maximum number of rows. A longer table is probably the wrong file, and would use too much memory."""

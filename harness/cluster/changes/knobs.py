@@ -52,7 +52,7 @@ KNOBS: Mapping[str, tuple[Knob, ...]] = {
     "ElasticQuota": (Knob("min", "min", "resource"), Knob("max", "max", "resource")),
     "NodePool": (Knob("count", "spec.count", needed=True, whole=True),),
 }
-"""Maps each built-in kind to its knobs. Elastic quotas are `ElasticQuota`, whether in a tree or not."""
+"""Maps each built-in kind to its knobs. Elastic quotas have the kind `ElasticQuota`, even within a tree."""
 
 _PATH = re.compile(r"(?P<object>.+)\.(?P<knob>[A-Za-z]+)(?:\[(?P<key>.*)\])?", re.DOTALL)
 _BILLION = 10**9
@@ -153,7 +153,7 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource. If there is a flavor, it is a prefix."""
+        """The resource, with the flavor as a prefix if there is one."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property

@@ -69,9 +69,9 @@ def _preemption(cohort: str) -> Mapping[str, str]:
 
 
 def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]]) -> str:
-    """Returns the cohort for a quota that has no parent.
+    """Returns the cohort for a quota that has no parent, or "" for a single quota, which needs no cohort.
 
-    Each tree has one cohort. A single quota needs no cohort, so the result is "".
+    Each tree has one such cohort.
     """
     mates = [each for each in below[""] if each.tree == quota.tree]
     if len(mates) == 1:
@@ -91,7 +91,7 @@ def _quotas(
 ) -> dict[str, ResourceQuota]:
     """Returns the quota of each resource.
 
-    Resources that a leaf must not use are omitted. Resources that don't limit a cohort are omitted, too.
+    Resources that a leaf must not use are omitted, as are resources that don't limit a cohort.
     """
     found = {}
     for resource, amount in nominal.items():

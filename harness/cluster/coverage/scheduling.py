@@ -77,7 +77,7 @@ IDLE_PLUGINS = (
     "DynamicResources", "GangScheduling", "ImageLocality", "NodeDeclaredFeatures", "NodeVolumeLimits",
     "SchedulingGates", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
 )  # fmt: skip
-"""The other plugins. They have no effect, no matter whether they are enabled.
+"""The other plugins, which have no effect whether or not they are enabled.
 
 A pod with fields that these plugins read causes a warning.
 """

@@ -86,10 +86,7 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """Returns the quotas that pods count against.
-
-    They aren't parents, and no quota names them as its parent.
-    """
+    """Returns the quotas that pods count against, which are neither marked nor named as parents."""
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 

@@ -167,7 +167,7 @@ def _outputs(item: Fields) -> Mapping[str, Fraction]:
 
 
 def _quantity(resource: str, amount: int) -> Fraction:
-    """Returns a quantity of the model in the unit that manifests use. For cpu, this is cores."""
+    """Returns a quantity of the model in the unit that manifests use, which is cores for cpu."""
     return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
 
 

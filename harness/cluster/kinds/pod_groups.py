@@ -14,8 +14,9 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
-"""The prefix of labels for groups without a manifest. The prefix alone is also a label, which names a
-PodGroup.
+"""The prefix of labels for groups without a manifest.
+
+Without a suffix, the prefix is also a label, which names a PodGroup.
 """
 
 MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"

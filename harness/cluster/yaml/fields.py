@@ -74,10 +74,7 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """Marks a field as read, and returns its value without any check.
-
-        The value is None if the field is absent.
-        """
+        """Marks a field as read, and returns its value without any check, or None if the field is absent."""
         self._read.add(name)
         return self._mapping.get(name)
 
@@ -97,7 +94,7 @@ class Fields:
         return default
 
     def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
-        """Returns a text field. Its value must be one of the choices."""
+        """Returns a text field, whose value must be one of the choices."""
         value = self.string(name, default, required=required)
         if value not in choices:
             self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
@@ -113,7 +110,7 @@ class Fields:
         least: int = -(2**31),
         most: int = 2**31 - 1,
     ) -> int:
-        """Returns an integer field. Its value must be between `least` and `most`."""
+        """Returns an integer field, whose value must be between `least` and `most`."""
         value = self.raw(name)
         if value is None:
             if required:

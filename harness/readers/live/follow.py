@@ -24,11 +24,17 @@ _WATCH = 290
 """The time in seconds after which the server ends a watch, so that another watch begins."""
 
 _PATIENCE = 150.0
-"""The longest time without a byte, in seconds. A healthy server sends a bookmark every minute."""
+"""The longest time without a byte, in seconds.
+
+It is longer than a minute, because a healthy server sends a bookmark every minute.
+"""
 
 _GONE = 410
 _SAID = 2
-"""The number of successive failures after which harness reports a problem. A watch may end at any time."""
+"""The number of successive failures after which harness reports a problem.
+
+Single failures are normal, because a watch may end at any time.
+"""
 
 _LONGEST = 30.0
 
@@ -201,7 +207,7 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
 
 
 def _revision(sign: Sign) -> str:
-    """Returns the resource version of a sign from a watch, or ""."""
+    """Returns the resource version in an event of a watch, or "" if there is none."""
     if isinstance(sign, At):
         return sign.revision
     return _version(sign.manifest) if isinstance(sign, Seen) else ""

@@ -111,7 +111,10 @@ class Recorder:
             self._positions[kind.name] = revision
 
     def _is_new(self, uid: str, event: str, manifest: dict[str, Any]) -> bool:
-        """Returns True if a recorded field of a quota or node changed. Other fields change often."""
+        """Returns True if a recorded field of a quota or node changed.
+
+        Other fields change often, so the caller ignores versions in which only they changed.
+        """
         plain = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": ""}}
         before, now = self._last.get(uid), _DELETED if event == _DELETED else _text(plain)
         self._last[uid] = now

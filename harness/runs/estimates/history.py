@@ -140,12 +140,12 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Returns True if a job has ended. If the history records ends, the job must have one."""
+    """Returns True if a job has ended, which requires a recorded end if the history records ends."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:
-    """Returns when a job ended, on the assumption that it started on arrival if its end was not recorded."""
+    """Returns when a job ended. Without a recorded end, the job is assumed to have started on arrival."""
     return job.submit + job.run_time if job.end is None else job.end
 
 

@@ -18,7 +18,7 @@ from harness.base.units import DAY, HOUR, INT64_MAX
 from harness.trace.generate.uniform import key_of, uniforms
 
 _JOB = 1_000_000_000
-"""The number of units per job. The integrated rate is in billionths of a job, which makes sums exact."""
+"""The number of units per job in the integrated rate. Billionths of a job make sums exact."""
 
 
 _MOST = INT64_MAX // 4

@@ -26,7 +26,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values. Their probabilities are proportional to weights."""
+    """One of several values, with probabilities in proportion to weights."""
 
     options: Sequence[int]
     weights: Sequence[float]
@@ -95,7 +95,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """A distribution that is limited to bounds. Values beyond a bound are replaced by the bound."""
+    """A distribution whose values are limited to bounds. A value beyond a bound becomes the bound."""
 
     within: Distribution
     least: int

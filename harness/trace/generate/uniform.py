@@ -51,10 +51,7 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Returns Arrow's functions.
-
-    They are imported late because the import takes longer than a short replay.
-    """
+    """Returns Arrow's functions, which are imported late because that takes longer than a short replay."""
     import pyarrow.compute
 
     return pyarrow.compute
