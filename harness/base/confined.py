@@ -60,7 +60,7 @@ _CALLS = {
                 202,
                 203,
                 242,
-            ),  # the same calls of sockets
+            ),  # the same calls for sockets as above
             *(221, 281, 129, 130, 424),  # execve, execveat, kill, tkill, pidfd_send_signal
             *(117, 154, 157, 164, 270, 271),  # ptrace, setpgid, setsid, setrlimit, process_vm_readv, -writev
             *(39, 40, 41, 51, 97, 265, 268),  # mounts, namespaces, handles of files
@@ -69,9 +69,7 @@ _CALLS = {
         (220, 435, 261),
     ),
 }
-"""Maps an architecture to its number, to calls that are always denied, and to calls that are denied for some
-arguments.
-"""
+"""Maps an architecture to its number, the calls to deny always, and the calls to deny for some arguments."""
 
 
 def limit_memory(memory: int) -> bool:

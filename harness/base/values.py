@@ -88,7 +88,7 @@ def _nothing(_: Any) -> None:
 
 
 def _init_of(kind: Any) -> Any:
-    """Returns an `__init__` for a class that is equivalent to that of a frozen dataclass."""
+    """Creates the `__init__` that a class would have as a frozen dataclass."""
     known: dict[str, Any] = {"_set": _set, "_LEFT_OUT": _LEFT_OUT}
     given, named, lines = ["self"], list[str](), list[str]()
     for each in fields(kind):

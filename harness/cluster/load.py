@@ -180,7 +180,7 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """Returns a sentence that says that harness doesn't read a kind, and what harness assumes instead."""
+    """Returns a sentence about a kind that harness doesn't read, and about what harness assumes instead."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")

@@ -73,7 +73,7 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
 
 
 def _whose(hook: str, plugins: Plugins, error: BaseException) -> str:
-    """Returns the plugin whose hook raised an error, according to the outermost frame of a hook."""
+    """Names the plugin whose hook raised an error, or all plugins with the hook if that plugin is unknown."""
     functions = [
         (getattr(each.function, "__code__", None), each.plugin_name)
         for each in getattr(plugins.hooks, hook).get_hookimpls()

@@ -75,7 +75,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers.clear()
 
     def _map(self, tasks: Iterator[TaskT], most: int, *, again: bool) -> Generator[DoneT, None, list[TaskT]]:
-        """Yields results, and returns the tasks to carry out again because their processes died."""
+        """Yields results, and finally returns the tasks to carry out again because their processes died."""
         suspects: list[TaskT] = []
         while True:
             busy = self._with_tasks(tasks, most)
@@ -155,7 +155,7 @@ def signals_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # The first process would start it, which unblocks signals.
+    resource_tracker.ensure_running()  # The first process would start the tracker, which unblocks signals.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
     try:
         yield

@@ -196,7 +196,7 @@ class Run:
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """Maps each metric that failed to a sentence that names its plugin and the failure."""
+        """Maps each failed metric to a sentence that names its plugin and the failure."""
         return dict(self.info.get("unmeasured", {}))
 
     @property

@@ -56,7 +56,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """Returns the reader for a folder, which is the named reader or else a reader that accepts the folder."""
+    """Returns the named reader, or else a reader that accepts the folder."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:

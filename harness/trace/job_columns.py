@@ -278,7 +278,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
 
 def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
-    """Returns the value that applies when a job arrives, from values that each apply from a certain time."""
+    """Returns the value that applies when a job arrives, given pairs of a starting time and a value."""
     found = values[0][1]
     for at, value in values[1:]:
         found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)

@@ -1,4 +1,4 @@
-"""Finds columns outside the schema whose names are similar to the schema's, which are probably misspelled.
+"""Finds columns outside the schema that are probably misspelled, because their names resemble the schema's.
 
 Such a column has no effect. harness reports it only if the trace lacks the column that was probably meant.
 """

@@ -99,7 +99,7 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
             member = new()
             while not member.eof:
                 part = member.decompress(rest, _BLOCK)
-                rest = getattr(member, "unconsumed_tail", b"")  # bzip2 and xz keep it themselves
+                rest = getattr(member, "unconsumed_tail", b"")  # bzip2 and xz keep the rest themselves
                 if not part and not member.eof:
                     raise EOFError("it ends before its end-of-stream marker was reached")
                 yield part

@@ -1,4 +1,4 @@
-"""Standard input as a file that can be read more than once, for paths that are `-`."""
+"""Makes it possible to read standard input, which has the path `-`, more than once."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Nodes:
     def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
         """Returns the last nodes of a pool, where `pool:count` specifies their number.
 
-        If the pool were smaller by that number, it would not have these nodes.
+        A smaller pool would not have these nodes.
         """
         pool, _, number = row.cells["name"].partition(":")
         names = self._pools.get(pool)

@@ -152,7 +152,7 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """Returns a warning that a document changes an object that isn't in the cluster."""
+    """Returns a warning about a document whose object isn't in the cluster."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "

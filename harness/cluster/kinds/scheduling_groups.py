@@ -137,7 +137,7 @@ def check_scheduling_groups(draft: Draft) -> None:
 
 
 def missing(group: GroupReference, namespace: str) -> str:
-    """Returns a text that says that a group is missing, and what happens to its pods.
+    """Returns a text about a missing group and about what happens to its pods.
 
     According to the page on workload references, a pod stays pending if it names a missing Workload or group.
     The page on scheduling groups says the same about a missing PodGroup.

@@ -58,7 +58,7 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value of manifests that were made in Python, in a form that JSON supports."""
+    """Converts a value that JSON does not support, which can be in manifests that were made in Python."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 

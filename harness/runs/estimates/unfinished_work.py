@@ -115,13 +115,13 @@ class Work:
         return [each for each in (self.begun.cluster, self.begun.later) if each is not None]
 
     def _work(self) -> Iterator[Workload | Pod]:
-        """Yields the manifests of the work that takes part."""
+        """Yields the Workloads and Pods that take part."""
         for each in self._several:
             yield from (workload for workload in each.workloads if workload.takes_part)
             yield from each.pods
 
     def _endless(self) -> list[Arrival]:
-        """Returns the work without a run time that the policy takes over."""
+        """Returns the work that the policy takes over without a run time."""
         named = {each.key for each in self._work()}
         several = (each for one in self._several for each in running_jobs(self.of.policy, one, 0))
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
