@@ -14,7 +14,7 @@ class Memo(dict[_K, _V]):
     """A cache of answers to questions, which discards all answers when it is full and starts again.
 
     The cache is for questions that usually recur. If every job of a trace is different, the questions don't
-    recur, but memory must not grow with the trace.
+    recur. The limit then keeps memory from growing with the trace.
 
     Args:
         most: the maximum number of answers in the cache.

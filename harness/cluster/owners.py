@@ -178,7 +178,7 @@ class _Owners:
     """The Workloads in a dump, by their owners.
 
     If several Workloads have the same owner, the youngest Workload with reserved quota is used. Finished
-    Workloads have no pods. A Workload without an owner is found by its name.
+    Workloads are left out, because they have no pods. A Workload without an owner is found by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:

@@ -1,4 +1,4 @@
-"""A common interface of executors, which carry out tasks in this process, in others, or on other machines."""
+"""A common interface of executors, which carry out tasks in one or more processes on one or more machines."""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ _MOST_PODS = 110
 _DEVICES = 8
 _CORE, _GI = 1000, 2**30
 _UNASKED = {"cpu": 8 * _CORE, "memory": 64 * _GI}
-"""The quantity per device (or per 8 cores) that a node has of a resource that the trace does not request."""
+"""How much of each resource a node has per device (or per 8 cores).
+
+These quantities apply to resources that the trace does not request.
+"""
 
 
 @dataclass(frozen=True)
