@@ -113,16 +113,15 @@ class Folder:
     def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
         """Adds observations, and then records the position up to which they are complete.
 
-                If the process is killed between these steps, some observations are written twice, but count
-        only once.
+        If the process is killed between these steps, some observations are written twice, but count only once.
 
-                Args:
-                    rows: the observations.
-                    positions: for each kind, the resource version up to which the observations are complete.
-                    now: the current time, in microseconds since 1970.
+        Args:
+            rows: the observations.
+            positions: for each kind, the resource version up to which the observations are complete.
+            now: the current time, in microseconds since 1970.
 
-                Raises:
-                    InputError: the observations cannot be written. Earlier additions do not change.
+        Raises:
+            InputError: the observations cannot be written. Earlier additions do not change.
         """
         try:
             if rows:
