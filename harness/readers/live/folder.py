@@ -113,7 +113,8 @@ class Folder:
     def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
         """Adds observations, and then records the position up to which they are complete.
 
-        If the process is killed between these steps, some observations are written twice, but count only once.
+        If the process is killed between these steps, some observations are written twice, but count only
+        once.
 
         Args:
             rows: the observations.
