@@ -139,7 +139,6 @@ def _asked(
     selector: str,
     header_file: Path | None,
 ) -> Watched:
-    """Returns the changes that a Prometheus server recorded."""
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_fetch import seconds_of
     from harness.readers.events.prometheus import METRICS, of_answers

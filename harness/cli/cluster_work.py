@@ -118,5 +118,4 @@ def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
 
 
 def _share(share: Share | None) -> int | str | None:
-    """Returns a number of pods or a percentage in the format of manifests."""
     return None if share is None else f"{share.value}%" if share.percent else share.value

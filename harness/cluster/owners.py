@@ -111,8 +111,6 @@ def _namespace(manifest: Mapping[str, Any]) -> str:
 
 
 class _Objects:
-    """The objects in a dump, and their owners."""
-
     def __init__(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         self.others: list[Mapping[str, Any]] = []
         self.pods: dict[_Key, Mapping[str, Any]] = {}

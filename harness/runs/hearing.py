@@ -25,7 +25,6 @@ def made(plan: Plan, view: View) -> Policy:
 
 
 def _hears(plan: Plan) -> bool:
-    """Returns True if the policy of a plan is notified of cluster changes."""
     return hasattr(made(plan, Engine((), plan.cluster, NullRecorder()).view), "changed")
 
 

@@ -122,8 +122,6 @@ class Processes(Generic[TaskT, DoneT]):
 
 
 class _Worker(Generic[TaskT]):
-    """A process with its current task, if any."""
-
     def __init__(self, packed: bytes, *, watched: bool) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()

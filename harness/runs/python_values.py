@@ -171,7 +171,6 @@ def _is_found(subject: Any) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Returns True if two paths refer to the same file."""
     try:
         return one == other or Path(one).samefile(other)
     except OSError:

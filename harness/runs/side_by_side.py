@@ -134,8 +134,6 @@ def _about(error: BaseException) -> str:
 
 
 class _Task(NamedTuple):
-    """A request with its number, and with its plan if there is one."""
-
     number: int
     request: Request
     plan: Plan | None

@@ -291,7 +291,6 @@ def _of_class(
     say: Callable[[PriorityClass], Any],
     dtype: pl.DataType,
 ) -> pl.Expr:
-    """Returns a property of the class that a job names."""
     found = []
     for at, state in states:
         known = {name: say(each) for name in names if (each := state.priority_of(name)) is not None}

@@ -186,7 +186,6 @@ class Level(Fixed):
 
 
 def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Returns the total duration of each level."""
     total = pl.DataFrame(schema=_SPANS)
     for each in spans:
         total = pl.concat([total, each.filter(pl.col("span") > 0)])

@@ -152,7 +152,6 @@ class PriorityShare(Value):
 
 
 def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
-    """Returns a share of a count, rounded to the nearest integer."""
     return (count * (2 * share.numerator) + share.denominator) // (2 * share.denominator)
 
 

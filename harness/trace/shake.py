@@ -199,7 +199,6 @@ class Shake:
 
 
 def _parsed(text: str, option: str) -> tuple[int, Shaking]:
-    """Parses the number and the varying quantities of a text."""
     head, *rest = (part.strip() for part in text.split(","))
     number, at, seed = head.partition("@")
     if not _is_number(number) or (at and not _is_number(seed)):

@@ -203,7 +203,6 @@ def _jobs(frame: pl.DataFrame) -> list[Fault]:
 
 
 def _repeated(frame: pl.DataFrame) -> list[Fault]:
-    """Returns the faults of rows that have the same job id."""
     rows = (
         frame.with_columns(filled(frame, "pod_set", DEFAULT_POD_SET), pods_of(frame).alias("pods"))
         .with_row_index(ROW)

@@ -218,7 +218,6 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
 
 
 def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterator[_Owner]:
-    """Yields a quota of a tree and all quotas below it."""
     yield _Owner("ElasticQuota", str(node.get("name")), number, place, node, KNOBS["ElasticQuota"])
     for at, child in enumerate(node.get("children") or ()):
         yield from _quotas_below(number, child, (*place, "children", at))

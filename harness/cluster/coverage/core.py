@@ -118,7 +118,6 @@ _EXACTLY = ("deviceClassName", "allocationMode", "count", "adminAccess")
 
 
 def _device_request(path: str) -> list[Row]:
-    """Returns the coverage of a request for devices of a single class."""
     return [
         *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
         *assumed("harness assumes that enough devices match these selectors", f"{path}.selectors"),

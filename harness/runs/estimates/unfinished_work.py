@@ -115,7 +115,6 @@ class Work:
         return [each for each in (self.begun.cluster, self.begun.later) if each is not None]
 
     def _work(self) -> Iterator[Workload | Pod]:
-        """Yields the Workloads and Pods that take part."""
         for each in self._several:
             yield from (workload for workload in each.workloads if workload.takes_part)
             yield from each.pods

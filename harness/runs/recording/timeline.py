@@ -254,7 +254,6 @@ def _nulls(rows: int) -> pl.Series:
 
 
 def _known(values: Floats | Ints, known: Bools) -> pl.Series:
-    """Returns a column in which unknown values are null."""
     if not known.any():
         return _nulls(len(values))
     column = as_series(values)

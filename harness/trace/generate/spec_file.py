@@ -130,7 +130,6 @@ def _arrivals(fields: Fields) -> Process:
 def _distribution(
     fields: Fields, name: str, value: _Value, *, least: int = 0, most: int = INT64_MAX // 2
 ) -> Distribution:
-    """Reads a value, or a distribution of values."""
     raw = fields.raw(name)
     if not isinstance(raw, dict):
         constant = _value(fields, name, raw, value, least, most)

@@ -73,7 +73,6 @@ def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
 
 
 def _has_change(begin: int, end: int) -> bool:
-    """Returns True if clocks may change between two times."""
     for at in range(begin, min(end, begin + 8 * DAY) + 1, HOUR):
         moment = datetime.fromtimestamp(at // SECOND, UTC)
         if moment.weekday() == _SUNDAY and moment.hour < _MORNING and moment.month in _CHANGES:
