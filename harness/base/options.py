@@ -263,7 +263,7 @@ def there_is(known: Iterable[str]) -> str:
 
 
 def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
-    """Returns an option's value in the form in which users write it after `--set`.
+    """Returns an option's value as users write it after `--set`.
 
     Args:
         value: the value that the policy gets.

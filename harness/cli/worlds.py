@@ -170,7 +170,7 @@ def _parts(path: Path) -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    """Returns text in a form that can be part of a label."""
+    """Converts text so that it can be part of a label."""
     return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")
 
 

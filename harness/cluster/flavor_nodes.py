@@ -45,7 +45,7 @@ class Room:
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the values in a form that can be written as JSON."""
+        """Returns the values as plain JSON values."""
         return {**asdict(self), "flavors": list(self.flavors), "over": self.over}
 
 

@@ -162,7 +162,7 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    """Returns the documents that a cluster was made from, no matter whether harness read or assumed them."""
+    """Returns the documents that a cluster was made from, whether harness read or assumed them."""
     return [dict(manifest) for manifest in cluster.manifests]
 
 

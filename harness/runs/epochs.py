@@ -41,7 +41,7 @@ class Epoch(NamedTuple):
 
     Attributes:
         begin: when the span begins, in microseconds since the origin, or `NEVER` for the first span.
-        cluster: the cluster during the span, in the form of `run.json`.
+        cluster: the cluster during the span, as stored in `run.json`.
     """
 
     begin: int
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
-    """Returns the changes of a cluster in the form of `run.json`.
+    """Returns the changes of a cluster as stored in `run.json`.
 
     Each entry describes the changes at one time. `edits` lists the changed objects, with the old and new
     values of their changed fields. `capacity`, `queues` and `cohorts` contain the changed entries, with null
@@ -99,7 +99,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
     """Returns the spans of time during which the cluster does not change.
 
     Args:
-        cluster: the cluster, in the form of `run.json`.
+        cluster: the cluster, as stored in `run.json`.
     """
     found = [Epoch(NEVER, cluster)]
     for event in cluster.get("events", ()):
@@ -118,7 +118,7 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
 
     Args:
         those: the spans of time during which the cluster does not change.
-        amount: a function that computes the quantity from a cluster in the form of `run.json`.
+        amount: a function that computes the quantity from a cluster as stored in `run.json`.
     """
     found: list[Step] = []
     for begin, cluster in those:
@@ -132,7 +132,7 @@ def node_counts(cluster: Mapping[str, Any]) -> list[int]:
     """Returns the number of nodes at the beginning and after each event.
 
     Args:
-        cluster: the cluster, in the form of `run.json`.
+        cluster: the cluster, as stored in `run.json`.
     """
     found = [int(cluster["nodes"])]
     for event in cluster.get("events", ()):

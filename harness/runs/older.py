@@ -55,7 +55,7 @@ def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
 
     Args:
         metrics: the metrics of the run.
-        cluster: the cluster, in the form of `run.json`.
+        cluster: the cluster, as stored in `run.json`.
     """
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
     if "at_least" not in metrics.columns:

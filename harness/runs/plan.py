@@ -148,7 +148,7 @@ class Plan(Value):
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The content of the cluster, in the form of `run.json`."""
+        """The content of the cluster, as stored in `run.json`."""
         return _contents.answer(self.trace, self.cluster, lambda: content(self.cluster))
 
     @property
@@ -176,7 +176,7 @@ class Plan(Value):
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
-        """The changes of the cluster, in the form of `run.json`."""
+        """The changes of the cluster, as stored in `run.json`."""
         return events(self.cluster, by_elastic_quotas=self.by_elastic_quotas)
 
     @property

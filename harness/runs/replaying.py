@@ -194,7 +194,7 @@ def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]
 
 
 def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Returns the metrics of the whole run in the form of `run.json`."""
+    """Returns the metrics of the whole run as stored in `run.json`."""
     return [row._asdict() for row in rows if row.scope == "all"]
 
 
@@ -317,7 +317,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """Returns the form in which to write times, which is that of the trace."""
+    """Returns the kind of times to write, which is that of the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 

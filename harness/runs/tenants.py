@@ -153,7 +153,7 @@ def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
 
 
 def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
-    """Returns every quota that can have jobs, in the form of `run.json`.
+    """Returns every quota that can have jobs, as stored in `run.json`.
 
     `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
     `min`. A ClusterQueue has `limits` in the same form as a cohort. If a resource has quotas in several
@@ -188,7 +188,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Returns every cohort with its parent, its own quota and its limits, in the form of `run.json`."""
+    """Returns every cohort with its parent, its own quota and its limits, as stored in `run.json`."""
     tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
     return {
         name: {

@@ -27,7 +27,7 @@ class PriorityFrom(Value):
     """Priorities that depend on the value of a column.
 
     Attributes:
-        column: any column of the trace, no matter whether it is in the schema.
+        column: any column of the trace, even one outside the schema.
         priorities: the priority for each value, as text. The value `*` means all other values. Without `*`,
             jobs with other values keep the trace's priority.
     """

@@ -153,7 +153,7 @@ class _Span(NamedTuple):
 
 
 def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
-    """Returns the runs of one job in a form that a replay can repeat, and the kinds of changes made.
+    """Returns the runs of one job, changed so that a replay can repeat them, and the kinds of changes.
 
     No run starts before the arrival or before the end of the previous run. A run without an end ends when the
     next run starts.

@@ -229,7 +229,7 @@ def has_names(dtype: pl.DataType) -> bool:
 
 
 def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
-    """Returns a map's value as sorted pairs, no matter which form polars returns."""
+    """Returns a map's value as sorted pairs, in whichever form polars represents the map."""
     if not value:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else ((item["key"], item["value"]) for item in value)

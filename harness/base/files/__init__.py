@@ -1,1 +1,1 @@
-"""Writes files and folders that are either complete or absent, no matter how the writing process ends."""
+"""Writes files and folders that are either complete or absent, however the writing process ends."""

@@ -77,7 +77,7 @@ class ShortTable:
     """A table with all of its rows in memory, because it is short.
 
     Args:
-        pieces: the rows in chunks, in the form of `Run.micros`.
+        pieces: the rows in chunks, as `Run.micros` returns them.
         schema: the type of each column in a file.
         origin: the origin of times in a file, in microseconds since the epoch.
     """
@@ -101,7 +101,7 @@ class ShortTable:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Returns the rows in the form that reading a file would give."""
+        """Returns the rows as they would be read from a file."""
         return _typed(self.micros, self._schema, self._origin)
 
     def write(self, path: Path) -> None:

@@ -1,6 +1,6 @@
 """Defines the columns and types of the tables in a run folder, which are part of the public interface.
 
-Times have the same kind as in the trace. They are timestamps, or durations since the trace's origin, in
+Times are of the same kind as in the trace. They are timestamps, or durations since the trace's origin, in
 microseconds. Every change to these tables increments `VERSION`, which the metadata of every file contains as
 `harness.run_schema`. harness can still read runs with the versions in `READABLE`.
 """

@@ -50,7 +50,7 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def read_pod(fields: Fields) -> Pod:
-    """Read a Pod, no matter whether it is bound or pending."""
+    """Read a Pod, whether bound or pending."""
     metadata = fields.child("metadata")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"

@@ -98,7 +98,7 @@ class HttpReader:
                 each.shutdown(SHUT_RDWR)
 
     def said(self, text: str) -> str:
-        """Returns a server's text in a form that may be shown, on a single line and without secrets."""
+        """Returns a server's text on a single line and without secrets, so that it may be shown."""
         return self._secrets.hidden(text)[:_SAID]
 
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:

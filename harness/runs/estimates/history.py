@@ -168,7 +168,7 @@ def history_of(
     *,
     dated: bool | None = None,
 ) -> History:
-    """Returns the jobs of a trace in a form in which they can arrive at a cluster again.
+    """Returns the jobs of a trace, prepared so that they can arrive at a cluster again.
 
     Args:
         trace: the history.

@@ -85,7 +85,7 @@ class Now:
 def now_of(
     cluster: Cluster, policy: PolicySpec, at: int | None, said: Mapping[str, Said] | None = None
 ) -> Now:
-    """Returns the current work in the form in which a policy takes it over.
+    """Returns the current work as a policy takes it over.
 
     Args:
         cluster: the manifests.

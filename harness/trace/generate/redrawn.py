@@ -13,7 +13,7 @@ from harness.trace.trace import Trace
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
     """Returns a trace that is as long as the record, and consists of blocks drawn with replacement.
 
-    The times have the same kind as in the record.
+    The times are of the same kind as in the record.
 
     Args:
         trace: the calibrated record.
