@@ -330,7 +330,7 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
 def _told(
     what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
 ) -> Iterator[str]:
-    """Yields each distinct sentence about replays once, and names the replays unless it applies to all.
+    """Yields each distinct sentence about replays once, and names the replays unless all of them have it.
 
     A replay is named by its cluster if the sentence applies to all plugins of the cluster, and by its label
     otherwise.

@@ -146,7 +146,7 @@ def isolated(
 def judged(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """Returns the runs with the causes for which jobs wait. Runs that have causes are not replayed again.
+    """Returns the runs with the causes of waiting. Runs that already have causes are not replayed again.
 
     Raises:
         HarnessError: some replays failed. Successful replays are stored.

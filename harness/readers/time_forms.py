@@ -109,7 +109,7 @@ class TimeForm:
     def _since_midnight(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
         """Returns the microseconds since the beginning of the day.
 
-        A second that a clock does not show becomes null.
+        If the second is above 59, the result is null.
         """
         none = pl.lit(0, pl.Int64)
         hour = part.get("H", none)

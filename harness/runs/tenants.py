@@ -1,8 +1,8 @@
 """Determines the quota that a queue's jobs count against, and a name for the queue that is unique in a run.
 
 A queue in a trace is a LocalQueue in the namespace of the row, a ClusterQueue, or a quota. The same name can
-stand for different quotas in different namespaces. The labels of pods can name other quotas than that of
-their queue.
+stand for different quotas in different namespaces. The labels of pods can name a quota other than
+that of the queue.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     """Returns the distinct rows, slice by slice, because a single step would need ten times their memory.
 
-    If all rows have the same namespace, as in most traces, the function compares only the queues. This takes
+    If all rows have the same namespace, as in most traces, the function compares only the queues, which takes
     a fifth of the time.
     """
     namespaces = rows["namespace"].unique()

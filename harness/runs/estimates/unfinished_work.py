@@ -166,7 +166,7 @@ class Work:
 
 
 def _future(twin: Twin | None) -> int | str:
-    """Returns the forecast future whose run times a replay uses, which is the number of its twin."""
+    """Returns the number of the future from which a replay takes run times, which identifies its twin."""
     if twin is None:
         return 0
     return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number

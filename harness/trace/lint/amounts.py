@@ -17,7 +17,7 @@ _SIZES = 3
 """The minimum number of different pod counts that makes a proportion meaningful."""
 
 _SURE = 2.0
-"""The slope must exceed 0.5 by this many standard errors. In exact proportion, the slope is 1."""
+"""The fitted slope, which is 1 in exact proportion, must exceed 0.5 by this many standard errors."""
 
 
 def check_totals(material: Material) -> Iterator[Finding]:
