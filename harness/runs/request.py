@@ -248,7 +248,7 @@ class Request(Settings):
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
-        """Returns the twin of a trace that is replayed.
+        """Returns the twin of a trace, which is replayed instead of the trace.
 
         Raises:
             OptionError: the twin redraws priorities that this request does not set.

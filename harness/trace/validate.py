@@ -68,7 +68,7 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
     """Returns the queues, priority classes and capacities that a trace needs and a cluster lacks.
 
-    With ClusterQueues, a queue is known in three cases. It is a ClusterQueue, a LocalQueue of its namespace
+    With ClusterQueues, a queue is known in three cases: it is a ClusterQueue, a LocalQueue of its namespace
     that leads to a ClusterQueue, or an ElasticQuota. A job is too large if the smallest size with which it
     can start (`min_pods`) exceeds the cluster.
 

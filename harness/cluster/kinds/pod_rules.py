@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read_required_nodes(fields: Fields) -> tuple[NodeSelectorTerm, ...] | None:
-    """Read the required part of a `nodeAffinity`, or None if there is no required part."""
+    """Returns the required part of a `nodeAffinity`, or None if there is no required part."""
     if REQUIRED not in fields:
         return None
     required = fields.child(REQUIRED)

@@ -30,7 +30,7 @@ class TopologyAssignment(NamedTuple):
 
 
 def read_topology_assignment(fields: Fields) -> TopologyAssignment | None:
-    """Read a `topologyAssignment`, or None if it is absent."""
+    """Returns a `topologyAssignment`, or None if it is absent."""
     levels = fields.texts("levels")
     found = [
         DomainPods(item.texts("values"), item.integer("count", least=0)) for item in fields.items("domains")

@@ -41,7 +41,7 @@ class WaitForPodsReady(Value):
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """Read how Kueue treats workloads with unready pods, or None if Kueue does not watch pods.
+    """Returns how Kueue treats workloads with unready pods, or None if Kueue does not watch pods.
 
     The second value is True if a timeout changes the position of a workload in its queue. Since 0.19, Kueue
     fills in the section if it is absent or null. In v1beta1, the section can be disabled. Kueue then ignores

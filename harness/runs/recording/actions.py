@@ -14,7 +14,7 @@ _NAMES = pl.Enum(ACTIONS)
 
 
 def action_codes(column: pl.Series) -> Ints:
-    """Returns the codes of actions for their names."""
+    """Returns the codes of the named actions."""
     return codes(column.cast(_NAMES))
 
 
