@@ -216,10 +216,7 @@ class Run:
         return epochs(self.info["cluster"])
 
     def capacity_steps(self, resource: str) -> list[Step]:
-        """Returns the steps of the cluster's capacity for a resource over time.
-
-        There is a single step if the capacity never changes.
-        """
+        """Returns the steps of a resource's capacity over time, or a single step if it never changes."""
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
