@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base.memo import Memo
 from harness.base.units import SECOND
-from harness.cluster.kinds.kueue_configuration import STRATEGIES
+from harness.cluster.kinds.preemption_strategies import DEFAULT_STRATEGIES
 from harness.cluster.load import cluster_from
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share, weights_of
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -51,7 +51,10 @@ class Cohorts:
     """
 
     def __init__(
-        self, *manifests: Manifest, strategies: Sequence[str] = STRATEGIES, within_nominal: bool = True
+        self,
+        *manifests: Manifest,
+        strategies: Sequence[str] = DEFAULT_STRATEGIES,
+        within_nominal: bool = True,
     ) -> None:
         cluster = cluster_from([_manifest("ResourceFlavor", "f", {}), *manifests], "test")
         self.cache = Cache(cluster)

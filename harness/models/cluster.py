@@ -24,10 +24,6 @@ from harness.cluster.kinds.elastic import (
 )
 from harness.cluster.kinds.kueue_configuration import (
     GATES,
-    PERMITTED_STRATEGIES,
-    STRATEGIES,
-    TO_FINAL_SHARE,
-    TO_INITIAL_SHARE,
     AdmissionFairSharing,
     KueueConfiguration,
 )
@@ -43,6 +39,13 @@ from harness.cluster.kinds.kueue_releases import (
 from harness.cluster.kinds.kueue_requests import Counting
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.kinds.pods import Pod, PodSpec
+from harness.cluster.kinds.preemption_strategies import (
+    DEFAULT_STRATEGIES,
+    PERMITTED_STRATEGIES,
+    PERMITTED_TEXT,
+    Strategy,
+    strategies_of,
+)
 from harness.cluster.kinds.scheduler_configuration import (
     DEVICE_POLICIES,
     DevicePlacement,
@@ -77,6 +80,7 @@ __all__ = [
     "ALL_DEVICES",
     "CAPACITY",
     "CORE_RESOURCES",
+    "DEFAULT_STRATEGIES",
     "DEVICE_POLICIES",
     "GATES",
     "GATES_BY_RELEASE",
@@ -85,14 +89,12 @@ __all__ = [
     "KOORDINATORS",
     "NEWEST",
     "PERMITTED_STRATEGIES",
+    "PERMITTED_TEXT",
     "PRIORITY_BOOST",
     "QUOTA_NAME_LABEL",
     "RELEASES",
     "RULES_BY_RELEASE",
-    "STRATEGIES",
     "SYSTEM_PRIORITY_CLASSES",
-    "TO_FINAL_SHARE",
-    "TO_INITIAL_SHARE",
     "UNLIMITED",
     "AdmissionFairSharing",
     "ClaimTemplate",
@@ -126,6 +128,7 @@ __all__ = [
     "SchedulerConfiguration",
     "SchedulingGroup",
     "Standing",
+    "Strategy",
     "Taint",
     "Toleration",
     "Topology",
@@ -146,6 +149,7 @@ __all__ = [
     "semantics_of",
     "standing_of",
     "state_at",
+    "strategies_of",
     "taint_text",
     "why_refused",
 ]

@@ -9,7 +9,7 @@ from harness.analysis.explanation.history import Event, Other
 from harness.analysis.explanation.vocabulary import Figures, Table, Units, share_of
 from harness.base.text import counted, first_of
 from harness.base.units import HOUR, format_duration
-from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.cluster.kinds.preemption_strategies import strategies_of
 from harness.policy import LOST_WITH_NODE
 
 _NAMED = 3
@@ -134,12 +134,10 @@ class Sentences:
     def _forbidden(self, figures: Figures) -> str:
         """Describes the shares that forbid preempting a candidate, and the strategies that compare them."""
         (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
-        against = "=" if share == initial else ">"
-        tests = {
-            TO_FINAL_SHARE: f"{share} > {final} of {theirs} without it",
-            TO_INITIAL_SHARE: f"{share} {against} {initial} of {theirs} with it",
-        }
-        said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
+        said = [
+            f"{strategy.refusal(share, initial, final, theirs)} ({strategy.name})"
+            for strategy in strategies_of(figures.strategies)
+        ]
         others = counted(figures.tried, "other candidate")
         tried = f", because {others} would not free enough" if figures.tried else ""
         return f"the next candidate is job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"

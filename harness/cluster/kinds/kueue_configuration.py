@@ -12,6 +12,11 @@ from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
 from harness.cluster.kinds.kueue_requests import Counting, read_counting
+from harness.cluster.kinds.preemption_strategies import (
+    DEFAULT_STRATEGIES,
+    PERMITTED_STRATEGIES,
+    PERMITTED_TEXT,
+)
 from harness.cluster.kinds.wait_for_pods_ready import (
     WaitForPodsReady,
     read_duration,
@@ -19,14 +24,6 @@ from harness.cluster.kinds.wait_for_pods_ready import (
 )
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
-
-TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
-TO_INITIAL_SHARE = "LessThanInitialShare"
-STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
-"""The preemption strategies of fair sharing. By default, both strategies apply in this order."""
-
-PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
-"""The combinations of strategies that Kueue accepts."""
 
 GATES = (
     "AdmissionFairSharing",
@@ -120,12 +117,10 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     # present.
     older = fields.string("apiVersion").endswith("v1beta1")
     if "fairSharing" in fields and sharing.boolean("enable", not older):
-        strategies = sharing.texts("preemptionStrategies") or STRATEGIES
+        strategies = sharing.texts("preemptionStrategies") or DEFAULT_STRATEGIES
         if strategies not in PERMITTED_STRATEGIES:
-            sharing.fault(
-                "preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both in this order"
-            )
-            strategies = STRATEGIES
+            sharing.fault("preemptionStrategies", f"must be {PERMITTED_TEXT}")
+            strategies = DEFAULT_STRATEGIES
     admission = None
     if "admissionFairSharing" in fields:
         admission = _admission_fair_sharing(fields.child("admissionFairSharing"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.units import INT64_MAX, SECOND, exact_duration
 from harness.cluster.changes.timed import has_times
+from harness.cluster.kinds.preemption_strategies import PERMITTED_STRATEGIES
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
@@ -41,12 +42,7 @@ _NEED_NODES = ("default-preemption", "elasticquota", "auto")
 _TRACE, _ON_NODES, _POOL = "world.parquet", "nodes.cluster.yaml", "pool.cluster.yaml"
 _LOSSES = ("restart", "resume", "checkpoint=7s,restore=2s")
 _GATES = ("PrioritizePreemptorWorkloads=true", "ReclaimablePods=false", "PartialAdmission=false", "")
-_STRATEGIES = (
-    "",
-    "LessThanOrEqualToFinalShare",
-    "LessThanInitialShare",
-    "LessThanOrEqualToFinalShare,LessThanInitialShare",
-)
+_STRATEGIES = ("", *map(",".join, PERMITTED_STRATEGIES))
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
+from harness.models.cluster import PERMITTED_TEXT
 from harness.models.evictions import LATENCY
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups
 from harness_plugins.kueue.options import (
@@ -74,8 +75,7 @@ _FAIR = (
     Option(
         "preemptionStrategies",
         "",
-        "LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order; default: as in Kueue's "
-        "Configuration",
+        f"{PERMITTED_TEXT}; default: as in Kueue's Configuration",
         type=checked(parse_strategies),
     ),
     Option(

@@ -12,8 +12,8 @@ from harness.base.errors import ClusterError, Fault, OptionError
 from harness.base.options import did_you_mean
 from harness.base.units import SECOND, format_duration
 from harness.models.cluster import (
+    DEFAULT_STRATEGIES,
     NEWEST,
-    STRATEGIES,
     AdmissionFairSharing,
     Cluster,
     ClusterQueue,
@@ -84,7 +84,7 @@ def fair_sharing(
                 f"option weights: there is no ClusterQueue or Cohort {name!r}", hint=did_you_mean(name, known)
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
-    return _policy(cluster, options, strategies or STRATEGIES, weights, shortcuts)
+    return _policy(cluster, options, strategies or DEFAULT_STRATEGIES, weights, shortcuts)
 
 
 def _policy(

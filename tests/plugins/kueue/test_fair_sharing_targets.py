@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from fair_worlds import Cohorts, cohort, queue
 
-from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.cluster.kinds import preemption_strategies
+from harness.cluster.kinds.preemption_strategies import (
+    DEFAULT_STRATEGIES,
+    TO_FINAL_SHARE,
+    TO_INITIAL_SHARE,
+    Strategy,
+)
 
 FAIR, RECLAIMED, OWN = "InCohortFairSharing", "InCohortReclamation", "InClusterQueue"
 
@@ -46,6 +53,22 @@ def test_the_second_pass_takes_at_most_one_victim_of_each_queue() -> None:
     """The newcomer needs 9 cores and would have a smaller share than b has: one job may go, not two."""
     assert shared("1", "1").hold("b", "b1", cpu=10).victims("a", cpu=9) == [("b1", FAIR)]
     assert shared("1", "1").hold("b", "b1", "b2", cpu=5).victims("a", cpu=9) == []
+
+
+def test_each_further_strategy_considers_what_the_earlier_ones_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A third one is a row of its file: with as much as b has, the second refuses what this one allows."""
+    third = Strategy("NotAbove", lambda new, old, final: new <= old, lambda *texts: " ".join(texts))
+    monkeypatch.setattr(preemption_strategies, "STRATEGIES", (*preemption_strategies.STRATEGIES, third))
+    for strategies, expected in (
+        (DEFAULT_STRATEGIES, []),
+        ((*DEFAULT_STRATEGIES, "NotAbove"), [("b1", FAIR)]),
+    ):
+        world = shared("1", "1", strategies=strategies).hold("b", "b1", cpu=5)
+        world.hold("a", "a1", cpu=4).hold("lender", "l")
+        assert (world.reasons.no_targets(world.asking("a", cpu=1)) is None) is bool(expected)
+        assert world.victims("a", cpu=1) == expected
 
 
 def test_a_queue_within_its_nominal_quota_takes_back_without_comparing_shares() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueue_worlds import configuration
 
-from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.cluster.kinds.preemption_strategies import TO_FINAL_SHARE, TO_INITIAL_SHARE
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
 

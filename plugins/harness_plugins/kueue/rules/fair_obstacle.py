@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import final
 
+from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
@@ -21,7 +22,6 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed, allowed_by
-from harness_plugins.kueue.rules.strategy import Strategy
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
+from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import candidates_in_order
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
@@ -17,7 +18,6 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.rules.strategy import Strategy
 from harness_plugins.kueue.rules.target_ordering import ordering_of
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
@@ -108,12 +108,14 @@ class FairSearch:
 
         Args:
             queues: the queues that can have candidates.
-            strategies: one or two strategies.
+            strategies: the strategies, in order. The first one considers all candidates. Each further one
+                considers the workloads that the earlier ones refused, at most one of each queue.
             takes_back: whether to take workloads from other queues without comparing shares.
         """
-        if self._by_first_strategy(queues, strategies[0], takes_back=takes_back):
+        first, *others = strategies
+        if self._by_first_strategy(queues, first, takes_back=takes_back):
             return True
-        return len(strategies) > 1 and self._by_second_strategy(strategies[1])
+        return any(map(self._by_further_strategy, others))
 
     def put_back(self) -> None:
         """Puts all targets back into the tree."""
@@ -137,17 +139,17 @@ class FairSearch:
                 return True
         return False
 
-    def _by_second_strategy(self, strategy: Strategy) -> bool:
-        """Tries the workloads that the first strategy refused, at most one from each queue."""
-        retry = self._retry
+    def _by_further_strategy(self, strategy: Strategy) -> bool:
+        """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
+        retry, self._retry = self._retry, {}
         ordering = ordering_of(self._cache, self._shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
             workload = retry.pop(queue)
             mine, theirs = self._own.sides(queue)
             new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-            if strategy.allows(new, old, self._without(queue, workload.usage, theirs)) and self._take(
-                workload, IN_COHORT_FAIR_SHARING
-            ):
+            if not strategy.allows(new, old, self._without(queue, workload.usage, theirs)):
+                self._retry[queue] = workload
+            elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
         return False
 

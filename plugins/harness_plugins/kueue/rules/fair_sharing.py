@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from harness.models.cluster import strategies_of
 from harness_plugins.kueue.rules.candidates import borrowers
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.fair_obstacle import FairObstacle
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
 from harness_plugins.kueue.rules.preemption import Incoming, Obstacle, Target, fill_back, within_nominal
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
-from harness_plugins.kueue.rules.strategy import strategies_of
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
@@ -23,7 +23,7 @@ class FairSharing:
     Args:
         cache: the workloads that hold quota.
         shares: the shares of all nodes.
-        strategies: the names of one or two strategies.
+        strategies: the names of the strategies, in order.
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
         crashed: called for a workload whose search continues after the last candidate of a queue that has no

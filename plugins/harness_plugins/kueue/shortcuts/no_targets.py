@@ -20,7 +20,6 @@ from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, 
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
-from harness_plugins.kueue.rules.strategy import less_than_initial_share
 from harness_plugins.kueue.shortcuts.held import Held
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
@@ -147,8 +146,7 @@ class FairReasons:
         self._cache = cache
         self._shares = shares
         self._search = search
-        self._strategy, *others = search.strategies
-        self._tried_again = bool(others)
+        self._strategy, *self._others = search.strategies
         self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
@@ -358,7 +356,7 @@ class FairReasons:
         for held in given_up:
             for cell, amount in held:
                 usage[first + cell] += amount
-        if refused is not None and self._tried_again and less_than_initial_share(share, theirs, theirs):
+        if refused is not None and any(each.allows(share, theirs, theirs) for each in self._others):
             given_up.append(refused)
         return given_up
 
