@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -102,8 +103,8 @@ def why_excepted(command: str) -> str | None:
     return next((why for pattern, why in EXCEPTED.items() if re.match(pattern, command)), None)
 
 
-def stock(place: Path, page: str, *, whole: bool) -> None:
-    """Put into the present folder what a page names: the bundled traces, cut or whole, and stand-ins."""
+def shared(place: Path, *, whole: bool) -> None:
+    """Put into a folder what every page may name: the bundled traces and recorded decisions, cut or whole."""
     for name in ("docs/examples", "scripts"):
         shutil.copytree(ROOT / name, place / name)
     (place / "traces").mkdir()
@@ -115,7 +116,7 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
             gzip.open(path, "rt") as file,
             gzip.open(place / "tests" / "conformance" / path.name, "wt") as to,
         ):
-            to.writelines(line for number, line in enumerate(file) if whole or number < 4)
+            to.writelines(file if whole else islice(file, 1))
     if not whole:
         for name in ("philly", "mix", "openb"):
             path = place / "traces" / f"{name}.parquet"
@@ -123,6 +124,10 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
             some = pl.col("row") % (pl.len() // 150) == 0
             named = pl.col("job_id").is_in(["4354"]) if name == "philly" else pl.lit(value=False)
             frame.filter(some | named).drop("row").write_parquet(path)
+
+
+def stock(place: Path, page: str) -> None:
+    """Put stand-ins for a user's own files that a page names into the present folder."""
     _own_files(place, elastic=page == "docs/elasticquota.md")
     if page == "docs/topology.md":
         run_code(page)

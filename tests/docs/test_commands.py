@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_lines import brief, carried_out
-from doc_pages import EXCEPTED, PAGES, commands, stock, why_excepted
+from doc_pages import EXCEPTED, PAGES, commands, shared, stock, why_excepted
 
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
 
@@ -19,22 +20,23 @@ NOT_NOW = (3, 4)
 def on_cut_traces(page: str) -> Iterator[str]:
     """The commands of a page with less of everything.
 
-    Charts are drawn on the page that explains them; of many data sets the first one is validated.
+    Charts are drawn in the examples of help; of many data sets the first one is validated, and of the
+    benchmark's seeds the first one is replayed.
     """
-    validated = set[str]()
+    seen = set[str]()
     for command in commands(page):
-        if command.startswith("harness validate "):
-            alike = re.sub(r"\S+\.parquet", "FILE", command)
-            if alike in validated:
+        if command.startswith(("harness validate ", "harness bench run ")):
+            alike = re.sub(r"\S+\.parquet| --seed \d+", "", command)
+            if alike in seen:
                 continue
-            validated.add(alike)
-        drawn = command.startswith("harness report ") and page != "docs/report.md"
+            seen.add(alike)
+        drawn = re.match(r"harness (experiment )?report (?!.*--format)", command)
         yield brief(command) + (" --format markdown" if drawn else "")
 
 
 def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whole: bool) -> None:
     """Execute a page from top to bottom."""
-    stock(place, page, whole=whole)
+    stock(place, page)
     failed = [
         f"{command}\n{said}"
         for command in (commands(page) if whole else on_cut_traces(page))
@@ -45,12 +47,21 @@ def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whol
     assert not failed, "\n\n".join(failed)
 
 
+@pytest.fixture(scope="session")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pages share, with little of everything; each page gets a copy."""
+    place = tmp_path_factory.mktemp("cut")
+    shared(place, whole=False)
+    return place
+
+
 @pytest.mark.early
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_a_page_works_from_top_to_bottom_on_cut_traces(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: str, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a command leaves, the next one finds."""
+    shutil.copytree(cut, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, capsys, whole=False)
 
@@ -61,6 +72,7 @@ def test_a_page_works_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same with the whole traces and all recorded decisions."""
+    shared(tmp_path, whole=True)
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, capsys, whole=True)
 

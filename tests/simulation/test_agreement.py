@@ -141,7 +141,7 @@ def compared(said: Simulation, found: Mapping[str, Fate]) -> list[str]:
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_simulation_says_what_the_first_instant_of_a_replay_does(plugin: str) -> None:
     """Who starts, in which flavors and on which nodes, and who is preempted for whom."""
-    wrong = [differing(dump_world(seed, plugin)) for seed in range(5)]
+    wrong = [differing(dump_world(seed, plugin)) for seed in range(2)]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 

@@ -21,6 +21,7 @@ from harness.trace.schema import REQUEST
 
 PLUGINS = load(block=["metrics"])
 SEEDS = (11, 12, 16, 31, 36, 44)
+MORE = [pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[3:]]
 """Worlds in which many pods ask for GPUs."""
 SLICE = "nvidia.com/mig-3g.20gb"
 
@@ -50,7 +51,9 @@ def backfilled(world: World, folder: Path, algorithm: str) -> Run:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [*SEEDS[:3], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[3:])]
+)
 def test_no_device_is_given_beyond_one_whole(seed: int, tmp_path: Path) -> None:
     """By every plugin that binds pods, with preemptions, gangs and nodes that lose devices."""
     world = random_world(seed, node_events=seed % 2 == 1, devices=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from quota_worlds import (
     LONG_ENOUGH,
@@ -18,6 +18,7 @@ from quota_worlds import (
     auto_happened,
     budget,
     cluster,
+    fuzz,
     group,
     grouped,
     leaf,
@@ -319,7 +320,7 @@ def test_the_configuration_goes_before_the_option(algorithm: str) -> None:
 
 
 @given(seed=st.integers(0, 10**9), worlds=st.sampled_from((varied, grouped)))
-@settings(max_examples=8, deadline=None)
+@fuzz(8)
 def test_auto_by_cluster_is_elasticquota_where_there_are_quotas(
     seed: int, worlds: Callable[[random.Random], tuple[Cluster, Jobs]]
 ) -> None:
@@ -331,7 +332,7 @@ def test_auto_by_cluster_is_elasticquota_where_there_are_quotas(
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=15, deadline=None)
+@fuzz(15)
 def test_no_pod_of_a_daemon_set_is_ever_evicted(seed: int) -> None:
     """Whatever else happens in random worlds."""
     rng = random.Random(seed)
@@ -342,7 +343,7 @@ def test_no_pod_of_a_daemon_set_is_ever_evicted(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**9), claims=st.sampled_from(("usage", "with-request")))
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 def test_every_pod_of_a_gang_counts_as_the_most_important_that_exists(seed: int, claims: str) -> None:
     """At the end of a random world, and the books of priorities are those of its pods."""
     until = random.Random(seed).randint(5, 120)

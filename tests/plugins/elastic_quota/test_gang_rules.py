@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, spread, tree
+from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, fuzz, leaf, names, node, spread, tree
 
 from harness.base.units import SECOND
 from harness_plugins.elastic_quota.policy import without_quotas
@@ -286,7 +286,7 @@ def books(scheduler: QuotaScheduler) -> dict[str, Any]:
     size=st.integers(1, 4),
     pods=st.integers(2, 4),
 )
-@settings(max_examples=80, deadline=None)
+@fuzz(80)
 def test_a_refused_gang_leaves_no_trace_in_any_book(
     held: list[tuple[str, int]], size: int, pods: int
 ) -> None:

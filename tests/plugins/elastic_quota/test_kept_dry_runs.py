@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import times
 from quota_worlds import (
     LONG_ENOUGH,
     Happened,
@@ -137,7 +138,7 @@ def test_dry_runs_by_amounts_find_what_a_simulation_finds(options: dict[str, Any
     with pytest.MonkeyPatch.context() as context:
         context.setattr(QuotaSearch, "_dry_run", compared)
         context.setattr(search, "by_amounts", noted)
-        for seed in range(8):
+        for seed in range(3 * times("QUOTA_FUZZ")):
             for worlds in (varied, grouped):
                 Happened(*worlds(random.Random(seed)), until=LONG_ENOUGH, **options)
     total, many = ([isinstance(each, Candidate) for each in some].count(True) for some in (found, added))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
+from quota_worlds import Happened, Jobs, cluster, fuzz, leaf, node, tree
 
 from harness.cluster.kinds.pods import PodSpec
 from harness.cluster.model import frozen
@@ -46,7 +46,7 @@ def placed(scheduler: QuotaScheduler, like: PodInfo) -> list[PodInfo]:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 def test_as_many_get_a_node_as_there_is_room_for(seed: int) -> None:
     """Whatever has come and gone since it was last asked."""
     scheduler = happened(random.Random(seed))
@@ -63,7 +63,7 @@ def test_as_many_get_a_node_as_there_is_room_for(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 def test_with_victims_there_is_the_room_that_all_of_them_leave(seed: int) -> None:
     """They are the less important pods of the quota, and those that are leaving."""
     rng = random.Random(seed)
@@ -83,7 +83,7 @@ def test_with_victims_there_is_the_room_that_all_of_them_leave(seed: int) -> Non
 
 
 @given(free=st.lists(st.sampled_from((0, 300, 500, 700)), min_size=1, max_size=4), share=st.integers(1, 30))
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 def test_shares_find_room_on_each_device_by_itself(free: list[int], share: int) -> None:
     """As many as can be placed one after the other."""
     has = {"nvidia.com/gpu-milli": 1000 * len(free)}

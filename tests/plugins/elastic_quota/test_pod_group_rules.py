@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from quota_worlds import (
     AT_ONCE,
@@ -15,6 +15,7 @@ from quota_worlds import (
     Happened,
     Jobs,
     cluster,
+    fuzz,
     group,
     grouped,
     leaf,
@@ -222,7 +223,7 @@ def test_groups_without_quotas(preempts: bool) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=80)
+@fuzz(80)
 def test_a_group_never_begins_with_fewer_than_its_least(
     groups: list[tuple[str, int, int, int, int]],
 ) -> None:
@@ -258,7 +259,7 @@ def test_a_group_never_begins_with_fewer_than_its_least(
 @example(seed=13)  # a pod that was placed with others would make room for the next one of its group
 @example(seed=11)  # a job whose group became more important would preempt its own pods
 @example(seed=20)  # room is planned for pods without a quota, and takes up that of the others
-@settings(max_examples=20, deadline=None)
+@fuzz(20)
 def test_no_pod_makes_room_for_another_one_of_its_group(
     plugin: PolicyFactory, options: dict[str, Any], seed: int
 ) -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, Manifest, auto_happened, cluster, leaf, node, tree
+from quota_worlds import Happened, Jobs, Manifest, auto_happened, cluster, fuzz, leaf, node, tree
 
 from harness.models.elastic.tree import QuotaTree
 
@@ -76,7 +76,7 @@ SEEDS = st.integers(0, 10**9)
 
 @pytest.mark.parametrize("gang", ["all-or-nothing", "pods"])
 @given(seed=SEEDS)
-@settings(max_examples=60, deadline=None)
+@fuzz(60)
 def test_no_quota_ends_above_its_max(gang: str, seed: int) -> None:
     """Of no level of the tree, at no time."""
     rng = random.Random(seed)
@@ -90,7 +90,7 @@ def test_no_quota_ends_above_its_max(gang: str, seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=100, deadline=None)
+@fuzz(100)
 def test_a_quota_at_or_below_its_min_never_loses_a_pod_to_another(seed: int) -> None:
     """Nor does a group of quotas to another group; what is leaving already does not count as used."""
     rng = random.Random(seed)
@@ -109,7 +109,7 @@ def test_a_quota_at_or_below_its_min_never_loses_a_pod_to_another(seed: int) -> 
 
 
 @given(seed=SEEDS)
-@settings(max_examples=100, deadline=None)
+@fuzz(100)
 def test_min_is_always_reclaimable_by_its_owners(seed: int) -> None:
     """On one node, without budgets and strangers, what stays within min gets its room at once.
 
@@ -135,7 +135,7 @@ def test_min_is_always_reclaimable_by_its_owners(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=60, deadline=None)
+@fuzz(60)
 def test_gangs_are_bound_whole(seed: int) -> None:
     """Its first pods are bound in one instant; later only those that were evicted come back."""
     rng = random.Random(seed)
@@ -151,7 +151,7 @@ def test_gangs_are_bound_whole(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 def test_the_same_world_gives_the_same_decisions(seed: int) -> None:
     """Nothing depends on chance."""
     rows = []

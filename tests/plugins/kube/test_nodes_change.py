@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import World, crowd, job, node
+from more_examples import examples
 
 from harness.base.units import SECOND
 from harness.models.kube import _blocks as blocks
@@ -188,7 +189,7 @@ def changes(rng: random.Random) -> list[tuple[int, str | dict[str, Any]]]:
 
 @pytest.mark.parametrize("preempts", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=100, deadline=None)
+@examples(100, "KUBE_FUZZ")
 def test_shortcuts_change_nothing_where_nodes_change(preempts: bool, seed: int) -> None:
     """In blocks, where refusals stand, and with every pod tried by itself: the same decisions and figures."""
 
