@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +69,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     return found
 
 
+@cache
 def imports(root: Path = ROOT) -> list[Import]:
     """Returns the imports between modules of rooms, including late imports and those for the type checker."""
     known = modules(root)

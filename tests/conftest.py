@@ -12,12 +12,13 @@ from typing import Any
 import polars as pl
 import pytest
 from hypothesis import settings
+from more_examples import examples
 
 import harness
 import harness_plugins
 from harness.runs import identity
 
-settings.register_profile("harness", deadline=None, derandomize=True)
+settings.register_profile("harness", parent=examples(100))
 settings.load_profile("harness")
 
 

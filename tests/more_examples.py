@@ -12,15 +12,16 @@ def times(variable: str) -> int:
     return int(os.environ.get(variable, "1"))
 
 
-def examples(count: int, variable: str = "EXAMPLES") -> settings:
+def examples(count: int, variable: str = "EXAMPLES", *, fixtures: bool = False) -> settings:
     """A quarter of so many examples, always the same ones.
 
-    A variable of 1 asks for all of them, and a larger one for more, from other seeds each time.
+    A variable of 1 asks for all of them, and a larger one for more, from other seeds each time. With
+    `fixtures` all examples share those of one function.
     """
     more = times(variable)
     return settings(
         max_examples=count * more if variable in os.environ else max(2, count // 4),
         deadline=None,
         derandomize=more == 1,
-        suppress_health_check=(HealthCheck.too_slow,),
+        suppress_health_check=(HealthCheck.too_slow, *[HealthCheck.function_scoped_fixture] * fixtures),
     )

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 from policies import AtRandom, Greedy, PodByPod, Priority
 
 import harness
@@ -102,7 +103,7 @@ def assert_account_adds_up(run: harness.Run, window: Window | None = None) -> No
 
 
 @pytest.mark.early
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, fixtures=True)
 @given(
     rows=st.lists(ROW, min_size=1, max_size=10),
     losses=st.sampled_from(["restart", "resume", "checkpoint=2s,restore=1s"]),

@@ -5,7 +5,7 @@
 #     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, random worlds, and random worlds of Kueue:
 #                                               different ones each night, for two hours of one core
 #     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
-#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with a least share
+#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples and a least share
 set -euo pipefail
 what=${1:?conformance, fuzz, faults or coverage}
 night=${2:-0}
@@ -19,7 +19,10 @@ case "$what" in
     KUEUE_FUZZ=20 .venv/bin/python -m pytest -q -n auto tests/plugins/kueue
     ;;
   faults) .venv/bin/python -m pytest -q -m slow tests/test_faults.py ;;
-  coverage) .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered ;;
+  coverage)
+    export EXAMPLES=1 QUOTA_FUZZ=1 KUBE_FUZZ=1 KUEUE_FUZZ=1
+    .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered
+    ;;
   *)
     echo "what is $what? conformance, fuzz, faults or coverage" >&2
     exit 2

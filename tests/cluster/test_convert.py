@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.errors import InputError
 from harness.cli.cluster import cluster as command
@@ -222,7 +223,7 @@ def random_tree(seed: int) -> Cluster:
     return cluster_from([elastic_quota_tree_manifest(quota_node("top", whole, whole, children))], "random")
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_a_tree_comes_back_from_queues_and_cohorts(seed: int) -> None:
     """Names, what is above what, min and max of every quota."""

@@ -16,8 +16,9 @@ from field_lists import (
     values_of,
     with_value,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.errors import ClusterError
 from harness.cluster.coverage.not_read import NOT_READ
@@ -182,7 +183,7 @@ _JUNK = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(0, len(_FIELDS) - 1), st.data())
 def test_a_mutated_dump_changes_the_model_or_is_warned_of_or_refused_by_name(
     at: int, data: st.DataObject

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from cli_environment import called
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 import harness
 from harness.base.errors import ClusterError
@@ -217,7 +218,7 @@ edits = st.lists(
 
 
 @pytest.mark.parametrize("damaged", FILES)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, fixtures=True)
 @given(changes=edits)
 def test_a_mutated_file_is_converted_or_refused(
     tmp_path: Path, damaged: str, changes: list[tuple[float, int, str]]

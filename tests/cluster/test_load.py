@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.errors import ClusterError
 from harness.cluster.coverage.not_read import NOT_READ
@@ -282,7 +283,7 @@ def unfit_faults(make: Callable[[], object]) -> list[str]:
     return [fault for fault in found or [""] if not 0 < len(fault) < 1000]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data())
 def test_mutated_manifests_give_a_cluster_or_faults(data: st.DataObject) -> None:
     """Values deleted, doubled or replaced by others of any type."""
@@ -303,7 +304,7 @@ def test_mutated_manifests_give_a_cluster_or_faults(data: st.DataObject) -> None
     assert unfit_faults(lambda: cluster_from(documents, "mutated").digest) == []
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, fixtures=True)
 @given(data=st.data())
 def test_mutated_text_gives_a_cluster_or_faults(tmp_path: Path, data: st.DataObject) -> None:
     """Text cut short, with pieces left out or other bytes in between."""
@@ -317,7 +318,7 @@ def test_mutated_text_gives_a_cluster_or_faults(tmp_path: Path, data: st.DataObj
     assert unfit_faults(lambda: load_cluster(write(tmp_path, content))) == []
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, fixtures=True)
 @given(content=st.binary(max_size=80))
 def test_random_bytes_give_faults(tmp_path: Path, content: bytes) -> None:
     """Anything at all may be in a file."""

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.errors import ClusterError, InputError
 from harness.cli.cluster import cluster
@@ -158,7 +159,7 @@ def test_nvidias_guide_lists_these_combinations_of_an_a100() -> None:
 COUNTS = st.dictionaries(st.integers(0, 5), st.integers(0, 10**15), max_size=6)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(counts=COUNTS, which=st.sampled_from(MODELS))
 def test_the_fewest_gpus_hold_slices_and_one_less_does_not(counts: dict[int, int], which: Model) -> None:
     """Also for amounts that no machine has."""
@@ -364,7 +365,7 @@ def _names() -> Iterator[str]:
     yield from ("nvidia.com/mig-", "nvidia.com/mig-x", SMALL, PAIR, HALF, "nvidia.com/mig-9g.999gb")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     has=st.dictionaries(st.sampled_from([*_names(), "nvidia.com/gpu"]), st.integers(0, 2**63 - 1)),
     labels=st.dictionaries(st.sampled_from([PRODUCT, "nvidia.com/gpu.count"]), st.text(max_size=20)),

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.errors import ClusterError, HarnessError, InputError
 from harness.cluster.changes.scale import scaled_cluster
@@ -530,7 +531,7 @@ def odd_patches(draw: st.DrawFn) -> dict[str, Any]:
     return dict(document)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(odd_patches())
 def test_no_patch_gives_anything_but_a_cluster_or_an_error_of_ours(patch: dict[str, Any]) -> None:
     """Whatever is written in it."""

@@ -13,6 +13,9 @@ from doc_pages import EXCEPTED, PAGES, commands, shared, stock, why_excepted
 
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
 
+WHOLE = "docs/live-dump.md"
+"""A page whose commands tests/docs/test_live_dump.py executes as they are."""
+
 NOT_NOW = (3, 4)
 """The exit codes that answer the question of `harness simulate`."""
 
@@ -56,7 +59,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.early
-@pytest.mark.parametrize("page", WITH_COMMANDS)
+@pytest.mark.parametrize("page", [page for page in WITH_COMMANDS if page != WHOLE])
 def test_a_page_works_from_top_to_bottom_on_cut_traces(
     page: str, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 from policies import Greedy
 
 from harness import (
@@ -140,7 +141,7 @@ def test_all_jobs_of_a_ring_are_named() -> None:
 
 
 @given(every=st.integers(2, 29), gap=st.sampled_from([20, 30, 40]))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_a_loop_with_progress_is_never_ended(every: int, gap: int) -> None:
     """A job that arrives, starts and ends every few days is progress, however long all else goes round."""
     jobs = pair(grace=gap * 60)

@@ -84,7 +84,7 @@ def test_jobs_wait_while_no_pod_of_theirs_holds_anything(
     assert sum(len(spans) > 1 for spans in expected.values()) > 5
     for history in Histories(run, units).of(list(expected)):
         assert history.waited == sum(end - start for start, end in expected[history.job["job_id"]])
-    for at in range(0, run.window.end, 1_700_000):
+    for at in range(0, run.window.end, 5_100_000):
         waiting = Moment(run, Clock(run), units, None, at).to_json()["waiting"]
         assert {each["job_id"]: each["since"] for each in waiting} == {
             job: start for job, spans in expected.items() for start, end in spans if start <= at < end

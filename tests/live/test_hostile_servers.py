@@ -330,7 +330,7 @@ def body_of(random: Random) -> tuple[dict[str, str], bytes]:
     return {}, data
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
 def test_random_answers_are_read_or_named(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five hundred seeds: a clear message or what can be recorded, no secret, bounded time and memory."""
     small(monkeypatch, line=1 << 20)

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 from policies import scripted
 from small_clusters import queues
 
@@ -92,7 +93,7 @@ CHANGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(data=st.data())
 def test_causes_add_up_to_the_totals(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """In random worlds of nodes that go, are emptied and stopped queues, with pods and with whole jobs."""

@@ -313,7 +313,7 @@ def test_a_slow_recomputation_agrees(replayed: Replayed, tmp_path: Path, *, door
 
 def test_twins_are_measured_as_each_would_be_by_itself(replayed: Replayed) -> None:
     """A twin's rho is that of the same twin replayed by itself, and so is the mean over twins."""
-    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin="kueue-classic")]
     comparison = harness.compare(runs, shake="2,arrivals=4s", isolated=True)
     (row,) = comparison.rows("fairness.finish_time", scope="quota=a")
     for place, of_run in enumerate(comparison.twins):
@@ -334,7 +334,7 @@ def test_twins_are_measured_as_each_would_be_by_itself(replayed: Replayed) -> No
 
 def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
     """Runs that were measured so, and twins that were not: the metrics are named that no line is of."""
-    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    runs = [replayed(*JOBS, cluster=queues(HALVES))]
     runs = harness.isolated(runs)
     said = (
         "measured for runs, but not for their twins: fairness.sharing_violations, fairness.finish_time, "
@@ -360,7 +360,7 @@ def test_of_twins_only_metrics_are_kept(replayed: Replayed) -> None:
 
 def test_twins_that_were_there_are_replayed_once_more_for_it(replayed: Replayed) -> None:
     """Their tables are gone; what else was measured of them stays as it was."""
-    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    runs = [replayed(*JOBS, cluster=queues(HALVES))]
     before = harness.compare(runs, shake=2)
     after = harness.compare(runs, shake=2, isolated=True)
     names = {row.measured.metric for row in before.rows()}

@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 from small_clusters import queues
 
 import harness
@@ -80,7 +81,7 @@ def world(seed: int, folder: Path, plugin: str, nodes: int, until: str | None) -
     )
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([("none", 0), ("kueue-classic", 0), ("kueue-classic", 2), ("default-preemption", 2)]),

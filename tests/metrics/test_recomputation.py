@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 from dumps.loop import Loop
 from dumps.worlds import BEGIN, NOWHERE, dump_world, trace_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 from oracle import agrees, differences, values_of
 from policies import AtRandom, Eager, Greedy, PodByPod, Priority
 from small_clusters import cohort, local_queue, queues
@@ -104,8 +105,7 @@ def replayed(folder: Path, rows: pl.DataFrame, cluster: str, plugin: Any, **sett
     )
 
 
-@pytest.mark.early
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_metrics_of_random_runs_are_what_their_decisions_say(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -181,7 +181,7 @@ def test_metrics_of_built_in_plugins_are_what_their_decisions_say(
 
 @pytest.mark.parametrize(
     ("trace", "plugin", "count"),
-    [("philly", "kueue-classic", 400), ("mix", "fairsharing", 300), ("openb", "default-preemption", 300)],
+    [("philly", "kueue-classic", 150), ("mix", "fairsharing", 150), ("openb", "default-preemption", 150)],
 )
 def test_metrics_of_bundled_traces_are_what_their_decisions_say(
     trace: str, plugin: str, count: int, tmp_path: Path

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from batch_jobs import Batch, backfilled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness import Cluster
 from harness.base.errors import ClusterError
@@ -153,7 +154,7 @@ def test_what_cannot_be_announced_is_a_fault(kind: str, announced: str, fault: s
         changing(node("n1"), node("x"), document)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 20), st.integers(1, 15), st.integers(1, 4), st.integers(1, 2)),
@@ -178,7 +179,7 @@ def test_nobody_is_lost_to_what_is_announced_and_everybody_ends(
     assert len(about(happened, "finish")) == len(jobs)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(seed=st.integers(0, 10**6), algorithm=st.sampled_from(ALGORITHMS))
 def test_nothing_is_wrong_in_random_worlds(
     tmp_path_factory: pytest.TempPathFactory, seed: int, algorithm: str

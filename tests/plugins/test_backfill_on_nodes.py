@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from batch_jobs import Batch, backfilled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness import Cluster, PodSet
 from harness.base.errors import OptionError
@@ -206,7 +207,7 @@ def batch(asked: list[tuple[int, int, int, int]], *, pods: bool) -> Batch:
     return jobs
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(JOBS, ALGORITHMS, TIES, ORDERS, st.sampled_from(["requested", "actual", "last-two"]))
 def test_whole_nodes_of_one_size_are_given_as_processors_are(
     asked: list[tuple[int, int, int, int]], algorithm: str, ties: str, order: str, estimate: str
@@ -218,7 +219,7 @@ def test_whole_nodes_of_one_size_are_given_as_processors_are(
     assert placed.starts() == backfilled(batch(asked, pods=False), pool(cpu=NODES), **options).starts()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(JOBS, ALGORITHMS, TIES)
 def test_one_node_is_a_pool(asked: list[tuple[int, int, int, int]], algorithm: str, ties: str) -> None:
     """Pods of any size on a single node start as within a quota."""
@@ -281,7 +282,7 @@ def fitting(used: dict[str, int], job: Placed) -> int:
     return sum((there - used[name]) // cpu for name, (label, there) in SIZES.items() if pool in ("", label))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(PLACED, TIES)
 def test_easy_never_delays_the_first_that_waits(asked: list[Placed], ties: str) -> None:
     """It starts no later than the first moment at which its pods fit beside those that ran when it was first.
@@ -314,7 +315,7 @@ def test_easy_never_delays_the_first_that_waits(asked: list[Placed], ties: str) 
             raise AssertionError("there is always a moment")
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(PLACED)
 def test_conservative_delays_nobody(asked: list[Placed]) -> None:
     """No job starts later than it would if none came after it and all that runs ended as expected.
@@ -333,7 +334,7 @@ def test_conservative_delays_nobody(asked: list[Placed]) -> None:
         assert starts[f"j{number}"] <= promised
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(PLACED, ALGORITHMS, ORDERS)
 def test_no_node_holds_more_than_it_has_and_everybody_starts(
     asked: list[Placed], algorithm: str, order: str

@@ -102,7 +102,7 @@ class Burst:
 @pytest.mark.parametrize(("plugin", "nodes"), EVERY)
 def test_thousands_of_jobs_arrive_at_one_instant(plugin: str, nodes: bool) -> None:
     """All of them wait, those start that fit, and some evict others."""
-    _check(plugin, 5_000, nodes=nodes)
+    _check(plugin, 2_000, nodes=nodes)
 
 
 @pytest.mark.parametrize(("plugin", "nodes"), EVERY)

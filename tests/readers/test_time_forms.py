@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.readers.cells import moment
 from harness.readers.time_forms import read_form
@@ -64,7 +65,7 @@ def by_python(form: str, text: str) -> datetime | None:
     return found if found.tzinfo is None else found.astimezone(UTC)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(form=FORMS, when=MOMENTS)
 def test_what_strftime_writes_is_read_as_strptime_reads_it(form: str, when: datetime) -> None:
     """Whatever directives are put together to a date, with a time or without."""
@@ -74,7 +75,7 @@ def test_what_strftime_writes_is_read_as_strptime_reads_it(form: str, when: date
     assert read(form, text) == expected
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(when=MOMENTS)
 def test_a_form_that_says_all_of_a_moment_gives_it_back(when: datetime) -> None:
     """To the microsecond."""
@@ -82,7 +83,7 @@ def test_a_form_that_says_all_of_a_moment_gives_it_back(when: datetime) -> None:
     assert read(form, when.strftime(form)) == when
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     form=FORMS,
     when=MOMENTS,

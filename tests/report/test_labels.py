@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.analysis.report import Key, drawing
 from harness.analysis.report.charts.labels import box_of, placed
@@ -17,7 +18,7 @@ POINTS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(POINTS)
 def test_names_overlap_neither_each_other_nor_points(points: list[tuple[float, float, str]]) -> None:
     """Whatever lies where: a name that has no room is left out."""
@@ -41,7 +42,7 @@ def test_names_of_points_in_one_place_all_have_room() -> None:
     assert not found[0].far
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(POINTS)
 def test_no_line_runs_through_a_name(points: list[tuple[float, float, str]]) -> None:
     """Of those that join the points, at none of many places along them."""

@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.units import MINUTE, SECOND
 from harness.cluster.kinds.pods import HostPort, PodSpec, TopologySpreadConstraint
@@ -261,7 +262,7 @@ class Twins:
         return True
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32))
 def test_blocks_try_the_same_pods_in_the_same_order_as_a_queue_pod_by_pod(seed: int) -> None:
     """Through arrivals, ends, bindings, preemptions, withdrawals and the timer, at any pace."""
@@ -278,7 +279,7 @@ def test_blocks_try_the_same_pods_in_the_same_order_as_a_queue_pod_by_pod(seed: 
         twins.cycle()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32))
 def test_what_the_timer_moves_alone_fails_again_as_if_it_had_been_moved_and_tried(seed: int) -> None:
     """Through little but the timer, while few pods wait; also where a scheduler lets an instant pass."""

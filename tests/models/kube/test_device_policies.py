@@ -10,6 +10,7 @@ from math import exp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.cluster.devices import GPU_COUNT, MILLI_GPU
 from harness.cluster.kinds.pods import PodSpec
@@ -124,7 +125,7 @@ def test_fragmentation_is_what_its_definition_says(
 
 
 @given(nodes=NODES, usual=PODS)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_fgd_takes_the_node_and_the_device_whose_fragments_grow_least(
     nodes: list[tuple[int, int, str]], usual: list[tuple[int, int, str]]
 ) -> None:
@@ -149,7 +150,7 @@ def test_fgd_takes_the_node_and_the_device_whose_fragments_grow_least(
 
 
 @given(nodes=NODES, usual=PODS)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_best_fit_leaves_least_of_processors_and_gpus(
     nodes: list[tuple[int, int, str]], usual: list[tuple[int, int, str]]
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.cluster.devices import GPU, GPU_COUNT, MILLI_GPU, device_count, thousandths
 from harness.cluster.kinds.pods import PodSpec
@@ -60,7 +61,7 @@ def fits(free: Sequence[int], amount: int) -> bool:
 
 
 @given(devices=st.integers(1, 4), asked=ASKS, gone=st.lists(st.integers(0, 8), max_size=4))
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_a_pod_fits_where_some_choice_of_devices_has_room(
     devices: int, asked: list[int], gone: list[int]
 ) -> None:
@@ -111,7 +112,7 @@ def test_there_is_room_for_as_many_equal_pods_as_can_be_placed(free: list[int]) 
 @given(
     devices=st.integers(1, 3), there=ASKS, wanted=st.sampled_from(SHARES), nominated=st.sampled_from(SHARES)
 )
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_a_dry_run_finds_what_the_devices_would_have_left(
     devices: int, there: list[int], wanted: int, nominated: int
 ) -> None:

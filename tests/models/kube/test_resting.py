@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.cluster.kinds.pods import PodSpec
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods
@@ -18,7 +19,7 @@ TEMPLATE = Templates({}, lambda namespace, labels: ()).of("default", {}, PodSpec
 FIT = frozenset({NODE_RESOURCES_FIT})
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32))
 def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: int) -> None:
     """While groups come, go, and lose or get pods at the front, whatever they ask for."""

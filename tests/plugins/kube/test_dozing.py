@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import node
+from more_examples import examples
 
 from harness.base.options import resolve
 from harness.cluster.load import cluster_from
@@ -85,7 +86,7 @@ def played(kind: str, seed: int, *, asleep: bool) -> tuple[Decisions, int, int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_instants_of_the_timer_in_a_row_are_as_one_by_one(kind: str, seed: int) -> None:
     """Everything that is recorded, with the number of its cycle, and the counts of cycles and attempts."""
     (in_a_row, attempts, _), (singly, expected, none) = (

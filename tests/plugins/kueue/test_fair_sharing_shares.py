@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from fair_worlds import Cohorts, cohort, queue
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from more_examples import examples
 
 from harness.base.units import INT64_MAX
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, published
@@ -80,7 +81,7 @@ def test_the_published_share_is_rounded_up_and_the_largest_integer_if_infinite()
     assert published((True, 0.5)) == INT64_MAX
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     borrowed=st.integers(1, 10**6), lendable=st.integers(1, 10**6), weight=st.sampled_from((1, 2, 3, 7, 1000))
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fair_worlds import Cohorts, cohort, queue
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import configuration
+from more_examples import examples
 
 from harness.cluster.kinds.preemption_strategies import TO_FINAL_SHARE, TO_INITIAL_SHARE
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -152,7 +153,7 @@ _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIA
 _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     st.sampled_from(_STRATEGIES),
     st.booleans(),

@@ -11,6 +11,7 @@ import pytest
 from cli_environment import called
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from more_examples import examples
 from reader_samples import SAMPLES, Sample
 
 from harness.base.errors import TraceError
@@ -112,7 +113,7 @@ def test_a_mutated_file_is_read_or_refused(
 
 @pytest.mark.parametrize("reader", PLUGINS.readers.names())
 @given(data=st.binary(min_size=1, max_size=200))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, fixtures=True)
 def test_any_bytes_are_refused_by_every_reader(tmp_path: Path, reader: str, data: bytes) -> None:
     """Asked for by name, a reader gets what is not its format at all."""
     beside = {"pai": {"tasks": "any"}, "google-2019": {"instances": "any"}, "table": {"mapping": "any"}}
