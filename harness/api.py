@@ -9,7 +9,7 @@ from warnings import warn
 
 from harness.base.errors import OptionError
 from harness.plugins import Plugins, load
-from harness.runs.arguments import check_arguments, check_forecast, check_simulation, checked_requests, opened
+from harness.runs.arguments import FORECAST, SIMULATION, check_arguments, checked_requests, opened
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.labels import checked_label
@@ -151,7 +151,7 @@ def replay_all(
     """
     from harness.runs.side_by_side import carry_out, runs_of
 
-    check_arguments({"workers": workers, "plugins": plugins, "watch": watch})
+    check_arguments(locals())
     asked = checked_requests(requests)
     runs = runs_of(asked, carry_out(asked, plugins or load(), workers=workers, watch=watch))
     _warn_of_metrics(runs)
@@ -196,16 +196,7 @@ def sweep(
     from harness.studies.experiments.preparation import prepared
     from harness.studies.experiments.sweep import Sweep
 
-    check_arguments(
-        {
-            "spec": spec,
-            "output": output,
-            "workers": workers,
-            "executor": executor,
-            "plugins": plugins,
-            "watch": watch,
-        }
-    )
+    check_arguments(locals())
     asked = spec_of(spec, source="the experiment") if isinstance(spec, Mapping) else load_spec(Path(spec))
     made = Sweep(prepared(asked, plugins or load()), Path(output))
     return made.run(workers=workers, executor=executor, watch=watch)
@@ -245,9 +236,7 @@ def tune(
     from harness.studies.tuning.specification import load_tuning, tuning_of
     from harness.studies.tuning.tuner import Tuner
 
-    check_arguments(
-        {"spec": spec, "output": output, "workers": workers, "executor": executor, "plugins": plugins}
-    )
+    check_arguments(locals())
     asked = tuning_of(spec, source="the tuning") if isinstance(spec, Mapping) else load_tuning(Path(spec))
     return Tuner(asked, plugins or load(), Path(output)).run(workers=workers, executor=executor)
 
@@ -317,28 +306,7 @@ def forecast(
     """
     from harness.studies.forecasting.from_files import Asked
 
-    check_forecast(
-        {
-            "cluster": cluster,
-            "history": history,
-            "submit": submit,
-            "plugin": plugin,
-            "options": options,
-            "on_preemption": on_preemption,
-            "futures": futures,
-            "seed": seed,
-            "horizon": horizon,
-            "now": now,
-            "reader": reader,
-            "others": others,
-            "workloads": workloads,
-            "calibrate": calibrate,
-            "workers": workers,
-            "executor": executor,
-            "plugins": plugins,
-            "watch": watch,
-        }
-    )
+    check_arguments(locals(), FORECAST)
     asked = Asked(
         cluster,
         history,
@@ -410,20 +378,7 @@ def simulate(
     """
     from harness.studies.simulation.asking import Question
 
-    check_simulation(
-        {
-            "cluster": cluster,
-            "jobs": jobs,
-            "plugin": plugin,
-            "options": options,
-            "on_preemption": on_preemption,
-            "workloads": workloads,
-            "each": each,
-            "changes": changes,
-            "at": at,
-            "plugins": plugins,
-        }
-    )
+    check_arguments(locals(), SIMULATION)
     asked = [jobs] if isinstance(jobs, (str, Path, Mapping)) else list(jobs)
     question = Question(plugins or load(), cluster, plugin, options, on_preemption, trace, at)
     return question.answered(asked, workloads=workloads, each=each, changes=changes)
@@ -464,16 +419,7 @@ def compare(
     """
     from harness.analysis.comparison import Comparison
 
-    check_arguments(
-        {
-            "baseline": baseline,
-            "shake": shake,
-            "isolated": isolated,
-            "idle_causes": idle_causes,
-            "workers": workers,
-            "plugins": plugins,
-        }
-    )
+    check_arguments(locals())
     comparison = Comparison.of(runs, baseline=baseline)  # raises if the runs cannot be compared
     chosen_by, shared = comparison.head.chosen, comparison.pairs.same_arrivals
     if shake is not None:
@@ -521,7 +467,7 @@ def isolated(
     """
     from harness.studies.isolated import Isolated
 
-    check_arguments({"workers": workers, "plugins": plugins})
+    check_arguments(locals())
     return Isolated(opened(runs), plugins or load()).measured(workers=workers)
 
 
@@ -534,7 +480,7 @@ def idle_causes(
     the reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why. The
     arguments and errors are the same as for `isolated`.
     """
-    check_arguments({"workers": workers, "plugins": plugins})
+    check_arguments(locals())
     return _judged(opened(runs), plugins or load(), workers)
 
 
@@ -573,7 +519,7 @@ def make_report(
     from harness.analysis.comparison import Comparison
     from harness.analysis.report.report import compose
 
-    check_arguments({"plugins": plugins, "command": command, "gantt": gantt})
+    check_arguments(locals())
     comparison = runs if isinstance(runs, Comparison) else compare(runs, baseline=baseline)
     return compose(comparison, plugins or load(), command=command, gantt=gantt)
 

@@ -7,7 +7,7 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.base.arguments import check_type, wrong
 from harness.base.errors import OptionError, RunError
@@ -21,9 +21,13 @@ from harness.trace.trace import Trace
 if TYPE_CHECKING:
     from harness.runs.request import Request
 
+Takes: TypeAlias = Mapping[str, tuple[tuple[Any, ...], str]]
+"""Maps an argument to its allowed types, and to their description in error messages."""
+
+_ANY = ((object,), "anything")
 _PATHS = (str, Path)
 _FILES = (str, PathLike)
-_TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
+_REPLAY: Takes = {
     "trace": ((*_PATHS, Trace), "the path of a trace, or a Trace"),
     "plugin": ((str, Callable, NoneType), "a plugin's name, or a class or function that makes a policy"),
     "cluster": ((*_PATHS, Cluster, NoneType), "the path of manifests, or a Cluster"),
@@ -47,10 +51,10 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "command": ((str, NoneType), "a string"),
     **{name: (setting.types, setting.wanted) for name, setting in SETTINGS.items() if setting.types},
 }
-"""Maps an argument to its allowed types, and to their description in error messages."""
+"""The arguments of replays, comparisons and experiments."""
 
-_FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    **_TAKES,
+FORECAST: Takes = {
+    **_REPLAY,
     "cluster": ((*_FILES, Cluster), "the path of the output of kubectl get for a cluster, or a Cluster"),
     "plugin": ((str, NoneType), "a plugin's name"),
     "history": ((*_FILES, Trace, NoneType), "the path of a trace, or a Trace"),
@@ -65,12 +69,13 @@ _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-_SIMULATE: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    **_FORECAST,
+SIMULATION: Takes = {
+    **FORECAST,
     "cluster": (
         (*_FILES, Cluster, NoneType),
         "the path of the output of kubectl get for a cluster, or a Cluster",
     ),
+    "trace": ((*_FILES, Trace, NoneType), "the path of a trace, or a Trace"),
     "at": ((str, NoneType), "a time such as '30d12h', as a string"),
     "jobs": ((*_FILES, Mapping, Sequence), "the paths of job manifests, or the manifests as mappings"),
     "each": ((bool,), "True or False"),
@@ -78,34 +83,23 @@ _SIMULATE: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-def check_arguments(given: Mapping[str, object]) -> None:
-    """Check the arguments of a replay, a comparison or an experiment.
+def check_arguments(given: Mapping[str, object], takes: Takes = _REPLAY) -> None:
+    """Check the arguments of a function that users call.
 
     Args:
-        given: the values by argument name.
+        given: the values by argument name, such as `locals()` at the beginning of the function. Names that
+            `takes` lacks are not checked.
+        takes: the allowed types.
 
     Raises:
         OptionError: an argument has the wrong type. The message names the allowed types.
     """
-    _check(given, _TAKES)
-
-
-def check_forecast(given: Mapping[str, object]) -> None:
-    """Check the arguments of a forecast.
-
-    Raises:
-        OptionError: an argument has the wrong type. The message names the allowed types.
-    """
-    _check(given, _FORECAST)
-
-
-def check_simulation(given: Mapping[str, object]) -> None:
-    """Check the arguments of a simulation.
-
-    Raises:
-        OptionError: an argument has the wrong type. The message names the allowed types.
-    """
-    _check(given, _SIMULATE)
+    for name, value in given.items():
+        types, wanted = takes.get(name, _ANY)
+        if name == "executor":
+            _check_executor(value, wanted)
+        elif isinstance(value, types) or not _is_shaken(name, value):
+            check_type(name, types, wanted, value)
 
 
 def checked_requests(requests: object) -> list[Request]:
@@ -124,16 +118,6 @@ def checked_requests(requests: object) -> list[Request]:
         if not isinstance(each, Request):
             raise wrong("requests", wanted, each)
     return found
-
-
-def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...], str]]) -> None:
-    for name, value in given.items():
-        types, wanted = takes[name]
-        if name == "executor":
-            _check_executor(value, wanted)
-            continue
-        if isinstance(value, types) or not _is_shaken(name, value):
-            check_type(name, types, wanted, value)
 
 
 def _is_shaken(name: str, value: object) -> bool:

@@ -98,20 +98,7 @@ class Request(Settings):
         Raises:
             OptionError: a choice is out of range or has the wrong type.
         """
-        check_arguments(
-            {
-                "trace": trace,
-                "plugin": plugin,
-                "cluster": cluster,
-                "options": options,
-                "label": label,
-                "calibration": calibration,
-                "output": output,
-                "twin": twin,
-                "alone": alone,
-                "force": force,
-            }
-        )
+        check_arguments(locals())
         if keep not in get_args(Keep):
             raise OptionError(f"keep: {keep!r} is not one of {', '.join(get_args(Keep))}")
         chosen: dict[str, object] = {
@@ -171,7 +158,7 @@ class Request(Settings):
             PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is
                 stored.
         """
-        check_arguments({"plugins": plugins, "watch": watch})
+        check_arguments(locals())
         plugins = plugins or load()
         run = execute(
             plan or self.plan(plugins),
