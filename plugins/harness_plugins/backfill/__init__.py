@@ -104,7 +104,6 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
 
 
 def _on_nodes(cluster: Cluster) -> bool:
-    """Returns True if the cluster has nodes at any time."""
     return bool(cluster.nodes) or cluster.nodes_change
 
 
@@ -123,17 +122,15 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns jobs for the Pods in the manifests if the cluster has nodes."""
     return running_jobs(cluster, at) if cluster.nodes else ()
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes. On clusters with nodes, queues have no effect."""
+    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
     return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups. With nodes, also yields notes on quotas, and otherwise on stopped queues."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):

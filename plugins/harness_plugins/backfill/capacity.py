@@ -1,7 +1,7 @@
 """Defines an interface to the resources that jobs share, which are either quotas or nodes.
 
-Both algorithms use this interface. The algorithms decide which jobs can overtake others, and the resources do
-not.
+Both backfilling algorithms use this interface. An algorithm decides which jobs may overtake others, and the
+capacity decides which jobs fit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from harness import Decision, Job, Refuse
 from harness_plugins.backfill.jobs import Entry
 
 R = TypeVar("R")
-"""The request that all jobs with the same shape have."""
+"""The type of requests. All jobs with the same shape share one request."""
 
 A = TypeVar("A")
-"""The assignment of one job."""
+"""The type of the resources that are assigned to one job."""
 
 
 class Reservation(Protocol):
@@ -37,7 +37,7 @@ _R = TypeVar("_R", contravariant=True)
 
 
 class Plan(Protocol[_R, A]):
-    """The assignments of all jobs from now on. The plan is based on their expected run times."""
+    """The planned assignments of all jobs from now on, based on the jobs' expected run times."""
 
     def forget(self, now: int) -> None:
         """Drops assignments that have ended."""
@@ -60,7 +60,7 @@ class Capacity(Protocol[R, A, V]):
 
     Attributes:
         others_matter: whether a job that does not fit can fit after other jobs start.
-        foresees: whether a change is announced. A job with a shorter run time could then fit.
+        foresees: whether a change is announced. A job may then fit only if it is short.
     """
 
     @property
@@ -84,7 +84,7 @@ class Capacity(Protocol[R, A, V]):
         """Returns an assignment that a job can have now for its expected run time, or None."""
 
     def has_room(self, request: R) -> bool:
-        """Returns False if a job cannot fit now. In this case, `assign` returns None, too."""
+        """Returns False if no job with this request can fit now, so that `assign` would return None."""
 
     def fits(self, assignment: A) -> bool:
         """Returns True if an assignment fits now."""

@@ -121,7 +121,6 @@ class Conservative(Generic[R, A, V]):
                 yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:
-        """Reserves the earliest possible time for a job."""
         waiting = each.waiting
         each.at, each.assignment = self._plan.earliest(waiting.request, waiting.job, waiting.expected, now)
         self._plan.charge(each.assignment, each.at, each.until)

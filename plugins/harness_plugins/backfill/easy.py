@@ -103,7 +103,6 @@ class Easy(Generic[R, A, V]):
                 yield Refuse(each.job, BEHIND, first), None
 
     def _for_first(self, head: Waiting[R]) -> A | None:
-        """Returns an assignment that the first waiting job can have now."""
         assignment = self._capacity.assign(head.request, head.job, head.expected)
         known = self._reservation
         if assignment is None and known is not None and known.job is head.job:
@@ -132,7 +131,6 @@ class Easy(Generic[R, A, V]):
                 yield from self._start(each, assignment, now)
 
     def _reserved_for(self, head: Waiting[R]) -> V:
-        """Returns the reservation of the first job."""
         known = self._reservation
         if known is None or not self._holds:
             before = known if known is not None and known.job is head.job else None
@@ -148,7 +146,6 @@ class Easy(Generic[R, A, V]):
         yield from self.take_over(waiting.job, assignment, waiting.expected, now)
 
     def _prolong(self, now: int) -> None:
-        """Extends jobs that are still running after their expected end."""
         late = []
         for place, running in self._running:
             if place[0] > now:

@@ -9,10 +9,10 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""The reason for the refusal of a job that is behind the first job and must not delay it."""
+"""The reason code for a job that is behind the first waiting job and must not delay it."""
 
 RESERVED = "WaitsForReserved"
-"""The reason for the refusal of a job that fits now but would delay other jobs with reservations."""
+"""The reason code for a job that fits now but would delay jobs with reservations."""
 
 R = TypeVar("R")
 A = TypeVar("A")

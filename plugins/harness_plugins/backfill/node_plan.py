@@ -154,12 +154,10 @@ class NodePlan:
         return found
 
     def _show(self, time: int) -> None:
-        """Changes the snapshot so that it contains exactly the jobs that run at `time`."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
         self._snapshot.show(there)
 
     def _events(self, now: int) -> Sequence[Event]:
-        """Returns the events after `now`, in order."""
         found = []
         for index, span in self._spans.items():
             if span.start < span.end:

@@ -21,16 +21,14 @@ from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
-"""The reason for the refusal of a job that would not end before nodes are removed or shrink. The name is
-Slurm's.
-"""
+"""The reason code for a job that would still run when nodes are removed or shrink, as in Slurm."""
 
 _MAINTENANCE = {"message": "the job fits now, but it would not end before an announced change"}
 
 
 @final
 class NodeRequest:
-    """The request that all jobs with the same shape have.
+    """A request, which all jobs with the same shape share.
 
     Attributes:
         job: one of these jobs.
@@ -80,7 +78,7 @@ class OnNodes:
     def _begin(self, cluster: Cluster) -> None:
         cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
-        # This has the nodes that are expected when the first waiting job starts, without this job.
+        # This snapshot shows the nodes as expected when the first waiting job starts, without that job.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None

@@ -1,4 +1,4 @@
-"""Implements capacity as quotas, for clusters without nodes. Only quantities matter, and places do not."""
+"""Implements capacity as quotas, for clusters without nodes. Only quantities matter, not places."""
 
 from __future__ import annotations
 

@@ -120,9 +120,8 @@ class Backfill:
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
         """See `harness.policy.Policy`.
 
-        All reservations are made again, and running jobs keep their resources.
-
-        On nodes, quotas have no effect.
+        All reservations are made again, and running jobs keep their resources. On nodes, quotas have no
+        effect.
         """
         capacity = self._capacity
         if isinstance(capacity, OnNodes) != (change.edit.kind == NODE):
@@ -254,7 +253,6 @@ class Backfill:
                 yield decision
 
     def _tree(self, home: int) -> Easy[Any, Any, Any] | Conservative[Any, Any, Any]:
-        """Returns the jobs of one quota tree, or of all nodes."""
         if home not in self._trees:
             self._trees[home] = self._algorithm(self._capacity, self._expected)
         return self._trees[home]
@@ -287,7 +285,7 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        """Decides for one tree. It repeats this while the start of a job could allow another job to start."""
+        """Makes the decisions for one tree, and repeats this while a start could allow another one."""
         again = True
         while again:
             again = False

@@ -123,10 +123,7 @@ class Snapshot:
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Changes the snapshot so that exactly the given jobs are on the nodes.
-
-        The keys are their indices.
-        """
+        """Changes the snapshot so that exactly the given jobs, keyed by their index, are on the nodes."""
         gone = [
             index
             for index, seats in self._there.items()
@@ -142,10 +139,7 @@ class Snapshot:
     # --- searches -----------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a pod of the job fits on no node, even if all nodes are empty.
-
-        If each pod fits on some node, the result is None.
-        """
+        """Returns why some pod of a job would not fit even on empty nodes, or None if each pod would fit."""
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
@@ -193,10 +187,7 @@ class Snapshot:
         return len(placed) == len(pods)
 
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
-        """Returns how many seconds all pods of a job tolerate the taints of their nodes.
-
-        If there is no limit, the result is None.
-        """
+        """Returns how many seconds all pods of a job tolerate their nodes' taints. None means no limit."""
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
             for pod, node in zip(self._of(places.job), places.nodes, strict=True)
@@ -265,7 +256,6 @@ class Snapshot:
     # --- pods ---------------------------------------------------------------------------------------------
 
     def _of(self, job: Job) -> list[PodInfo]:
-        """Returns the pods of a job, in order."""
         pods = self._pods.get(job.index)
         if pods is None:
             pods = self._pods[job.index] = []

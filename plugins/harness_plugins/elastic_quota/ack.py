@@ -127,10 +127,7 @@ class AckRules:
         return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
-        """Returns the pods of a node that can be preempted, regardless of budgets.
-
-        The least important pods come first.
-        """
+        """Returns the pods of a node that can be preempted, regardless of budgets, least important first."""
         known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
@@ -215,10 +212,7 @@ class AckClaim:
         return found
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
-        """Returns True if all budgets allow this victim, too.
-
-        The victim then uses one disruption of each budget.
-        """
+        """Charges a victim to its budgets if all of them allow it, and returns True if they do."""
         budgets = self._budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):

@@ -204,7 +204,6 @@ class Attempts:
         )
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
-        """Returns the node for a pod, or the reason why there is none."""
         if request.excess is not None:
             return self._failure(request, request.excess)
         found = self._scheduling.schedule(request.pod)
@@ -329,7 +328,7 @@ class Attempts:
 
 
 def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
-    """Returns a refusal. If there are trial placements, it includes the figures before these are reverted."""
+    """Returns a refusal, with its figures if there are trial placements that are about to be reverted."""
     return refusal.with_figures() if tentative.placed else refusal
 
 

@@ -141,7 +141,6 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
 
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
-    """Returns the usage of each quota in the format of the recorded cases."""
     quotas = usage.tree.quotas.values()
     return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
 

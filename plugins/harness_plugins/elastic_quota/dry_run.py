@@ -17,13 +17,10 @@ from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
-"""The status of a node where the quota does not admit the preemptor, even without any of the potential
-victims.
-"""
+"""The status of a node where the quota refuses the preemptor even if all potential victims are gone."""
 
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
-"""The status of a node where no pod can be a victim."""
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:

@@ -32,7 +32,7 @@ class Equals:
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """Returns equal gangs, if no pod is bound. Other gangs, and pod groups, change as pods join them."""
+        """Returns the peers of a gang, which are equal gangs. A gang with a bound pod has no peers."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)

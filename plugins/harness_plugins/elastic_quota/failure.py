@@ -43,10 +43,7 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """The positions of the nodes on which preemption may help.
-
-        If the quota refused, these are all nodes.
-        """
+        """The positions of the nodes where preemption may help. If the quota refused, these are all nodes."""
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property
@@ -69,7 +66,7 @@ class Failure(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """The reason why preemption did not help a pod, or did not help a gang because of one of its pods.
+    """The reason why preemption did not help a pod, or did not help one pod of a gang and so the whole gang.
 
     Attributes:
         pod: the name of the pod that could not be placed.

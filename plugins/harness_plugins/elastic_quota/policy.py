@@ -57,9 +57,8 @@ def _require_quotas(cluster: Cluster) -> None:
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     """Returns the policy for `preemptionAlgorithm`.
 
-    By default, it uses quotas if there are any, or else priorities.
-
-    Pods without a quota preempt by priority, unless the option `autoBy` makes one choice for all pods.
+    By default, the policy uses quotas if there are any, or else priorities. Pods without a quota preempt by
+    priority, unless the option `autoBy` makes one choice for all pods.
 
     Raises:
         InputError: the cluster has no nodes, or has no quotas although its configuration requires them.

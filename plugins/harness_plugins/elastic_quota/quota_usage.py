@@ -121,10 +121,7 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """Adds the request of a pending or running pod (1).
-
-        When the pod is gone, removes the request (-1).
-        """
+        """Adds the request of a pending or running pod (1), or removes that of a pod that is gone (-1)."""
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
@@ -159,10 +156,7 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """Prepares for a new priority of a permanently bound pod.
-
-        The pod must still have its old priority.
-        """
+        """Prepares for a new priority of a permanently bound pod, which must still have its old priority."""
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]

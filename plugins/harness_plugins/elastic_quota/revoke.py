@@ -48,8 +48,8 @@ class Revocation:
         self._after = after // SECOND * SECOND + SECOND  # the first full second after this time
         self._started: int | None = None
         self._refreshed = -1  # the value of `changes` at the last refresh
-        # For each quota, this has the time since when it has been within its runtime, or None if it exceeds
-        # its runtime now. It also has the last second in which it was within its runtime.
+        # `_within` has the time since which each quota has been within its runtime, or None if it exceeds the
+        # runtime now. `_good` has the last second in which each quota was within its runtime.
         self._within: dict[Quota, int | None] = {}
         self._good: dict[Quota, int] = {}
 
@@ -161,16 +161,12 @@ class Revocation:
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """Returns the usage without or with a pod.
-
-        With quirks, it contains only resources that the pod requests.
-        """
+        """Returns the usage with or without a pod. With quirks, only for resources that the pod requests."""
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
-        """Returns True if this usage exceeds the most recently computed runtime."""
         return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
 
     def detail(self, leaf: Quota) -> dict[str, Any]:

@@ -60,10 +60,7 @@ class Search(Protocol):
         """Returns the highest priority of the pods against which the freed resources are reserved."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns victims in the order in which to evict them.
-
-        The most important victim is first in the input.
-        """
+        """Returns victims, given with the most important first, in the order in which to evict them."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""
@@ -162,7 +159,6 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        """Returns the current input that all dry runs for a pod share."""
         request = failure.request
         return Tries(
             failure,

@@ -114,7 +114,6 @@ def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
 
 
 def _place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
-    """Binds or nominates a pod according to its manifest."""
     node = cache.by_name.get(manifest.node)
     if node is not None:
         cache.add_pod(pod, node)
@@ -197,10 +196,7 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
 
 
 def _reasons(status: Status, node: str) -> list[str]:
-    """Returns the reasons for a rejection.
-
-    If a dry run finds no victims, kube-scheduler puts the name of the node into the reason.
-    """
+    """Returns the reasons for a rejection. If a dry run finds no victims, the reason names the node."""
     if status is NO_VICTIM_NEEDED:
         return [f'{status.reasons[0]} "{node}"']
     return list(status.reasons)

@@ -108,7 +108,6 @@ class _Record:
         self._successors: dict[int, int] = {}
 
     def record(self, fact: Fact) -> None:
-        """Keeps one decision in the format of a case."""
         job = fact.job
         if fact.action == GONE:
             self._successors[job.index] = self._successors.get(job.index, 0) + 1
@@ -127,7 +126,6 @@ class _Record:
         """See `Recorder`. Cases do not record stints."""
 
     def job(self, job: Job, state: int, *_figures: object) -> None:
-        """Keeps the final state of a job."""
         if state == PENDING:
             self.pending.append(self._name(job))
 

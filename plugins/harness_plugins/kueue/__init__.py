@@ -138,7 +138,6 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
-    """Returns jobs for the Workload manifests. See `manifests.beginning`."""
     found: Sequence[Arrival] = import_module("harness_plugins.kueue.manifests.beginning").running_jobs(
         cluster, at
     )
@@ -186,7 +185,6 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
 
 
 def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    """Returns notes on assumptions. See `factory.assumptions`."""
     found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
     return found
 

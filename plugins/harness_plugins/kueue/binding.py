@@ -34,7 +34,7 @@ Domain = tuple[tuple[str, str], ...]
 
 
 MOVED = "TerminatedByKueue"
-"""The reason why a pod is removed from a healthy node, which is that its workload lost its place there."""
+"""The reason code for a pod that leaves a healthy node because its workload lost its place there."""
 
 
 class _Places(NamedTuple):
@@ -179,10 +179,7 @@ class Binder:
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
     ) -> Mapping[int, Domain]:
-        """Returns each pod's domain.
-
-        Running pods keep their domain, and other pods get free domains in order.
-        """
+        """Returns each pod's domain. Running pods keep theirs, and other pods get free domains in order."""
         left, found = list(domains), dict[int, Domain]()
         for pod in pods:
             if pod in running:
@@ -226,7 +223,6 @@ class Binder:
             self._make_again(job, pod)
 
     def _make_again(self, job: Job, pod: int) -> None:
-        """Deletes a pod and creates its replacement."""
         present, places = self._pods[job.index], self._places.get(job.index)
         gone, template = present[pod], present[pod].template
         self._delete(gone)

@@ -134,11 +134,6 @@ def _policy(
 def _previews(
     cluster: Cluster, options: Mapping[str, Any]
 ) -> tuple[MinimumRunTime | None, PreemptionRate | None]:
-    """Returns the previews that are enabled.
-
-    Raises:
-        OptionError: an option names a ClusterQueue that does not exist.
-    """
     guarantees = parse_guarantees(options[MIN_RUN_TIME])
     everybody, limits = parse_rate(options[PREEMPTION_RATE])
     for option, names in ((MIN_RUN_TIME, guarantees.queues), (PREEMPTION_RATE, limits)):

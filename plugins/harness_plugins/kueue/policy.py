@@ -340,7 +340,6 @@ class KueuePolicy:
             yield Preempt(workload.job, None, reason)
 
     def _change_nodes(self, cluster: Cluster) -> None:
-        """Updates the capacity of topologies after a node change."""
         self.scheduler.change_nodes(cluster)
         self._details_follow()
 
@@ -395,7 +394,6 @@ class KueuePolicy:
             self._advance(now)
 
     def _advance(self, now: int) -> None:
-        """Advances all parts to `now`."""
         if now == self._now:
             return
         self._now = now
@@ -412,9 +410,9 @@ class KueuePolicy:
             self.failures.advance(now)
 
     def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
-        """Yields the outcomes of a cycle as decisions while the cycle runs, and then applies them.
+        """Yields the outcomes of a cycle as decisions, or None while admissions wait for pods to be ready.
 
-        While admissions must wait for pods that are not ready, it yields None.
+        The outcomes take effect after the cycle.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
         refused = scheduler.refused
@@ -459,13 +457,11 @@ class KueuePolicy:
         refused.clear()
 
     def _end(self, workload: Workload, pods: range) -> None:
-        """Handles the completion of some or all pods of a workload."""
         self._evictions.progressed += 1
         self._executions.ended(workload, pods)
         self._after.then(self._give_back, workload, pods)
 
     def _give_back(self, workload: Workload, pods: range) -> None:
-        """Releases the quota of finished pods."""
         job = workload.job
         if len(pods) < job.pods:
             ended = ended_so_far(workload, pods)
@@ -476,7 +472,6 @@ class KueuePolicy:
         self._forget(workload)
 
     def _forget(self, workload: Workload) -> None:
-        """Removes a workload that finished or was deactivated."""
         self._executions.forget(workload)
         del self._workloads[workload.job.index]
 
@@ -578,10 +573,7 @@ class KueuePolicy:
         return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
-        """Evicts the targets of one preemptor, sorted by name.
-
-        Targets that were already evicted are left out.
-        """
+        """Evicts the targets of one preemptor, sorted by name, except targets that were already evicted."""
         preemptor, assignment, targets = preempted
         details = self._details.preemptions(preemptor, assignment, targets)
         if self.pods_ready is not None:  # some targets may be gone after a pause of the cycle

@@ -45,7 +45,6 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
 
 
 def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
-    """Reads a node of the tree and all its descendants."""
     name = node.string("name", required=True)
     children = node.items("children")
     namespaces = _namespaces(node, "namespaces", node.texts("namespaces"))
@@ -160,7 +159,6 @@ class _Annotations:
         self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
 
     def namespaces(self) -> list[str]:
-        """Returns the namespaces whose pods the quota counts."""
         value = self._json("namespaces", [])
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
@@ -209,7 +207,6 @@ class _Annotations:
 
 
 def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, ...]:
-    """Returns a list of namespaces, without duplicates."""
     if "" in listed:
         fields.fault(name, "the name of a namespace must not be empty")
     for namespace in dict.fromkeys(listed):

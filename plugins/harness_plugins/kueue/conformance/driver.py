@@ -13,7 +13,7 @@ from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
 _CYCLES = 1000
-"""The maximum number of cycles at one time. No recorded replay needs so many."""
+"""The maximum number of cycles at one time. No recorded replay needs as many."""
 
 
 @final
@@ -70,7 +70,6 @@ class Driver:
         self._policy.release(job, pods, now, why)
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
-        """Tells the policy that the pods of a job are ready."""
         self._news = True
         assert self._policy.ready is not None
         self._policy.ready(job, pods, now)
@@ -144,7 +143,6 @@ class Driver:
             self._alarms.append(change)
 
     def _next_sample(self, now: int) -> int | None:
-        """Returns when a LocalQueue is next sampled after a given time, or None if none is sampled."""
         due = [self._local_queues.next_real_sample() if self._local_queues is not None else None]
         if self._plain is not None:
             due.append((now // self._plain + 1) * self._plain)

@@ -24,7 +24,7 @@ _Pods: TypeAlias = tuple[Workload, str, str]
 
 @final
 class RecordedPods:
-    """The pods on nodes. They are all assigned pods, except those that left their node.
+    """The pods on nodes, which are all assigned pods except those that left their node.
 
     Args:
         scheduler: the scheduler with the workloads that hold quota, and their places.

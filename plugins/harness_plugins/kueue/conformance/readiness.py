@@ -9,8 +9,9 @@ from typing import NamedTuple, final
 from harness.policy import ENDLESS, Job
 
 Spans = tuple[int | None, ...]
-"""The microseconds for each admission, where None means never. The last value applies to all later
-admissions.
+"""Durations in microseconds, one for each admission, where None means never.
+
+The last duration applies to all later admissions.
 """
 
 

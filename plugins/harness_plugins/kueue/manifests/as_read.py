@@ -13,9 +13,9 @@ _T = TypeVar("_T", ClusterQueue, Cohort)
 
 
 def as_read(cluster: Cluster, gates: Gates) -> Cluster:
-    """Returns the cluster as it is read with these gates.
+    """Returns the cluster as Kueue reads it with these gates.
 
-    If all fields have an effect, it is the same object.
+    If the gates change nothing, the result is the same object.
     """
     queues, cohorts = cluster.cluster_queues, cluster.cohorts
     if not gates.hierarchical_cohorts:

@@ -116,7 +116,6 @@ _LAST: list[tuple[ref[Cluster], list[Start]]] = []
 
 
 def _in_order(cluster: Cluster) -> list[Start]:
-    """Returns the Workloads that take part, in order."""
     if _LAST and _LAST[0][0]() is cluster:
         return _LAST[0][1]
     found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
@@ -126,7 +125,6 @@ def _in_order(cluster: Cluster) -> list[Start]:
 
 
 def _forget(cluster: ref[Cluster]) -> None:
-    """Removes a cluster that no longer exists."""
     _LAST[:] = [each for each in _LAST if each[0] is not cluster]
 
 

@@ -26,8 +26,8 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: concerns a workload whose pods were not ready in time. If True, the time of its eviction
-            determines its place in the queue.
+        evicted_last: whether a workload whose pods were not ready in time is placed in the queue by the
+            time of its eviction.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -85,10 +85,7 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields each flavor, resource and quantity that a workload holds.
-
-    The part of finished pods is left out.
-    """
+    """Yields each flavor, resource and quantity that a workload holds, except for finished pods."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:

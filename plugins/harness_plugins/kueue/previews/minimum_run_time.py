@@ -63,10 +63,7 @@ class MinimumRunTime:
         self._serial = 0
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """Records that a workload is admitted at `at`.
-
-        Because of admission checks, this time can be later.
-        """
+        """Records that a workload is admitted at `at`, which can be later because of admission checks."""
         time = self._guarantees.of(workload)
         if time:
             for when, spared in ((at, True), (at + time, False)):
@@ -84,10 +81,7 @@ class MinimumRunTime:
         return self._next()
 
     def _next(self) -> int | None:
-        """Returns when the next guarantee changes.
-
-        Entries of workloads that are evicted or gone are dropped.
-        """
+        """Returns when the next guarantee changes, after dropping workloads that are evicted or gone."""
         while self._due:
             when, _, _, admissions, workload = self._due[0]
             if workload.has_quota and not workload.evicted and workload.admissions == admissions:
