@@ -97,7 +97,6 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start, by kube-scheduler's rules with nodes, or else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
@@ -115,15 +114,12 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes. On clusters with nodes, queues have no effect."""
+    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
     return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on pod groups and stopped queues that have no effect.
-
-    Pod groups have no effect if pods are placed one by one, or if jobs start as a whole.
-    """
+    """Yields notes on pod groups and stopped queues that have no effect on this cluster."""
     yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:
         yield from pods_alone(cluster, options)

@@ -55,8 +55,8 @@ class Scheduler:
         weights: fair-sharing weights that override those in the manifests.
         admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
         by_namespace: whether the order of candidates distinguishes LocalQueues with equal names by namespace.
-        evicted_last: concerns a workload whose pods were not ready in time. If True, the time of its eviction
-            determines its place in the queue until it is admitted again.
+        evicted_last: whether a workload whose pods were not ready in time is placed in the queue by
+            the time of its eviction until it is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
         rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
         shortcuts: the shortcuts to use. None means all of them.
@@ -130,13 +130,12 @@ class Scheduler:
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # keyed by content
 
     def _usable(self) -> list[str]:
-        """Returns the ClusterQueues that take part in scheduling."""
         return [name for name, queue in self.cache.queues.items() if queue.usable]
 
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """Changes an object, and computes all parts that depend on quotas, weights and policies again."""
+        """Changes an object, and computes all parts again that depend on quotas, weights and policies."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
@@ -147,10 +146,7 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Adds, removes or changes nodes.
-
-        Admitted workloads stay admitted, and other workloads keep waiting.
-        """
+        """Adds, removes or changes nodes. Admitted workloads stay admitted, and others keep waiting."""
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -337,7 +333,7 @@ class Scheduler:
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload with quota from the preemption candidates, or includes it (see `previews`).
 
-        If a workload is included again, the inadmissible workloads of its tree are requeued.
+        When a workload is included again, the inadmissible workloads of its tree are requeued.
         """
         root = workload.cluster_queue.root
         if spared:
@@ -374,10 +370,7 @@ class Scheduler:
         self._count(workload)
 
     def _needed(self, workload: Workload, admission: Admission) -> Amounts:
-        """Returns the part of an admission's usage that a workload still needs.
-
-        Finished pods need nothing.
-        """
+        """Returns the usage that a workload still needs from an admission, without its finished pods."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
             self.offers(workload),

@@ -114,7 +114,7 @@ _WHOLE = (
 
 
 def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields each event with the ID of its collection. Integers may be texts, as in exports from BigQuery."""
+    """Yields each event with the ID of its collection. Exports from BigQuery have integers as texts."""
     faults: list[Fault] = []
     for number, event in json_lines(path, faults):
         for name in _WHOLE:
@@ -243,10 +243,7 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
-    """Returns the distinct requests of instances, in millicores and bytes, with their number of instances.
-
-    The most frequent request is first.
-    """
+    """Returns the distinct requests in millicores and bytes with their counts, the most frequent first."""
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
         for _, (_, cpu, memory) in sorted(found.requests.items())

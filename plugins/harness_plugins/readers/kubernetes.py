@@ -82,10 +82,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _recorded(life: Life, faults: list[Fault]) -> Recorded:
-    """Returns the job that the last version of an object describes.
-
-    The time of the submission comes from the first version.
-    """
+    """Returns the job of an object's last version, with the submission time of the first version."""
     told = READERS[life.last.kind](life.last.manifest, life.last.where, faults)
     if life.first is life.last:
         return told
@@ -133,7 +130,7 @@ def _listed(life: Life, faults: list[Fault]) -> Listed:
 
 
 def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """Returns the objects of a recording or a file, and remarks about the recording or file.
+    """Returns the objects of a recording or a file, with remarks.
 
     A file is YAML or JSON with one or more documents. Each document is an object, a list of objects, or an
     event of a watch.
@@ -188,7 +185,6 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
 
 
 def _event(content: Any) -> str | None:
-    """Returns the type of a watch event, or None for content that is not an event."""
     if isinstance(content, Mapping) and set(content) == {"type", "object"}:
         return str(content["type"])
     return None

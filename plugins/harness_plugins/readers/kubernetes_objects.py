@@ -267,7 +267,7 @@ def _recorded(
     span: Span,
     rounds: bool = False,
 ) -> Recorded:
-    """Builds the part that Jobs and Pods have in common. `template` is the template of the pods."""
+    """Builds what Jobs and Pods have in common. `template` is the template of the pods."""
     metadata = Fields(mapping_of(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")

@@ -173,7 +173,7 @@ _METACENTRUM = (
 
 
 def _metacentrum(path: Path) -> list[Machine]:
-    """Reads a list without a header line.
+    """Reads a tab-separated list without a header line.
 
     The columns are a number, a name, the number of nodes, and the processors, speed and KiB of each node.
     """

@@ -101,7 +101,7 @@ _SECOND = 1_000_000
 
 
 def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
-    """Returns equal pods for each job. There is one pod on each node of the job.
+    """Returns equal pods for each job, one on each node of the job.
 
     If the GPUs of a job do not divide evenly by the number of its nodes, the job has smaller pods.
     """

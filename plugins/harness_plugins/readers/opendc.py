@@ -65,10 +65,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
-    """Reads the Workflow Trace Format.
-
-    Times are in milliseconds since the trace's start, and -1 is unknown.
-    """
+    """Reads the Workflow Trace Format, with times in ms since the trace's start, or -1 if unknown."""
     rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,

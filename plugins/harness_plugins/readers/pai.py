@@ -99,10 +99,7 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """Returns an expression that is true for an unknown time.
-
-    The publisher's own analysis treats 0 as a missing time.
-    """
+    """Returns an expression that is true for a missing time. The publisher treats 0 as missing, too."""
     return pl.col(time).fill_null(0) == 0
 
 

@@ -130,7 +130,7 @@ def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
 def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
     """Converts values to a polars series.
 
-    Recurring texts become categories. Other texts are copied, so that the batch can be freed.
+    Recurring texts become categories. Other texts are copied, so that the memory of the batch can be freed.
     """
     series = _series(values)
     if series.dtype != pl.String:
@@ -139,7 +139,6 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
 
 
 def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Converts values to the type that harness uses for them."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
@@ -169,7 +168,6 @@ def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: typ
 
 
 def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Returns the key-value pairs of the file that belong to harness."""
     return {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in sorted((metadata or {}).items())

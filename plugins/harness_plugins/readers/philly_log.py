@@ -125,7 +125,6 @@ def _time(fields: Fields, name: str) -> datetime | None:
 
 
 def _without(job: _Job) -> str:
-    """Returns the reason why a job cannot be replayed, or "" if it can."""
     if job.submit_time is None:
         return "submit time unknown"
     if not job.attempts:

@@ -1,7 +1,6 @@
 """Reads the jobs of Alibaba's spot GPU trace of 2026, which are high-priority and spot jobs of organizations.
 
-The request of a worker is multiplied by the number of workers, in the same way as other users of the trace
-do.
+The reader multiplies a worker's request by the number of workers, as other users of the trace do.
 """
 
 from __future__ import annotations

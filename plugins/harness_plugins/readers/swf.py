@@ -63,10 +63,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """Returns all records in typed columns.
-
-    Times are in microseconds. The first record determines the width.
-    """
+    """Returns the records in typed columns, as wide as the first record, with times in microseconds."""
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS

@@ -83,7 +83,6 @@ class _Times:
         return (since_start + self._start * SECOND).cast(pl.Datetime("us", "UTC"))
 
     def note(self, *, unix: bool) -> str:
-        """Returns a note on the start of the times."""
         if self._start is None:
             return "times are durations, because the header has no UnixStartTime"
         if unix:
@@ -116,10 +115,7 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """Returns the name of the queue in the extension, or else the number of the queue.
-
-    Unknown queues are null.
-    """
+    """Returns the queue's name in the extension, or else its number. Unknown queues are null."""
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 
@@ -174,10 +170,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 
 
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Returns the number of processors of a log that has only the number of nodes.
-
-    A node has one processor unless the options set another number.
-    """
+    """Returns the processors of a log that has only nodes, with one per node unless options set it."""
     per_node: int = options["processors_per_node"] or 1
     return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node
 

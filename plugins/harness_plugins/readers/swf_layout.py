@@ -159,10 +159,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 
 
 def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
-    """Returns the parts of a request.
-
-    Fractions of a processor are truncated. A part that names a host is one node.
-    """
+    """Returns the parts of a request, without fractions of processors. A named host is one node."""
     found = []
     for part in spec.partition("#")[0].split("+"):
         first, *words = part.split(":")
@@ -191,7 +188,6 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
 
 
 def _about(machines: Sequence[Machine], options: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the metadata of the machines: their file and their total resources."""
     if not machines:
         return {}
     total = {

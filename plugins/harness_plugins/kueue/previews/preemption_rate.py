@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """A limit of `most` workloads in any window of `window` microseconds.
-
-    The end of the window does not belong to it.
-    """
+    """A limit of `most` workloads in any window of `window` microseconds, without the window's end."""
 
     most: int
     window: int

@@ -155,7 +155,6 @@ class DecisionDetails:
         )
 
     def _path(self, queue: ClusterQueueState) -> str:
-        """Returns the path of a queue in the tree of cohorts."""
         path = self._paths.get(queue.node)
         if path is None:
             nodes = (*reversed(queue.path), queue.node)
@@ -184,7 +183,7 @@ class DecisionDetails:
         return {"usage": usage, "quota": quota}
 
     def _compared(self, queue: ClusterQueueState, other: ClusterQueueState) -> tuple[int, ...]:
-        """Returns the nodes whose shares decide whether a queue can preempt in another queue or in itself."""
+        """Returns the nodes whose shares decide whether a queue may preempt in another queue or in itself."""
         if self._shares is None:
             return ()
         return (queue.node,) if other is queue else queue.sides(other)
@@ -210,7 +209,6 @@ class DecisionDetails:
 
 
 def _usages(*local_queues: LocalQueueUsage | None) -> dict[str, float | str]:
-    """Returns the usage of LocalQueues by name."""
     return {
         each.name: each.usage if each.usage < math.inf else "infinite"
         for each in local_queues

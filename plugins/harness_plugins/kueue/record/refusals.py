@@ -128,7 +128,7 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """Returns the requested amounts. If no flavor fits, returns the amounts for every suitable flavor."""
+        """Returns the requested amounts or, if no flavor fits, the amounts for every suitable flavor."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
@@ -176,7 +176,7 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """Returns an obstacle as fields of the record. If there is no obstacle, the result is empty."""
+        """Returns an obstacle as fields of the record, or {} if there is no obstacle."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -195,10 +195,7 @@ class Refusals:
     # --- topologies ---------------------------------------------------------------------------------------
 
     def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """Describes the free capacity of topologies for a head that lacks a place, or else returns "".
-
-        A head without flavors lacks more than a place.
-        """
+        """Describes the topologies' free capacity for a head that has flavors but no place, or returns ""."""
         assignment = entry.assignment
         if self._topologies is None or len(assignment.chosen) != len(offers):
             return ""

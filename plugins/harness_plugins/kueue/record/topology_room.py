@@ -25,7 +25,6 @@ def room_in_words(asked: WorkloadTopology) -> str:
 
 
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
-    """Describes the topology request of a pod set in its flavor."""
     said = request.request
     text = f"pod set {request.pod_set.name} requests {request.count:,} pods"
     if said.required:

@@ -108,7 +108,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _beside(path: Path, pattern: str) -> list[Path]:
-    """Returns the files next to a file that match the pattern, without the file itself."""
     if not pattern:
         return []
     found = sorted(
@@ -120,10 +119,7 @@ def _beside(path: Path, pattern: str) -> list[Path]:
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """Returns the end of a pod, the maximum by which this time may be too late, and a flag.
-
-    The flag is True if the end is only the time of the last sample.
-    """
+    """Returns the end of a pod, by how much it may be too late, and whether it is only the last sample."""
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False
@@ -133,7 +129,6 @@ def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
 
 
 def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
-    """Returns the reason why a pod is not a job of the trace, or "" if it is."""
     if pod.owner_kind in _NO_JOB:
         return f"of a {pod.owner_kind}, which every node has"
     if pod.started is None:
@@ -160,7 +155,7 @@ def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> Kub
 
 
 def _queue(job: _Job, options: Mapping[str, Any]) -> str:
-    """Returns the queue in the labels of the pod or its Job. If there is none, returns the namespace."""
+    """Returns the queue in the labels of the pod or its Job, or else the namespace."""
     own = job.pod.queue or (job.owner.queue if job.owner is not None else "")
     return (own if options["tenant"] == "queue" else "") or job.pod.namespace or "default"
 

@@ -57,7 +57,6 @@ def read_answers(paths: list[Path]) -> Samples:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    """Yields the consecutive JSON values of a file."""
     text = text_of(path)
     at = 0
     while at < len(text):

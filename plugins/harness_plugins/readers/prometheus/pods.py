@@ -134,7 +134,6 @@ def pods_of(samples: Samples) -> list[Pod]:
 
 
 def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, float]) -> None:
-    """Adds the facts of one series to a pod."""
     last = max(values)
     if metric in _TIMES:
         setattr(pod, _TIMES[metric], _time(values[last]))

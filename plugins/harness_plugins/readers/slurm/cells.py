@@ -1,7 +1,4 @@
-"""Splits the lines of `sacct -P` into cells.
-
-Any delimiter is possible, even if names contain the delimiter or a line break.
-"""
+"""Splits the lines of `sacct -P` into cells, even if names contain the delimiter or a line break."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ _JOINED = 200
 
 
 Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
-"""A function that returns the meaning of cells under these column names, without free text.
+"""A function that returns the meaning of cells under these column names, ignoring free text.
 
-For an invalid row, it returns None.
+For an invalid row, the function returns None.
 """
 
 
@@ -180,7 +177,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Joins cells of a row with too many cells. If not exactly one way is valid, the result is None."""
+        """Joins cells of a row with too many cells, or returns None unless exactly one way is valid."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}

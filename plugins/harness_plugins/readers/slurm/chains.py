@@ -24,10 +24,7 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""The time that a requeued job waits before it is eligible again (`job_mgr.c` of Slurm).
-
-It is the lifetime of the job's credential (120 s by default) plus a second.
-"""
+"""How long a requeued job is not eligible: the 120 s of its credential plus one (Slurm's `job_mgr.c`)."""
 
 _REMEMBERED = 300 * SECOND
 """The time for which a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""
@@ -127,10 +124,7 @@ class Chain:
 
 
 def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
-    """Returns the jobs of these rows, and the number of repeated rows.
-
-    The jobs are sorted by their first rows.
-    """
+    """Returns the jobs of these rows, sorted by their first rows, and the number of repeated rows."""
     rows: dict[tuple[str, str, int | None], list[Record]] = {}
     for record in records:
         identity = record.identity

@@ -62,8 +62,6 @@ def read_document(path: Path) -> Dump:
 
 
 class _Entry:
-    """Reads one entry of the list of jobs."""
-
     def __init__(self, place: str, job: Mapping[str, Any], faults: list[Fault]) -> None:
         self._place = place
         self._job = job
@@ -113,7 +111,6 @@ class _Entry:
         )
 
     def _label(self, number: int) -> str:
-        """Returns `JobID` as `sacct -P` prints it."""
         array, het = self._map("array"), self._map("het")
         of_array, task = self._number(array, "job_id"), self._number(array, "task_id")
         of_het, offset = self._number(het, "job_id"), self._number(het, "job_offset")
@@ -156,15 +153,11 @@ class _Entry:
         return tres_of_counts(counts)
 
     def _time(self, times: Mapping[str, Any], name: str) -> int | None:
-        """Returns microseconds since 1970, or None for 0."""
         seconds = self._number(times, name)
         return seconds * SECOND if seconds else None
 
     def _number(self, holder: Mapping[str, Any], name: str) -> int | None:
-        """Returns an integer, which is plain or in an object with the key `set`.
-
-        If it is not set, returns None.
-        """
+        """Returns an integer, plain or in an object with the key `set`, or None if it is not set."""
         value = holder.get(name)
         if isinstance(value, Mapping):
             if not value.get("set") or value.get("infinite"):

@@ -8,7 +8,7 @@ from harness_plugins.readers.slurm.record import Record
 
 
 def missing_numbers(records: Iterable[Record]) -> int:
-    """Counts the numbers that are in no row, between the first and the last number of each cluster.
+    """Counts the job numbers that are in no row, from the first to the last number of each cluster.
 
     Every job, every task that was split off, and every component of a heterogeneous job uses a number.
     """

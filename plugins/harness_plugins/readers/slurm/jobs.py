@@ -94,7 +94,6 @@ def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
 
 
 def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
-    """Returns the reason why a chain is not a job of the trace, or "" if it is."""
     last = chain.last
     if chain.submit is None and chain.eligible is None:
         return "without a time of submission"

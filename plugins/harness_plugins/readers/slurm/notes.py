@@ -83,7 +83,6 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
 
 
 def _about_columns(dump: Dump) -> Iterator[str]:
-    """Yields notes on columns that the dump lacks."""
     if "AllocTRES" in dump.lacks:
         yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from requests"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):

@@ -250,10 +250,7 @@ def limit_of(text: str) -> int | None:
 
 
 def minutes_of(minutes: int) -> int | None:
-    """Returns a time limit in microseconds, or None if it is longer than a century.
-
-    Slurm uses such large numbers if there is no limit.
-    """
+    """Returns a time limit in microseconds, or None for more than a century, which means no limit."""
     return minutes * MINUTE if minutes <= _LONGEST_MINUTES else None
 
 

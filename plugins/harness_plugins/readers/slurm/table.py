@@ -120,10 +120,7 @@ def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """Returns the runs of a job as JSON, or None for a job with one run.
-
-    The amounts of a run are sums over all components.
-    """
+    """Returns a job's runs as JSON, with the amounts of all components, or None for a single run."""
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])
@@ -148,5 +145,4 @@ def _run(place: int, run: Run, job: Job, options: Mapping[str, Any]) -> dict[str
 
 
 def _iso(time: int | None) -> str | None:
-    """Returns a time as text in UTC."""
     return None if time is None else date_text(time)

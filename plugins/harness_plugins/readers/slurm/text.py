@@ -84,8 +84,6 @@ def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
 
 
 class _Row:
-    """Reads the cells of rows."""
-
     def __init__(self, names: Sequence[str], clock: Clock, faults: list[Fault]) -> None:
         self._places: Mapping[str, int] = {name: place for place, name in enumerate(names)}
         self._ids = [self._places[name] for name in ("JobIDRaw", "JobID") if name in self._places]
@@ -180,11 +178,7 @@ class _Row:
         return "" if place is None else self._cells[place]
 
     def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """Returns the parsed content of a cell.
-
-        If the cell is empty or absent, the result is None. If the cell is malformed, adds a fault and returns
-        None.
-        """
+        """Returns the parsed cell, or None if it is empty, absent, or malformed, which adds a fault."""
         text = self._text(name)
         if not text:
             return None

@@ -149,10 +149,7 @@ class Conversions:
         return found
 
     def _moment(self, value: Value, term: Term) -> pl.Expr:
-        """Reads text by the unit as microseconds since 1970.
-
-        Text without a zone is read in the zone of the clock.
-        """
+        """Reads text in its unit as microseconds since 1970. Text without a zone has the clock's zone."""
         cell = self.kept(value.expr.str.strip_chars())
         when = self.clock.read(cell, self.unit)
         local, moment = self.kept(when.local), self.kept(when.fixed)

@@ -29,10 +29,7 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Keeps the row with the greatest value for each job. If several rows have it, the last one is kept.
-
-    The result also contains the number of dropped rows.
-    """
+    """Returns each job's last row with the greatest value, and the number of dropped rows."""
     term = parse_term(mapping.latest)
     terms = Terms(rows.columns, "", clock, instants=False)
     try:

@@ -101,11 +101,7 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
 
 
 def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
-    """Raises an error for a quote that is never closed, because the rest of the file would be one cell.
-
-    Raises:
-        TraceError: a quote is not closed. The message names the line where its row begins.
-    """
+    """Raises an error for a quote that is never closed, because the rest of the file would be one cell."""
     if data.count(b'"') % 2 == 0:
         return
     rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter, strict=True)

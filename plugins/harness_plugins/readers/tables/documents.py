@@ -89,10 +89,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a JSON document, or of lines with one object each.
-
-    `inside` names the list with the objects.
-    """
+    """Yields the objects of a JSON document or of JSON lines, or of the list `inside` each of them."""
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
         if isinstance(document[0], list):
@@ -105,10 +102,7 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the elements of a document, or the objects of the list inside each element.
-
-    These objects also get the other values of their element.
-    """
+    """Yields the elements of a document, or the objects in each element's list with its other values."""
     for place, each in enumerate(document, start=1):
         several = [each]
         if inside and isinstance(each, dict):

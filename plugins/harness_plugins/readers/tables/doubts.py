@@ -54,7 +54,6 @@ def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
 
 
 def _said(rows: Rows, row: int, made: Made, doubt: Doubt) -> str:
-    """Returns a message about the fault of a row."""
     unit = f", in {made.terms.unit}," if made.terms.unit else ""
     if doubt.column:
         cell = rows.cell(row, doubt.column)

@@ -55,7 +55,6 @@ def _fitting(path: Path) -> Iterator[tuple[tuple[int, int, str], TableMapping]]:
 
 
 def _first(path: Path, pattern: str) -> Sample | None:
-    """Returns the first rows of the first file that is a table."""
     try:
         return next((found for each in find_files(path, pattern) if (found := sample_of(each))), None)
     except HarnessError:

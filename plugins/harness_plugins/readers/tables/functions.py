@@ -107,7 +107,6 @@ def _most(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _count(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the length of a list."""
     del plan
     found = _of_kind(arguments[0], Kind.LIST, "count()")
     if found.kind is Kind.NOTHING:

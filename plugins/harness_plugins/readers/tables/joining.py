@@ -46,10 +46,7 @@ class Rows:
     twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
-        """Returns the place of a row, which is its number in its file, counted from 1.
-
-        If there are several files, the place includes the file.
-        """
+        """Returns the number of a row in its file, counted from 1, with the file if there are several."""
         name, before = self.parts[bisect_right(self.parts, row, key=lambda part: part[1]) - 1]
         where = f"row {row - before + 1:,}"
         return f"{name}: {where}" if len(self.parts) > 1 else where
@@ -141,7 +138,6 @@ def _joined(
 
 
 def _said(dtype: pl.DataType) -> str:
-    """Describes a type in words."""
     if dtype.is_numeric():
         return "whole numbers" if dtype.is_integer() else "numbers with decimals"
     said: dict[type[pl.DataType], str] = {

@@ -230,7 +230,6 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
 
 
 def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yields faults for unknown keys, and for keys with a value of the wrong type."""
     for key, value in content.items():
         if key not in (*_KEYS, *_ABOUT):
             hint = did_you_mean(str(key), _KEYS) or f"the keys are {', '.join(_KEYS)}"
@@ -273,10 +272,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
 
 
 def _conditions(where: Any, faults: list[Fault]) -> Iterator[tuple[str, Condition]]:
-    """Yields the parts of a condition that `and` joins, each with its text.
-
-    The reader counts dropped rows for each part.
-    """
+    """Yields the parts of a condition that `and` joins, because the reader counts drops for each part."""
     if not isinstance(where, str) or not where.strip():
         return
     for part in _conjuncts(where.strip()):

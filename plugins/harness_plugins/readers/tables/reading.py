@@ -146,7 +146,6 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
 
 
 def _about(mapping: TableMapping) -> dict[str, str]:
-    """Returns the metadata of a trace about its source data."""
     licence, machine = mapping.about.get("licence"), mapping.about.get("machine")
     told = {"harness.license": str(licence)} if licence else {}
     return told | (machine_metadata(machine) if machine else {})

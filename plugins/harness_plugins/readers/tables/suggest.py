@@ -93,10 +93,7 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
 
 
 def _found(frame: pl.DataFrame) -> dict[str, str]:
-    """Returns the matching column for each wanted column.
-
-    Columns of granted amounts take precedence over columns of requested amounts.
-    """
+    """Returns the matching column for each wanted column, and prefers granted to requested amounts."""
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
         several = [
@@ -110,10 +107,7 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
-    """Returns the rank of a matching column.
-
-    The lowest rank is best, and numbers rank before text and lists.
-    """
+    """Returns the rank of a matching column. The lowest is best: numbers, then text, then lists."""
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
     return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
@@ -174,11 +168,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
-    """Yields the lines for amounts.
-
-    If the table has the number of nodes, its amounts are assumed to be for the whole job, as in most
-    tables.
-    """
+    """Yields the lines for amounts, which are assumed to be of the whole job if the nodes are known."""
     kind = "total" if "pods" in has else "request"
     whose = "for the whole job? for one node, use request.{}" if "pods" in has else ""
     for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
@@ -240,7 +230,6 @@ def _zone(column: pl.Series) -> str:
 
 
 def _span(column: pl.Series, term: str) -> tuple[str, str]:
-    """Returns a duration and a remark."""
     if isinstance(column.dtype, pl.Duration):
         return term, ""
     if _numbers(column) is None and column.dtype == pl.String:
@@ -266,5 +255,4 @@ def _is_text(column: pl.Series) -> bool:
 
 
 def _quoted(source: str) -> str:
-    """Returns a source in YAML notation."""
     return source if re.fullmatch(r"[A-Za-z_][\w() +-]*", source) else json.dumps(source, ensure_ascii=False)

@@ -11,9 +11,7 @@ from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""A function that makes an expression a separate step. It is then computed once, even if it is used several
-times.
-"""
+"""A function that makes an expression a separate step, which is computed once for several uses."""
 
 DECIMALS = 9
 """The number of decimals of numbers that are not integers."""
@@ -58,10 +56,7 @@ def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _wide(digits: pl.Expr) -> pl.Expr:
-    """Returns up to 20 digits as a 128-bit integer.
-
-    The digits are read in two parts, because older polars versions cannot read more digits at once.
-    """
+    """Returns up to 20 digits as a 128-bit integer, in two parts because older polars reads no more."""
     padded = digits.str.zfill(20)
     high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
     return high.cast(WIDE) * 10**10 + low.cast(WIDE)
