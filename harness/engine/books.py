@@ -165,7 +165,6 @@ class Books:
         del self._allocatable[name]
 
     def _may_exceed(self, resource: str, excess: int) -> bool:
-        """Returns True if jobs are allowed to exceed the capacity for a resource by this quantity."""
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:

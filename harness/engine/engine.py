@@ -244,18 +244,7 @@ class Engine:
         referee: Referee,
         sources: Sequence[Source],
     ) -> Iterator[int]:
-        """Loop over the simulated times, the events at each time, and the decisions of the policy.
-
-        Args:
-            policy: makes the decisions.
-            doze: the policy's method that simulates several idle wakes (see `Policy`), or None.
-            recurrence: skips idle wakes that repeat earlier ones, or None if the policy doesn't support this.
-            referee: checks the decisions.
-            sources: the sources of events, in the order in which they deliver at the same time.
-
-        Yields:
-            The simulated time, at regular intervals.
-        """
+        """Loop over the simulated times with their events and decisions, and yield the time regularly."""
         lifecycle, until, enough = self._lifecycle, self._until, self._enough
         before, cycles = lifecycle.now, lifecycle.cycles
         told = cycles + _WATCH_EVERY

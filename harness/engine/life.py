@@ -278,10 +278,7 @@ class Life:
         return len(gone) + self.job.pods - self.wanted, amounts
 
     def unused(self, bound: list[int]) -> Amounts | None:
-        """Returns the request of pods that were admitted, but have not ended and are not `bound`.
-
-        Returns None if the job has no such pods.
-        """
+        """Returns the request of admitted pods that have not ended and are not `bound`, or else None."""
         done = self.ended.union(bound)
         if len(done) == self.wanted:
             return None

@@ -157,7 +157,6 @@ class Lifecycle:
         self._starts.freed(self.now)
 
     def _start_if_free(self, life: Life) -> bool:
-        """Starts an admitted job if its whole request is free, and returns whether the job started."""
         if not self.books.start(life.asked):
             return False
         self._recorder.record(
@@ -221,7 +220,6 @@ class Lifecycle:
             )
 
     def _be_ready(self, unit: Unit) -> None:
-        """Tell the policy that the pods of a unit are ready."""
         unit.alarm, pod, life = None, unit.pod, unit.life
         assert self._tell_ready is not None
         self._tell_ready(life.job, life.every_pod if pod == NEVER else range(pod, pod + 1), self.now)

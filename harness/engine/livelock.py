@@ -192,7 +192,6 @@ class Watch:
         return True
 
     def _begin(self) -> None:
-        """Restart the counts after progress."""
         lifecycle = self._lifecycle
         self._progressed, self._since, self._kept = lifecycle.progressed, lifecycle.now, lifecycle.kept
         self._all.clear()

@@ -126,7 +126,6 @@ class Arrivals:
         self._cursor = at
 
     def _next_chunk(self) -> int:
-        """Takes the next chunk, and returns when its first job arrives."""
         self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
 

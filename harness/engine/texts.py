@@ -25,10 +25,7 @@ _JSON = json.JSONEncoder(
 
 @final
 class Texts:
-    """Converts objects to canonical JSON, and each object only once.
-
-    Equal objects result in equal texts.
-    """
+    """Converts objects to canonical JSON, each object only once. Equal objects give equal texts."""
 
     def __init__(self) -> None:
         self._details: Memo[int, tuple[object, str]] = Memo()

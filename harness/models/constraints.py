@@ -11,9 +11,7 @@ from harness.models.manifests import Fields, read_requirement, read_toleration, 
 from harness.policy import PodSet
 
 UNTOLERATED, TEMPORARY, PERMANENT = range(3)
-"""How pods tolerate taints. They don't tolerate all taints, or tolerate some for a limited time, or tolerate
-all without a limit.
-"""
+"""Whether pods don't tolerate all taints, tolerate some only for a time, or tolerate all permanently."""
 
 
 @final
@@ -93,7 +91,6 @@ class Constraints:
         return found
 
     def _untolerated(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> Taint | None:
-        """Returns the first taint that prevents pods from running, or None if there is none."""
         tolerations: tuple[Toleration, ...] = (*self._tolerations, *flavor.tolerations)
         for taint in taints:
             tolerated = any(item.tolerates(taint) for item in tolerations)
@@ -103,7 +100,6 @@ class Constraints:
 
 
 def _required_terms(affinity: Fields) -> list[list[Requirement]]:
-    """Returns the label expressions in each term of the required node affinity."""
     required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
     return [
         [read_requirement(item) for item in term.items("matchExpressions")]

@@ -27,8 +27,7 @@ _SHAPES = 1 << 16  # how many distinct job shapes to cache
 BORROW = Option("borrow", True, "whether a queue can use quota that its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
-"""The reason for a refusal if the job is next in line, but its queue and cohort have too little free quota.
-"""
+"""The reason code for a job that is next in line but lacks free quota in its queue and cohort."""
 
 
 Cells = tuple[tuple[int, int], ...]

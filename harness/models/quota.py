@@ -152,10 +152,8 @@ class QuotaTree:
     def charge(self, node: int, amounts: Amounts) -> None:
         """Adds quantities to the usage of a node.
 
-        The part that exceeds what the node keeps is also added to its parent.
-
-        A negative quantity reduces only the usage of this node. The usage becomes negative only if the node
-        has a borrowing limit.
+        The part that exceeds what the node keeps is also added to its parent. A negative quantity reduces
+        only the usage of this node. The usage becomes negative only if the node has a borrowing limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -365,10 +363,7 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Returns the parent of each cohort that has a manifest or is named in one.
-
-    The parent is "" if there is none.
-    """
+    """Returns the parent of each cohort that has a manifest or is named in one, or "" if it has none."""
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:

@@ -212,7 +212,6 @@ def _is_zipped(path: Path) -> bool:
 
 
 def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
-    """Yields the non-empty lines of a file, with their numbers."""
     import gzip  # every replay imports this module, but does not need gzip
 
     number = 0
@@ -342,11 +341,7 @@ _OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
 
 
 def _check_fields(case: Case, spec: ConformanceSpec) -> None:
-    """Check that a component knows all fields of a case.
-
-    Raises:
-        InputError: a field is unknown.
-    """
+    """Raise an error if a component does not know all fields of a case."""
     if spec.fields is None:
         return
     unknown = [name for name in case if name not in _OF_EVERY_CASE]

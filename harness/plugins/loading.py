@@ -215,10 +215,7 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
-    """Returns all loadable plugins, sorted by name.
-
-    Therefore, the order of installation has no effect.
-    """
+    """Returns all loadable plugins by name, so that the order of installation has no effect."""
     candidates = [
         _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
         for name, plugin in extra.items()
@@ -257,10 +254,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
 
 
 def _fails_alone(error: BaseException) -> bool:
-    """Returns True if an error only disables the plugin that raised it.
-
-    If two plugins register the same name, loading stops.
-    """
+    """Returns True if an error disables only its plugin. A name that is registered twice stops loading."""
     if isinstance(error, PluginError):
         return isinstance(error, RegistrationError)
     return is_of_plugin(error) or isinstance(error, HarnessError)

@@ -58,7 +58,6 @@ class RuntimeQuotas:
         self._set_up(quotas)
 
     def _set_up(self, quotas: Mapping[str, ElasticQuota]) -> None:
-        """Starts with these quotas, before any requests."""
         trees = self._trees
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
         below: dict[tuple[str, str], list[_Quota]] = {}
@@ -126,10 +125,7 @@ class RuntimeQuotas:
         self._forget()
 
     def resize(self, capacity: Mapping[str, int]) -> None:
-        """Sets the capacity of all nodes.
-
-        A resource that no node has any more remains, with the capacity 0.
-        """
+        """Sets the capacity of all nodes. A resource that no node has any more remains, with capacity 0."""
         add_to(self._totals[""], self._capacity, -1)
         self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
         add_to(self._totals[""], self._capacity, 1)
@@ -234,10 +230,7 @@ class RuntimeQuotas:
             self._shared.add(level)
 
     def _scale(self, asked: _Quota, level: _Level) -> None:
-        """Scales the guarantee of the queried quota to the capacity.
-
-        This may also scale the guarantees of its siblings.
-        """
+        """Scales the guarantee of the queried quota, and possibly those of its siblings, to the capacity."""
         total = self._total(level)
         quotas = (asked,) if self._lazily else level.quotas
         changed = [quota.scale(total, level.guaranteed) for quota in quotas]
@@ -249,8 +242,6 @@ class RuntimeQuotas:
 
 @final
 class _Quota:
-    """One quota with its requests and its share."""
-
     __slots__ = (
         "above", "asked", "figure", "least", "lends", "level", "manifest", "most", "name", "scaled", "share",
         "weight",
@@ -281,14 +272,10 @@ class _Quota:
 
     @property
     def names(self) -> Sequence[str]:
-        """The resources that the quota requests."""
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of the pods or children.
-
-        If the quota does not lend, the request is at least its guarantee.
-        """
+        """Returns the request of the pods or children, or at least the guarantee if the quota never lends."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
@@ -323,7 +310,6 @@ class _Quota:
         return self.scaled != before
 
     def moved_from(self, before: _Quota) -> bool:
-        """Returns True if the quota has a different parent than before."""
         return self.manifest.parent != before.manifest.parent
 
     def starts_anew(self, before: _Quota) -> bool:
@@ -356,7 +342,6 @@ class _Quota:
         return found
 
     def part(self, resource: str) -> Part:
-        """Returns the input for sharing a resource."""
         least = self.scaled.get(resource, self.least.get(resource, 0))
         request = self.limited(resource) if self.figure is None else self.figure.get(resource, 0)
         return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
@@ -387,7 +372,6 @@ class _Level:
             add_to(self.guaranteed, quota.least, 1)
 
     def share_out(self, total: Mapping[str, int]) -> None:
-        """Shares the capacity among the quotas."""
         for quota in self.quotas:
             quota.share = {}
         for resource in self.resources:

@@ -42,10 +42,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess.
-
-    Without a quota, it is the `min` of all quotas together.
-    """
+    """A limit that would be exceeded, and the excess. Without a quota, it is the sum of all `min`."""
 
     bound: str
     quota: str
@@ -124,10 +121,7 @@ class QuotaTree:
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if pods with these labels must not be preempted.
-
-        Their quota's `min` then also limits them.
-        """
+        """Returns True if pods with these labels must not be preempted, so that `min` limits them, too."""
         return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
 
     @property
@@ -270,10 +264,7 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Returns why a pod is not admitted, or None if it is admitted.
-
-        The arguments are the same as for `excesses`.
-        """
+        """Returns why a pod is not admitted, or None if it is. See `excesses` for the arguments."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:

@@ -59,11 +59,9 @@ class Resting:
             self._trees.append(Tree([(amounts, group) for group, amounts in known.items()]))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
-        """Removes a group, and returns the requests of each of its pods."""
         return self._groups.pop(group)
 
     def items(self) -> Iterable[tuple[EqualPods, Sequence[int]]]:
-        """Returns all groups with the requests of each of their pods."""
         return self._groups.items()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
@@ -136,7 +134,6 @@ class Tree:
             self.first = min([half.first for half in halves])
 
     def entries(self) -> list[Entry]:
-        """Returns all groups of the tree."""
         return self._few or list(chain.from_iterable(half.entries() for half in self._halves))
 
     def search(

@@ -89,10 +89,7 @@ class Cache:
         self._forget_positions()
 
     def _forget_positions(self) -> None:
-        """Drops all results that are kept by position after nodes have changed.
-
-        Readers of `moves` keep their own results.
-        """
+        """Drops the cache's own results that are kept by position, because nodes have changed."""
         self._positions_since = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
         # These lists have, by position, the free amount of each resource, and the number of further pods that
@@ -173,7 +170,6 @@ class Cache:
         return True
 
     def _place(self, nodes: Iterable[NodeInfo], first: int) -> None:
-        """Gives nodes the positions from `first` on."""
         for position, node in enumerate(nodes, first):
             if node.position != position:
                 node.position = position
@@ -202,7 +198,6 @@ class Cache:
         self.rankings += 1
 
     def _by_rank(self, node: NodeInfo) -> tuple[bytes, str]:
-        """Returns the key by which nodes are ranked."""
         if self._seed is None:
             return b"", node.name
         return blake2b(f"{self._seed}\0{node.name}".encode(), digest_size=8).digest(), node.name
@@ -210,10 +205,7 @@ class Cache:
     # --- changes ------------------------------------------------------------------------------------------
 
     def changed_since(self, version: int) -> Iterable[int]:
-        """Returns the positions of the nodes that changed after a version.
-
-        Each occurs once, in a fixed order.
-        """
+        """Returns the positions of the nodes that changed after a version, each once and in a fixed order."""
         if version == self.version:
             return ()
         if version < self._cut or version < self._positions_since:
@@ -221,7 +213,7 @@ class Cache:
         return dict.fromkeys([node.position for node in self._log[version - self._cut :] if node is not None])
 
     def changed_nodes_since(self, version: int) -> Iterable[NodeInfo]:
-        """Yields the nodes that changed after a version, even if positions have changed since then."""
+        """Returns the nodes that changed after a version, even if positions have changed since then."""
         if version < self._cut:
             return self.nodes
         noted = dict.fromkeys(self._log[version - self._cut :])
@@ -234,7 +226,6 @@ class Cache:
         self._note(node)
 
     def _note(self, node: NodeInfo | None) -> None:
-        """Adds a version to the log, together with the node that changed."""
         self.version += 1
         self._log.append(node)
         if self.version - self._cut > self._most:
@@ -326,7 +317,6 @@ class Cache:
             self._awaited.setdefault(name, []).append(pod)
 
     def _no_longer_awaits(self, pod: PodInfo) -> None:
-        """Records that a pod is no longer nominated to a node that does not exist."""
         awaiting = self._awaited[pod.nominated]
         awaiting.remove(pod)
         if not awaiting:
@@ -343,9 +333,8 @@ class Cache:
     def free_of(self, resource: int) -> Sequence[int]:
         """Returns the free quantity of a resource on each node, by position.
 
-        It is valid until the next change.
-
-        Callers must not change the result. Only nodes that changed since the last call are updated.
+        The result is valid until the next change, and callers must not change it. Only nodes that changed
+        since the last call are updated.
         """
         return self._columns()[resource]
 

@@ -98,10 +98,7 @@ class Drains:
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Handles a new or changed node.
-
-        If its drain starts, evicts the pods that budgets allow, sorted by name.
-        """
+        """Handles a new or changed node. A drain that starts evicts the pods that budgets allow, by name."""
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:
@@ -147,10 +144,7 @@ class Drains:
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
 
     def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction subresource allows an eviction.
-
-        Several budgets for one pod prevent it.
-        """
+        """Returns True if the eviction API allows an eviction, which it never does with several budgets."""
         covering, budgets = pod.template.budgets, self._scheduler.budgets
         if pod.terminating or not covering:
             return True

@@ -94,10 +94,7 @@ class NodeInfo:
         self.generation += 1
 
     def _change_devices(self) -> None:
-        """Applies the number of devices in the manifest.
-
-        Pods keep their devices unless the devices are gone.
-        """
+        """Applies the manifest's number of devices. Pods keep their devices unless these are gone."""
         has, free = device_count(self.manifest), self.free
         asks = [(pod, ask) for pod in self.pods if (ask := pod.template.shape.device) is not None]
         for amount in (self._largest, self._idle):
@@ -151,10 +148,7 @@ class NodeInfo:
         del self.pods[pod]
 
     def _give(self, pod: PodInfo, ask: Ask) -> None:
-        """Assigns devices to a pod.
-
-        If the pod already has devices, it keeps them, even if the node has lost them.
-        """
+        """Assigns devices to a pod, unless it has some already. It keeps them even if the node lost them."""
         if not self.devices:
             pod.devices = ()
             return

@@ -36,10 +36,7 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """Adds a node or changes its labels.
-
-        If the zone of a node changes, the node becomes the last one in its new zone.
-        """
+        """Adds a node or changes its labels. A node that changes its zone becomes the last one there."""
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:

@@ -69,10 +69,7 @@ class PodScheduler(Erring, Evicting, Protocol):
         """Tries pods until all remaining pods wait for an event."""
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """Simulates idle wake-ups that have no effect, if the scheduler supports this.
-
-        See `harness.policy.Policy`.
-        """
+        """Simulates idle wake-ups if the scheduler supports this. See `harness.policy.Policy`."""
 
     def standing(self, now: int) -> Standing | None:
         """Returns the state of the scheduler. See `harness.policy.Policy`."""

@@ -112,12 +112,7 @@ class SchedulingQueue:
         return played, at
 
     def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """Makes the only waiting entry fail at the next timer events, too, without any other change.
-
-        Args:
-            late: the entry.
-            rounds: the number of timer events.
-        """
+        """Makes the only waiting entry fail at this many further timer events, without any other change."""
         passed = rounds * _ROUND
         self.now += passed
         self._last_stamp += (passed << _COUNTER_BITS) + rounds - 1
@@ -152,10 +147,7 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Advances the time by this duration, with this many attempts.
-
-        The state of the pool stays the same.
-        """
+        """Advances the time by a duration with this many attempts. The pool's state stays the same."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -273,10 +265,7 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """Stamps an entry that failed now and backs off for this many seconds.
-
-        A block uses a stamp for each pod.
-        """
+        """Stamps an entry that failed now and backs off for some seconds. A block uses one stamp per pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
@@ -337,10 +326,7 @@ class SchedulingQueue:
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """Adds a pod whose attempt ended with an error.
-
-        The pod returns after some time, and no event makes it return earlier.
-        """
+        """Adds a pod whose attempt ended with an error. It returns after its backoff, not after events."""
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])

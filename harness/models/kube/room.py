@@ -143,7 +143,6 @@ class Room:
         return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
-        """Returns the largest quantity of each resource on any node."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 

@@ -312,10 +312,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, unless the last record for its job has the same reason.
-
-        The pod may have been tried or not.
-        """
+        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()
@@ -438,10 +435,7 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evicts the victims on the best node, and nominates the preemptor to this node.
-
-        The preemptor is tried again later.
-        """
+        """Evicts the victims on the best node, and nominates the preemptor to it for a later attempt."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))

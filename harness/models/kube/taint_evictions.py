@@ -138,10 +138,8 @@ class TaintEvictions:
     def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
         """Returns True if a pod must leave a node with these NoExecute taints now.
 
-        Otherwise, starts its timer.
-
-        The method is called whenever these taints of the pod's node change, and when the pod is bound to such
-        a node.
+        Otherwise, starts the timer of the pod. The method is called whenever these taints of the pod's node
+        change, and when the pod is bound to such a node.
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:

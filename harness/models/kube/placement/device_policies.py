@@ -94,14 +94,12 @@ class _Tightest:
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """See `DevicePolicy`."""
         return tightest(node.devices, ask)
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
         """See `DevicePolicy`."""
 
     def learn(self) -> bool:
-        """See `DevicePolicy`."""
         return False
 
 
@@ -154,7 +152,6 @@ class _Largest(_Tightest):
         self.cpu = self.gpu = 1
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
-        """See `DevicePolicy`."""
         self.cpu = max((node.allocatable[CPU] for node in nodes), default=0) or 1
         self.gpu = WHOLE * max((len(node.devices) for node in nodes), default=0) or 1
 
@@ -263,10 +260,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the score of the best devices and these devices.
-
-        If there is no choice, there are no devices.
-        """
+        """Returns the score of the best devices, and these devices, or none if there is no choice."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:

@@ -69,10 +69,7 @@ def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
 
 
 def oversized(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if a request exceeds the total capacity of the node.
-
-    Preemption can't help in this case.
-    """
+    """Returns True if a request exceeds the node's total capacity, so that preemption can't help."""
     total = node.allocatable
     for resource, amount in shape.requests:
         if amount > total[resource]:
@@ -104,10 +101,7 @@ _SHORT: Memo[tuple[tuple[str, ...], bool, bool], Status] = Memo()
 
 
 def _short(names: Sequence[str], full: bool, oversized: bool) -> Status:
-    """Returns the rejection for the resources that are short.
-
-    If the node is full, it includes too many pods.
-    """
+    """Returns the rejection for the resources that are short, and for too many pods if the node is full."""
     reasons = [f"Insufficient {name}" for name in names]
     if full:
         reasons.append("Too many pods")

@@ -215,10 +215,7 @@ class Scheduling:
         return node
 
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
-        """Schedules pods for which only the node and the nominations to it matter.
-
-        Nearly all pods are of this kind.
-        """
+        """Schedules a pod for which only nodes and their nominations matter, as for nearly all pods."""
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
@@ -275,9 +272,8 @@ class Scheduling:
     def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
         """Sets the start of the next search to the end of this search.
 
-        Nominated nodes that failed count, too.
-
-        If node affinity names nodes, the search examines only these nodes.
+        Nominated nodes that failed count, too. If node affinity names nodes, the search examines only these
+        nodes.
         """
         total = len(self.cache.nodes)
         if named is not None:

@@ -286,7 +286,6 @@ def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]
 
 
 def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
-    """Returns the values of a column for some nodes, or for all nodes if `among` is None."""
     return column if among is None else [column[place] for place in among]
 
 

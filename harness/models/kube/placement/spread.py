@@ -120,7 +120,6 @@ class SpreadState:
 
 
 def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """Returns the two domains with the lowest counts."""
     lowest = sorted((count, domain) for domain, count in counts.items())[:2]
     while len(lowest) < 2:
         lowest.append((_NOWHERE, ""))

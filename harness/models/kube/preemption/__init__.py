@@ -1,4 +1,1 @@
-"""Models default preemption.
-
-It finds the pods that a pod without a feasible node can preempt, and their node.
-"""
+"""Models default preemption, which finds a node and victims for a pod without a feasible node."""

@@ -85,10 +85,7 @@ class DryRuns:
         return enough.found
 
     def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
-        """Returns all candidates.
-
-        Only nodes that changed since then, or that have nominated pods, are examined.
-        """
+        """Returns all candidates. Examines only nodes that have changed or that have nominated pods."""
         cache, nodes, answers = self._cache, self._cache.nodes, self._answers
         if self._seen < 0 or self._allowed != self._budgets.version:
             self._potential = frozenset(potential)
@@ -111,7 +108,7 @@ class DryRuns:
         return found
 
     def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
-        """Returns True if no node that changed since then has become a candidate."""
+        """Returns True if no node that changed since the last empty result has become a candidate."""
         cache, kinds = self._cache, diagnosis.nodes.kinds
         changed = list(cache.changed_since(self._barren))
         own = cache.by_name.get(pod.nominated) if pod.nominated else None
