@@ -211,7 +211,7 @@ class Engine:
             handlers.get(type(decision), unknown)(decision)
 
     def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
-        """Returns the source of the cluster's changes, which applies the policy's answer to each immediately.
+        """Returns the source of cluster changes, which applies the policy's decisions after each change.
 
         Raises:
             PolicyError: the policy can't be notified of changes.

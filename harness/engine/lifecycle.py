@@ -240,7 +240,6 @@ class Lifecycle:
             unit.alarm = None
 
     def _end(self, unit: Unit) -> None:
-        """End a unit that has completed its work, so that its pods release their resources."""
         life, pod = unit.life, unit.pod
         job, now, books = life.job, self.now, self.books
         self.last = now

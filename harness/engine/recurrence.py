@@ -95,7 +95,6 @@ class Recurrence:
         return True
 
     def _repeat(self, kept: _Seen, seen: _Seen, rounds: int) -> None:
-        """Account for `rounds` repetitions of the events between two states."""
         span, lifecycle = rounds * (seen.now - kept.now), self._lifecycle
         self._skip(span, [rounds * (now - then) for then, now in zip(kept.counts, seen.counts, strict=True)])
         self._wakes.skip(span)

@@ -422,7 +422,6 @@ class Referee:
         )
 
     def _alive(self, job: Job) -> Life:
-        """Returns the life of a live job that a decision is about."""
         lifecycle = self._lifecycle
         lifecycle.last = lifecycle.now
         try:

@@ -203,7 +203,6 @@ def read_cases(
 
 
 def _is_zipped(path: Path) -> bool:
-    """Returns True if a file is gzipped; opens and closes the file."""
     try:
         with path.open("rb") as file:
             return file.read(2) == b"\x1f\x8b"

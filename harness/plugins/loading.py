@@ -137,7 +137,6 @@ def load(
 
 
 def _loaded(how: Mapping[str, Any]) -> Plugins:
-    """Load plugins; `how` holds the arguments of `load`."""
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     loaded = Plugins(manager.hook)
@@ -233,7 +232,6 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
-    """Call the plugin's registration hooks with registrars that know the plugin."""
     from harness.plugins.conformance import RegisterConformance
     from harness.plugins.kind import RegisterKind
     from harness.plugins.section import RegisterSection

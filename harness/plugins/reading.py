@@ -68,7 +68,6 @@ def _are_texts(value: object) -> bool:
 
 
 def _maps(value: object, right: Callable[[object], bool]) -> bool:
-    """Returns True if a value is a mapping from strings to values that `right` accepts."""
     return isinstance(value, Mapping) and all(_is_text(name) and right(each) for name, each in value.items())
 
 

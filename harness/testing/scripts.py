@@ -280,7 +280,6 @@ def nodes(**allocatable: Mapping[str, int]) -> Cluster:
 
 
 def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the quantities with the full names of resources."""
     return frozen({"nvidia.com/gpu" if name == "gpu" else name: amount for name, amount in amounts.items()})
 
 

@@ -280,7 +280,6 @@ class _Quota:
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
     def limited(self, resource: str) -> int:
-        """Returns the request for a resource, which is limited to the `max`."""
         return min(self.request(resource), self.most.get(resource, UNLIMITED))
 
     def ask(self, change: Mapping[str, int]) -> dict[str, int]:

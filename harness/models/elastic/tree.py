@@ -377,7 +377,7 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Returns each limit of the quotas, and the usage that is possible in addition to some quantities."""
+    """Returns each limit of the quotas, and the usage that it still allows beside these quantities."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas

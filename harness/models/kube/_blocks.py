@@ -355,7 +355,6 @@ class Block:
         return kept
 
     def shift(self, places: int) -> None:
-        """Moves all pods of the block back by this many places."""
         for group in self.groups.values():
             for pod in group.pods:
                 pod.place += places

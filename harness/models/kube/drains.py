@@ -144,7 +144,7 @@ class Drains:
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
 
     def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction API allows an eviction, which it never does with several budgets."""
+        """Returns True if the eviction API allows an eviction. Several budgets for one pod prevent it."""
         covering, budgets = pod.template.budgets, self._scheduler.budgets
         if pod.terminating or not covering:
             return True

@@ -148,7 +148,7 @@ class NodeInfo:
         del self.pods[pod]
 
     def _give(self, pod: PodInfo, ask: Ask) -> None:
-        """Assigns devices to a pod, unless it has some already. It keeps them even if the node lost them."""
+        """Assigns devices to a pod without devices. A pod keeps its devices even if the node lost them."""
         if not self.devices:
             pod.devices = ()
             return

@@ -404,7 +404,6 @@ class Scheduler:
             yield from self.withdraw(pod)
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
-        """Makes a pod wait, and records the reason if it is new."""
         peers, is_new = pod.peers, pod.note_rejection(rejecting)
         if pod.nominated:
             self.cache.nominate(pod, pod.nominated)

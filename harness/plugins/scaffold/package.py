@@ -179,7 +179,6 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _templates(folder: Traversable, *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields the parts of the path and the text of every template in a folder."""
     for each in sorted(folder.iterdir(), key=lambda item: item.name):
         if each.is_dir():
             yield from _templates(each, *above, each.name)

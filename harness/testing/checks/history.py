@@ -16,7 +16,7 @@ _DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
 """Events that come first among events with the same time, in this order. The policy's decisions follow."""
 _DECIDED = 4
 _OUTSIDE_OF_CYCLES = ("evict", "mark", "unmark")
-"""Actions that are immediate consequences of changes of nodes or of the end of a toleration."""
+"""Actions that follow immediately from node changes or from the end of a toleration."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,6 @@ class History:
         self.broken += self._overdue(self.facts.end + (not stopped), before)
 
     def _order(self, row: Row, before: Row) -> Iterator[Broken]:
-        """Yields violations of rules about individual rows."""
         if row["seq"] != before["seq"] + 1:
             yield Broken("time.order", at(row), f"follows decision {before['seq']}")
         if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
@@ -165,10 +164,7 @@ class History:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 
     def _delivery(self, row: Row) -> Iterator[Broken]:
-        """Yields violations of the order of events with the same time.
-
-        The order is: completions by name, departures, starts, arrivals.
-        """
+        """Yields violations of the order at one time: completions by name, departures, starts, arrivals."""
         action, last = row["action"], self._delivered
         rank = _DELIVERED.get(action)
         if rank is None:
@@ -228,7 +224,6 @@ class History:
         return self._queues.setdefault(life.asked.tenant, Level())
 
     def _end_instant(self, time: int) -> None:
-        """Record the resources of queues after all events at a time."""
         resources = self.facts.run.resources
         nothing = Level().key(resources)
         for queue in self._touched:

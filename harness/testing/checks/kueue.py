@@ -64,10 +64,7 @@ class Kueue(ClusterQuotas):
         yield from super().turn(step)
 
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Check that an eviction follows priorities in the queue, and the preemptor's policy in the cohort.
-
-        In the cohort, only borrowers can be evicted.
-        """
+        """Check an eviction, and count the victim's usage until Kueue observes the departure."""
         row, asked = step.row, step.life.asked
         yield from self._timed_out(step) if row["action"] == "evict" else self._preempted(step, node)
         latency = LONGEST if "round" in (row["detail"] or "") else self._latency
@@ -118,7 +115,6 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.timeout", step.where, f"its time-out is at {times}")
 
     def _is_drained(self, asked: Asked) -> bool:
-        """Returns True if the ClusterQueue or LocalQueue of a job must be drained."""
         cluster = self.facts.cluster
         stops = [cluster.cluster_queues.get(asked.quota or "")]
         doors = [cluster.local_queues.get((asked.namespace, asked.queue))]

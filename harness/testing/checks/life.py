@@ -57,7 +57,7 @@ class Life:
         asked: the job according to the trace.
         losses: the loss model.
         on_nodes: whether pods are bound to nodes.
-        removed: the nodes that are removed at this instant.
+        removed: the nodes that are removed at this time.
         early: when an evicted pod last ended before its time, because its node was removed.
         state: absent, alive, finished or rejected.
         admitted: whether the job holds quota.
@@ -135,7 +135,7 @@ class Life:
         Args:
             row: the decision.
             now: the time of the decision.
-            removed: the nodes that are removed at this instant.
+            removed: the nodes that are removed at this time.
 
         Raises:
             IllegalError: the decision is impossible.
@@ -331,7 +331,6 @@ class Life:
         return progress - progress % interval
 
     def _note(self, pod: int, now: int, state: str, lost: int = 0) -> None:
-        """Record that a pod was in a state until now, unless no time has passed."""
         hold = self.holds[pod]
         if hold.since < now:
             self.spans.setdefault((hold.since, now, state, lost), []).append(pod)

@@ -98,7 +98,6 @@ class ClusterQuotas(Rule):
                 )
 
     def _count(self, life: Life, node: Node) -> None:
-        """Update the usage of a job's queue."""
         held: dict[Cell, int] = {}
         for pod in life.quota:
             part = life.asked.part_of(pod)

@@ -32,7 +32,6 @@ def check_tables(history: History) -> Iterator[Broken]:
 
 
 def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
-    """Check a row of jobs.parquet."""
     asked, row = life.asked, facts.table[life.asked.number]
     rows = len(life.evictions)
     spans = [(span, len(pods)) for span, pods in life.spans.items()]
@@ -88,7 +87,6 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
 
 
 def _timeline(history: History) -> Iterator[Broken]:
-    """Check the resources of queues after every change."""
     facts, levels = history.facts, dict(history.levels)
     resources = facts.run.resources
     columns = ("allocated", "pending", "held", "running_jobs", "pending_jobs")
@@ -164,7 +162,6 @@ def _hours(
 
 
 def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
-    """Check the numbers about the whole run in run.json."""
     info, lives = facts.run.info, history.lives.values()
     own = {
         "jobs": len(facts.table),

@@ -104,7 +104,6 @@ def _cohorts(chance: Chance) -> dict[str, str]:
 def _quota(
     chance: Chance, owner: str, group: Sequence[str], units: Units, cohorts: Mapping[str, str]
 ) -> dict[str, dict[str, int]]:
-    """Returns the quota of one owner in one flavor for each resource."""
     found = {}
     for resource in group:
         most = LARGEST[resource] * 3 // 4

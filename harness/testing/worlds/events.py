@@ -42,7 +42,6 @@ def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _patch(chance: Chance, changed: Manifest) -> Manifest:
-    """Returns the fields of an object that change."""
     match changed["kind"]:
         case "ClusterQueue":
             return {"spec": _of_queue(chance, changed["spec"])}
@@ -110,6 +109,5 @@ def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
 
 
 def _times(resource: str, quantity: str | int, factor: Fraction) -> str:
-    """Returns a multiple of a quantity, rounded down."""
     amount = round_up(resource, parse_quantity(quantity))
     return format_amount(resource, min(INT64_MAX, int(amount * factor)))

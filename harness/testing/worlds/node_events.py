@@ -50,7 +50,6 @@ def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list
 
 
 def _patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dict[str, Any]:
-    """Returns a temporary change of a node."""
     match chance.choice(
         (
             *("go",) * 3 * may_go,

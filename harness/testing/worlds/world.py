@@ -100,7 +100,6 @@ class World:
 
     @cached_property
     def _file(self) -> bytes:
-        """The trace as a Parquet file."""
         buffer = BytesIO()
         self.frame.write_parquet(buffer)
         return buffer.getvalue()
@@ -272,7 +271,6 @@ def _manifests(
 
 
 def _options(chance: Chance, *, flat: bool, pooled: bool, trace: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Returns options for each policy that have an effect in this world."""
     latency = {"evictionLatency": chance.choice(("0s", "1s", "1s", "7s"))}
     gang = chance.choice(("pods", "all-or-nothing"))
     queue = latency | {"featureGates": chance.choice(_GATES)}

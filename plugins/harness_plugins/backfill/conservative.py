@@ -126,7 +126,6 @@ class Conservative(Generic[R, A, V]):
         self._plan.charge(each.assignment, each.at, each.until)
 
     def _renew(self, now: int) -> None:
-        """Makes all reservations again, in order."""
         for each in self._waiting:
             self._plan.refund(each.assignment, each.at, each.until)
         for each in self._waiting:

@@ -229,7 +229,6 @@ class Attempts:
     # --- gangs --------------------------------------------------------------------------------------------
 
     def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
-        """Returns the total request of the pods of a gang for each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
             quota = self._usage.quota_of(pod)

@@ -117,7 +117,7 @@ class CapacityClaim:
         return sorted(found, key=lambda each: (-each.priority, each.start))
 
     def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:
-        """Returns the least important pods of each borrowing quota until the quota no longer borrows."""
+        """Returns pods of each borrowing quota, least important first, until the quota no longer borrows."""
         usage, found = self._usage, []
         for each in least_first:
             theirs = usage.quota_of(each)

@@ -105,7 +105,6 @@ def explain(case: Mapping[str, Any]) -> str:
 
 
 def _pre_filter(request: QuotaRequest) -> dict[str, str]:
-    """Returns the result of checking a pod against its quota."""
     if request.excess is None:
         return {"preFilter": "Success"}
     return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}

@@ -368,7 +368,6 @@ class Binder:
 
 
 def _domains(placed: Placed) -> Iterator[Domain]:
-    """Yields the domain of each pod in a pod set, in order."""
     levels = placed.flavor.tree.levels
     for values, pods in placed.domains:
         domain = tuple(zip(levels[-len(values) :], values, strict=True))

@@ -195,7 +195,6 @@ def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note about the release that is used if no option sets it."""
     release, controller = release_of(cluster, options), cluster.kueue_controller
     if options["kueueVersion"]:
         return

@@ -134,7 +134,6 @@ class NodeFailures:
 
 
 def _hosts(placed: Iterable[Placed]) -> dict[str, int]:
-    """Returns the number of pods on each node."""
     found: dict[str, int] = {}
     for each in placed:
         for values, pods in each.domains:

@@ -302,7 +302,6 @@ class KueuePolicy:
             yield decision
 
     def _leave(self, preempt: Preempt) -> None:
-        """Handles pods of a job that are evicted from their nodes."""
         self._hear(self._now)
         if preempt.pods is not None:
             self._miss(preempt.job, preempt.pods)
@@ -483,7 +482,6 @@ class KueuePolicy:
             self._queue_up(workload)
 
     def _evict(self, target: Target, now: int) -> None:
-        """Informs the scheduler that a workload was evicted."""
         if self.failures is not None:
             self.failures.leave(target.workload, range(target.workload.job.pods), now)
         self._after.then(self.scheduler.evict, target, now)

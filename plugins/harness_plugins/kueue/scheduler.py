@@ -497,7 +497,6 @@ class Scheduler:
         self.heads += heads + cycles * self._heads.resting
 
     def _namespace_mismatch(self, queue: ClusterQueueState, namespace: str) -> bool:
-        """Returns True if a queue does not admit workloads from a namespace."""
         mismatch = self._mismatches.get((queue.name, namespace))
         if mismatch is None:
             selector = queue.spec.namespace_selector

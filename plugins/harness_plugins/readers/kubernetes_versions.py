@@ -229,7 +229,6 @@ def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Pha
 
 
 def _of_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads when a Pod started on a node and when its last container ended."""
     start, end = pod_span(manifest, where, faults)
     return Phase(start, ended=end, state=_status(manifest, where, faults).string("phase"))
 

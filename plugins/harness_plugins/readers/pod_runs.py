@@ -99,7 +99,7 @@ def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
 
 
 def _together(pods: Sequence[Listed], count: int) -> int | None:
-    """Returns the time when as many pods had started as run simultaneously.
+    """Returns when the number of started pods reached the number that run simultaneously.
 
     Failed pods are used only if all known pods failed.
     """

@@ -31,7 +31,6 @@ class Enough:
         self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
-        """Adds a candidate, and returns whether there are enough candidates."""
         harmful = candidate.violations > 0
         alike = self._harmful if harmful else len(self.found) - self._harmful
         if alike < self._wanted:
@@ -72,7 +71,6 @@ class DryRuns:
         return found
 
     def _first(self, pod: PodInfo, potential: Sequence[int], wanted: int) -> list[Candidate]:
-        """Returns the first candidates, until there are enough."""
         nodes, enough = self._cache.nodes, Enough(wanted)
         self.failed = False
         for position in potential:

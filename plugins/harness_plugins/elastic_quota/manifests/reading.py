@@ -133,7 +133,6 @@ def _koordinator_quota(
 
 
 def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
-    """Warns about labels and annotations that have no effect or an unexpected effect."""
     for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'

@@ -214,7 +214,6 @@ def _notes(
     interval: int,
     options: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Yields the assumptions, and the facts that the samples cannot show."""
     seconds = f"{interval / SECOND:g} s"
     yield f"each pod is a separate job; samples are {seconds} apart"
     if options["arrival"] == "job":

@@ -104,8 +104,6 @@ _HEADS = "additional header lines, as in concatenated files"
 
 @dataclass(frozen=True)
 class _Splitter:
-    """Splits lines into the cells of the columns."""
-
     path: Path
     names: tuple[str, ...]
     delimiter: str

@@ -147,7 +147,6 @@ def _life(record: Record) -> tuple[int, bool, int]:
 
 
 def _without_repeated(rows: Sequence[Record]) -> list[Record]:
-    """Returns rows without duplicates of the same run, as in dumps of overlapping periods."""
     if len(rows) == 1:
         return list(rows)
     by_submission: dict[int | None, list[Record]] = {}

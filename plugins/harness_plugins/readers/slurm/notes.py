@@ -253,7 +253,6 @@ def _span(chain: Chain) -> tuple[int, int | None]:
 
 
 def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
-    """Yields notes on jobs that the rows suggest but do not contain."""
     numbers = missing_numbers(records)
     if numbers:
         yield (

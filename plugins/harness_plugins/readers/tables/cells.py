@@ -143,7 +143,6 @@ class Cell:
         return self._joined(self.source.term)
 
     def _joined(self, term: Term) -> pl.Expr:
-        """Joins the text of several terms with slashes."""
         if not isinstance(term, Sum):
             return self.terms.text(term)
         if term.sign < 0:

@@ -90,13 +90,11 @@ def _below(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _first(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the first value that is not null."""
     values = [each.value for each in _alike(plan, arguments)]
     return replace(values[0], expr=pl.coalesce(each.expr for each in values))
 
 
 def _most(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the largest value that is not null."""
     alike = _alike(plan, arguments)
     values = [each.value for each in alike]
     if values[0].kind is Kind.TEXT:

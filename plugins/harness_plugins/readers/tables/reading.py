@@ -126,7 +126,6 @@ def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.
 
 
 def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
-    """Yields the conventions that were applied."""
     for name, source in mapping.columns.items():
         yield f"{name} is {source.text}"
     if mapping.zone != "UTC":

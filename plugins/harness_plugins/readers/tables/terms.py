@@ -119,5 +119,4 @@ def _number_of(number: Decimal) -> Value:
 
 
 def _is_date(literal: Literal) -> bool:
-    """Returns True if a constant begins like an ISO date."""
     return isinstance(literal.value, str) and re.match(r"[0-9]{4}-[0-9]{2}", literal.value) is not None
