@@ -59,7 +59,7 @@ class Fact(NamedTuple):
         alive: +1 if the job arrives, -1 if the job is over, and 0 otherwise.
         holding: +1 if the job begins to hold resources, -1 if it stops holding them, and 0 otherwise.
         quota: +1 if these pods hold quota from now on, -1 if they release it, otherwise 0.
-        amounts: what the pods hold, if their number does not determine it.
+        amounts: what the pods hold, if the number of pods does not determine this.
         pod: the number of the pod within its job, or NEVER for the whole job.
         successor: how often this pod had been recreated after an eviction.
         node: the node.

@@ -41,12 +41,12 @@ class Unit:
         life: the job.
         pod: the number of an independent pod, or NEVER if the unit is the whole job.
         pods: the number of pods in the unit.
-        bound: how many of its pods hold resources and are not terminating. The unit makes progress if this is
-            true for all of them.
+        bound: how many pods of the unit hold resources and are not terminating. The unit makes progress if
+            all of its pods do.
         done: the progress before the job arrived, in microseconds; 0 once the first stint has begun.
         kept: the progress that survived earlier evictions, in microseconds.
         began: when the current stint began, or NEVER between stints.
-        ready: when the pods are ready in this stint, or NEVER if they need no time to start up.
+        ready: when the pods are ready in this stint, or NEVER if the pods need no time to start up.
         since: when progress began in this stint. This is later than `began` by the start-up time and the time
             to restore a checkpoint, but earlier than `began` if the job ran before it arrived.
         starts: how many stints the unit has begun, if its pods need time to become ready.
@@ -54,7 +54,7 @@ class Unit:
         due: when the unit will complete, or NEVER if it makes no progress.
         end: the unit's entry among the completions while it makes progress, if it will complete.
         name: the sort key for completions at the same time, which is known when the unit starts.
-        amounts: what its pods hold in total, or None if their number determines the total.
+        amounts: what the pods hold in total, or None if the number of pods determines the total.
     """
 
     __slots__ = (
@@ -99,19 +99,19 @@ class Life:
 
     Attributes:
         job: the job.
-        work: its run time without interruptions, in microseconds.
-        interval: its own checkpoint interval, or None.
-        startup: how long its pods take to become ready, or None if they are ready immediately.
-        done: how much of its work had been done when it arrived, in microseconds.
-        every_pod: the numbers of all its pods.
+        work: the run time of the job without interruptions, in microseconds.
+        interval: the job's own checkpoint interval, or None.
+        startup: how long pods take to become ready, or None if pods are ready immediately.
+        done: how much of `work` had been done when the job arrived, in microseconds.
+        every_pod: the numbers of all pods.
         wanted: how many pods should run, which is fewer than all after a partial admission.
         counts: the number of pods in each pod set after a partial admission, otherwise None.
-        amounts: the total request of the wanted pods, or None if their number determines the total.
+        amounts: the total request of the wanted pods, or None if the number of pods determines the total.
         asked: in a cluster without nodes, the admitted request by resource.
-        admitted: whether it currently holds quota, so that it can only be preempted as a whole.
-        startable: the earliest time at which it can start while it holds quota.
-        delay: in a cluster without nodes, its entry among the jobs whose delay will end.
-        terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
+        admitted: whether the job currently holds quota, so that it can only be preempted as a whole.
+        startable: the earliest time at which a job that holds quota can start.
+        delay: in a cluster without nodes, the entry of the job among the delayed jobs.
+        terminating: whether the job was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job that started as a whole, or of the only pod. None for independent
             pods on nodes.
         units: the units of independent pods, by pod.

@@ -128,7 +128,7 @@ class _Tally:
 class Watch:
     """Counts preemptions since the last progress.
 
-    These preemptions are a livelock if enough of them have hit pods that were already preempted:
+    These preemptions are a livelock if enough of them affected pods that were already preempted:
     - `ROUNDS` after `SPAN` has passed, or
     - `MOST_ROUNDS` in any time, or
     - within one second, more than `_ROUNDS_A_SECOND` plus `_EACH` for each of these pods.

@@ -25,14 +25,15 @@ class Kind(NamedTuple):
 
     Attributes:
         template: the properties that the scheduler uses.
-        node: the node on which they are already running, or "" if they are not running.
-        start: when they started, in microseconds since 1970, or None if unknown.
-        nominated: the node on which a preemption freed resources for them according to their manifest, or "".
-        going: whether they are terminating on that node, and whether the scheduler preempted them.
-        never: why they can never be placed, either because they fit on no empty node or because their group
-            is missing. It is None if they may be placed, or are already running.
-        group: the pod group of kube-scheduler that they refer to, or None if they refer to none.
-        ours: whether the simulated scheduler places them again after they have stopped running.
+        node: the node on which the pods are already running, or "" if the pods are not running.
+        start: when the pods started, in microseconds since 1970, or None if unknown.
+        nominated: the node on which a preemption freed resources for the pods, according to their manifest,
+            or "".
+        going: whether the pods are terminating on `node`, and whether the scheduler preempted them.
+        never: why the pods can never be placed: the pods fit on no empty node, or their group is missing.
+            It is None for pods that may be placed or are already running.
+        group: the pod group of kube-scheduler that the pods refer to, or None.
+        ours: whether the simulated scheduler places the pods again after they have stopped running.
     """
 
     template: Template

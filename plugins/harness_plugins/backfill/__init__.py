@@ -61,7 +61,7 @@ OPTIONS = (
     Option(
         "ties",
         "ends-first",
-        "order at the same time: ends one by one, then submissions; the reverse; or all, then one decision",
+        "at equal times: completions one by one, then submissions; the reverse; or all, then one decision",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(

@@ -13,8 +13,7 @@ from harness.policy import ENDLESS
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)
 )
-"""The amounts that are added to the expected run time of a job, one for each time it runs longer than
-expected.
+"""The additions to the expected run time of a job, one for each time that the job runs longer.
 
 The last amount is repeated. Source: Tsafrir et al. 2007, section 4.
 """

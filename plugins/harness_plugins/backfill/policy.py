@@ -23,7 +23,7 @@ from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
 NODE_FAILED = "NodeFail"
-"""The reason for the eviction of a job that lost a pod. The name is Slurm's, which requeues such a job."""
+"""The reason code for an evicted job that lost a pod, as in Slurm, which requeues such a job."""
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:

@@ -16,7 +16,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVERUSED = "QuotaOveruse"
-"""The reason for the eviction of a pod whose quota exceeded its runtime for too long."""
+"""The reason code for a pod that is evicted because its quota exceeded the runtime for too long."""
 
 _REFRESH = 10 * SECOND
 """The time between two computations of the runtimes of all quotas."""

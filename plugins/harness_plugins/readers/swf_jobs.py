@@ -170,7 +170,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 
 
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Returns the processors of a log that has only nodes, with one per node unless options set it."""
+    """Returns the number of processors of a log that has only nodes, by default one per node."""
     per_node: int = options["processors_per_node"] or 1
     return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node
 

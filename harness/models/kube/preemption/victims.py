@@ -1,4 +1,4 @@
-"""Performs the dry run of a preemption on one node, which finds the pods that it would evict."""
+"""Performs the dry run of a preemption on one node, to find the pods that would be evicted."""
 
 from __future__ import annotations
 

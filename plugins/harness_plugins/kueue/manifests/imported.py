@@ -26,8 +26,8 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether a workload whose pods were not ready in time is placed in the queue by the
-            time of its eviction.
+        evicted_last: whether the time of an eviction determines the place in the queue of a workload that was
+            evicted because its pods were not ready in time.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
