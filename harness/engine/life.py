@@ -203,9 +203,9 @@ class Life:
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Returns True if a pod should run. A partial admission omits the last pods of a pod set.
+        """Returns True if a pod should run or has ended.
 
-        The result is always True for pods that have ended.
+        A partial admission omits the last pods of a pod set.
         """
         if pod not in self.every_pod:
             return False

@@ -22,7 +22,7 @@ SPAN = 30 * DAY
 """How long preemptions without progress can continue in simulated time."""
 
 ROUNDS = 1_000
-"""How many of these preemptions must affect pods that were already preempted in this time."""
+"""How many preemptions without progress must affect pods that were already preempted."""
 
 MOST_ROUNDS = 100_000
 """If this many preemptions affect pods that were already preempted, the replay stops before `SPAN` has
@@ -30,13 +30,10 @@ passed, because very short rounds never take that long.
 """
 
 _EACH = 10
-"""The minimum mean number of preemptions per pod in a livelock, because preempting many pods twice is not a
-loop.
-"""
+"""The minimum mean number of preemptions per pod. If many pods are preempted twice, this is not a loop."""
 
 _ROUNDS_A_SECOND = 100
-"""No cluster performs more preemptions per second than this number plus `_EACH` for each pod; see `Watch`.
-"""
+"""No cluster preempts more often per second than this plus `_EACH` for each pod; see `Watch`."""
 
 _PODS_A_SECOND = 1_000  # more pods than this do not raise the bound
 _LEAST_WORK = 30  # surviving work counts as progress if it is at least one part in 30 of the time

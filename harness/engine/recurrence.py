@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy import Standing
 
 LONG = 6 * HOUR
-"""The engine simulates shorter idle times, because this takes no longer than detecting a repetition."""
+"""Shorter idle times are simulated, because detecting a repetition would take as long."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"
 """See `Policy`."""

@@ -28,15 +28,10 @@ LONGEST = 10 * MINUTE
 """The longest round of a loop. If a victim used its resources for a longer time, it was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""The first latency of a loop if the scheduler otherwise notices evictions immediately. It doubles in each
-round.
-"""
+"""The first latency in a loop, which doubles in each round, if evictions otherwise have no latency."""
 
 _IDLE_ROUNDS = 10
-"""The number of consecutive evictions without progress in the cluster after which a victim is in a loop.
-
-The evictions can be for different jobs.
-"""
+"""A victim is in a loop after this many evictions in a row, for any jobs, without progress."""
 
 V = TypeVar("V")
 

@@ -18,9 +18,7 @@ from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
 UNLIMITED = INT64_MAX
-"""A quota or limit of at least this value means that there is no limit. A sum that contains it has this
-value, too.
-"""
+"""Quotas and limits of at least this value are unlimited, and so is every sum that contains one."""
 
 NO_PARENT = -1
 

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""The resources of a list of quantities. Each entry is an index in the list and the name of the resource."""
+"""Resources in a list of quantities, each with its index in the list and its name."""
 
 
 @final

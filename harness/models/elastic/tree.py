@@ -29,8 +29,7 @@ If the quota is None, the limit applies to all quotas together.
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
 """A function that returns the first limit that would be exceeded, or None if there is none.
 
-Its argument says whether the usage of the quota is the same as when the quota exceeded none of its own
-limits.
+The argument says whether the quota's usage is unchanged since the quota exceeded none of its own limits.
 """
 
 
@@ -38,7 +37,7 @@ _PREEMPTIBLE = f"{KOORDINATOR}preemptible"
 """Pods that have this label with the value `false` must not be preempted."""
 
 FIRM = "firm min"
-"""The limit for pods that must not be preempted. It is the `min` of their quota."""
+"""The limit for pods that must not be preempted, which is the `min` of their quota."""
 
 
 class Excess(NamedTuple):

@@ -25,9 +25,7 @@ Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource index and a quantity above 0."""
 
 NOT_STARTED = 1 << 120
-"""The start of a pod whose start is unknown. Such a pod counts as started now, which is later than all other
-pods.
-"""
+"""The unknown start of a pod, which counts as now and therefore as later than all other starts."""
 
 
 @final

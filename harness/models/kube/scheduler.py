@@ -40,17 +40,13 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason for a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""The rejecting plugins of a pod that gave up its place. The pod waits for resources that the end of any pod
-frees.
-"""
+"""The plugins that count as rejecting a pod without its place, so that the end of any pod may help."""
 
 _BY_NO_NODE = frozenset({"no node"})
 """Marks a pod whose attempt ended with an error, although no plugin rejected the pod."""
 
 _BEFORE_ALL = 1 << 70
-"""This number is subtracted from the start of running pods, so that their start is earlier than the stamp of
-any binding.
-"""
+"""Running pods start this much earlier, so that their start is before the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())
 

@@ -14,7 +14,7 @@ from harness.testing.checks.life import Life
 from harness.trace.schema import REQUEST
 
 _SLICE = re.compile(r"nvidia\.com/mig-([1-9])g\.[1-9][0-9]{0,2}gb([.+]me)?$")
-"""The name of a slice of a GPU, which contains the number of its compute slices."""
+"""The name of a GPU slice, which contains its number of compute slices."""
 
 
 def check_tables(history: History) -> Iterator[Broken]:

@@ -1,8 +1,9 @@
 """Implements conservative backfilling. Every waiting job has a reservation, and no other job delays it.
 
-When a job arrives, it gets a reservation at the earliest time at which it fits for its expected run time, in
-addition to running jobs and other reservations. When a job ends, the reservations of waiting jobs are moved,
-one after another. Each reservation moves to the earliest possible time, which is never later than before.
+An arriving job gets a reservation at the earliest time at which it fits beside running jobs and other
+reservations. The reservation lasts for the expected run time of the job. When a job ends, the reservations of
+waiting jobs are moved, one after another. Each reservation moves to the earliest possible time, which is
+never later than before.
 
 Reservations fail only if a job runs longer than expected. In this case, all reservations are made again in
 order.

@@ -17,8 +17,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 
 PLUGIN = "ElasticQuota"
-"""The name of the plugin that rejects pods because of their quota, in addition to kube-scheduler's plugins.
-"""
+"""The plugin name for rejections by a quota, in addition to the names of kube-scheduler's plugins."""
 
 _NAMED = 3
 

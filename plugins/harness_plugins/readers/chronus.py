@@ -27,7 +27,7 @@ METADATA = {
     "Training Jobs, SoCC 2021",
 }
 BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
-"""The priority band of each job type, which has a strict deadline, a soft deadline, or no deadline."""
+"""The priority bands of jobs with a strict deadline, with a soft deadline, and without a deadline."""
 
 _MOST_GPUS = 1_000_000
 _KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")

@@ -18,9 +18,7 @@ from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
-"""The events of a deletion: an object was deleted, or it was missing when the watcher listed the objects
-again.
-"""
+"""The events of a deletion: an object was deleted, or a later list of the watcher did not contain it."""
 
 DELETION = "deleted"
 """The state of a run that ended because the object was deleted."""

@@ -24,9 +24,9 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
-    """Returns a rejection by NodeUnschedulable, NodeName, TaintToleration or NodeAffinity, or None.
+    """Returns a rejection that does not depend on other pods, or None.
 
-    Other pods have no influence on these rejections.
+    The filters are NodeUnschedulable, NodeName, TaintToleration and NodeAffinity.
     """
     return ruled_out(shape.spec, node)
 

@@ -165,9 +165,9 @@ class _Annotations:
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """Returns the weights, by resource, for sharing what guarantees leave, or None to use `max`.
+        """Returns each resource's weight for sharing what guarantees leave, or None to use `max`.
 
-        If all weights are 0, they are ignored, as in Koordinator.
+        As in Koordinator, weights that are all 0 are ignored.
         """
         weight = self.amounts("shared-weight")
         return weight if weight is not None and any(weight.values()) else None

@@ -20,8 +20,7 @@ from harness.models.manifests import Draft, Objects
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 
 _DEEPEST = 40
-"""The maximum number of quotas on a path to the root. It is limited because computations visit each of them.
-"""
+"""The maximum number of quotas on a path to the root, because computations visit each of them."""
 
 _ROOT = "root"
 """The older, shorter name of the root in Koordinator's labels."""

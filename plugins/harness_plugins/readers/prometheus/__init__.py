@@ -119,7 +119,7 @@ def _beside(path: Path, pattern: str) -> list[Path]:
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """Returns the end of a pod, its maximum delay, and whether it is only the time of the last sample."""
+    """Returns the end of a pod, how much too late it may be, and whether it is only the last sample's."""
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False

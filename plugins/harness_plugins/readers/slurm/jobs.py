@@ -146,9 +146,9 @@ def _duration(chain: Chain, options: Mapping[str, Any]) -> int:
 
 
 def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
-    """Returns unique names, which are numbers, or labels for tasks that have the same number.
+    """Returns unique names: the numbers of jobs, or labels if tasks share a number.
 
-    If necessary, they also contain the cluster and a counter.
+    If necessary, a name also contains the cluster and a counter.
     """
     clusters = {components[0].last.cluster for components in jobs}
     numbers: Counter[tuple[str, str, int]] = Counter()
