@@ -231,7 +231,7 @@ def _lowered(edit: Edit) -> dict[str, int]:
 
 
 def _leaves(edit: Edit) -> bool:
-    """Returns True if a queue or cohort left its cohort. A deleted one can reappear in another cohort."""
+    """Returns True if a queue or cohort was moved or deleted. It can reappear in another cohort."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return False
     return edit.after is None or _above(edit.before) != _above(edit.after)

@@ -275,7 +275,7 @@ class _Quota:
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of the pods or children, or at least the guarantee if the quota never lends."""
+        """Returns the request of the pods or children, at least the guarantee if the quota does not lend."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 

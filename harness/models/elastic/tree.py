@@ -41,7 +41,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess. Without a quota, it is the sum of all `min`."""
+    """A limit that would be exceeded, and the excess. Without a quota, the limit is the `min` of all."""
 
     bound: str
     quota: str

@@ -98,7 +98,7 @@ class Drains:
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Handles a new or changed node. A drain that starts evicts the pods that budgets allow, by name."""
+        """Handles a new or changed node. If a drain starts, evicts the pods that budgets allow, by name."""
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:

@@ -326,7 +326,7 @@ class SchedulingQueue:
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """Adds a pod whose attempt ended with an error. It returns after its backoff, not after events."""
+        """Adds a pod whose attempt ended with an error. No event makes it return before its backoff ends."""
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])

@@ -40,7 +40,7 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason for a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""The plugins that count as rejecting a pod without its place, so that the end of any pod may help."""
+"""The plugins that count as rejecting a pod that gave up its place, so that any deletion may help."""
 
 _BY_NO_NODE = frozenset({"no node"})
 """Marks a pod whose attempt ended with an error, although no plugin rejected the pod."""

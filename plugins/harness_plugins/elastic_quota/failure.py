@@ -65,7 +65,7 @@ class Failure(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """The reason why preemption did not help a pod, or did not help one pod of a gang and so the whole gang.
+    """The reason why preemption did not help a pod, or did not help a gang because of one of its pods.
 
     Attributes:
         pod: the name of the pod that could not be placed.

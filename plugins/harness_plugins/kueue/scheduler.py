@@ -55,7 +55,7 @@ class Scheduler:
         weights: fair-sharing weights that override those in the manifests.
         admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
         by_namespace: whether the order of candidates distinguishes LocalQueues with equal names by namespace.
-        evicted_last: see `manifests.imported.workload_of`. It applies until a workload is admitted again.
+        evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted.
         also: flavor-resources that are in use although no queue has quota for them.
         rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
         shortcuts: the shortcuts to use. None means all of them.
@@ -134,7 +134,7 @@ class Scheduler:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """Changes an object, and computes all parts again that depend on quotas, weights and policies."""
+        """Changes an object, and recomputes all parts that depend on quotas, weights and policies."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:

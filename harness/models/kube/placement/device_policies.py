@@ -260,7 +260,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the score of the best devices, and these devices, or none if there is no choice."""
+        """Returns the score of the best devices, and the devices, or no devices if there is no choice."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:

@@ -13,7 +13,7 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 
 _EACH_VICTIM = 2**31
-"""This number is added to each victim's priority, so that no summand of the sum is negative."""
+"""This number is added to each victim's priority before summing, so that no summand is negative."""
 
 Key = tuple[int, int, int, int, int, int]
 

@@ -20,7 +20,7 @@ from harness.models.manifests import Draft, Objects
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 
 _DEEPEST = 40
-"""The maximum number of quotas on a path to the root, because computations visit each of them."""
+"""The maximum depth of the quota tree. Computations visit each quota on a path to the root."""
 
 _ROOT = "root"
 """The older, shorter name of the root in Koordinator's labels."""

@@ -85,7 +85,7 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields each flavor, resource and quantity that a workload holds, except for finished pods."""
+    """Yields the flavors, resources and quantities that a workload holds without its finished pods."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:

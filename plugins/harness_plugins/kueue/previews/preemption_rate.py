@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """A limit of `most` workloads in any window of `window` microseconds, without the window's end."""
+    """A limit of `most` workloads in any window of `window` microseconds. The end of a window is excluded."""
 
     most: int
     window: int

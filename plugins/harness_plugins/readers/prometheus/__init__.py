@@ -119,7 +119,10 @@ def _beside(path: Path, pattern: str) -> list[Path]:
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """Returns the end of a pod, how much too late it may be, and whether it is only the last sample's."""
+    """Returns the end of a pod, the maximum by which this time may be too late, and a flag.
+
+    The flag is True if the end is only the time of the last sample.
+    """
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False

@@ -24,7 +24,7 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""How long a requeued job is not eligible: the 120 s of its credential plus one (Slurm's `job_mgr.c`)."""
+"""How long a requeued job is not eligible: the 120 s of its credential plus 1 s (Slurm's `job_mgr.c`)."""
 
 _REMEMBERED = 300 * SECOND
 """The time for which a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""

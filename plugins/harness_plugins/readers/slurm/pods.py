@@ -68,7 +68,7 @@ def _shares(
 
 
 def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> Iterator[Pods]:
-    """Yields the pods of a job, of several kinds if the amounts do not divide evenly by the nodes.
+    """Yields the pods of a job, with several kinds of pods if the amounts do not divide evenly.
 
     The accounting lacks the actual amounts of each node, so all amounts are spread as evenly as possible.
 

@@ -120,7 +120,7 @@ def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """Returns a job's runs as JSON, with the amounts of all components, or None for a single run."""
+    """Returns a job's runs as JSON, with amounts summed over components, or None for a single run."""
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])

@@ -272,7 +272,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
 
 
 def _conditions(where: Any, faults: list[Fault]) -> Iterator[tuple[str, Condition]]:
-    """Yields the parts of a condition that `and` joins, because the reader counts drops for each part."""
+    """Yields the parts of a condition that `and` joins. Dropped rows are counted for each part."""
     if not isinstance(where, str) or not where.strip():
         return
     for part in _conjuncts(where.strip()):

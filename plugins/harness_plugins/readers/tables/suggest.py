@@ -168,7 +168,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
-    """Yields the lines for amounts, which are assumed to be of the whole job if the nodes are known."""
+    """Yields the lines for amounts, assumed to be for the whole job if the table has a number of nodes."""
     kind = "total" if "pods" in has else "request"
     whose = "for the whole job? for one node, use request.{}" if "pods" in has else ""
     for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):

@@ -56,7 +56,7 @@ def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _wide(digits: pl.Expr) -> pl.Expr:
-    """Returns up to 20 digits as a 128-bit integer, in two parts because older polars reads no more."""
+    """Returns up to 20 digits as a 128-bit integer. Older polars versions cannot read them in one part."""
     padded = digits.str.zfill(20)
     high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
     return high.cast(WIDE) * 10**10 + low.cast(WIDE)
