@@ -41,7 +41,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess. Without a quota, the limit is the `min` of all."""
+    """A limit that would be exceeded, and the excess. Without a quota, it is the `min` of all together."""
 
     bound: str
     quota: str

@@ -161,7 +161,7 @@ class Revocation:
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """Returns the usage with or without a pod. With quirks, it has only resources that the pod requests."""
+        """Returns the usage with or without a pod. With quirks, it has only the resources of the pod."""
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}

@@ -55,7 +55,7 @@ class Scheduler:
         weights: fair-sharing weights that override those in the manifests.
         admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
         by_namespace: whether the order of candidates distinguishes LocalQueues with equal names by namespace.
-        evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted.
+        evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
         rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
         shortcuts: the shortcuts to use. None means all of them.
