@@ -219,7 +219,7 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _lowered(edit: Edit) -> dict[str, int]:
-    """Returns how much a quota or its lendable part was reduced by resource, whichever is larger."""
+    """Returns by how much the quota of each resource or its lendable part fell, whichever fell more."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return {}
     before, after = _quotas(edit.before), _quotas(edit.after)
@@ -231,7 +231,7 @@ def _lowered(edit: Edit) -> dict[str, int]:
 
 
 def _leaves(edit: Edit) -> bool:
-    """Returns True if a queue or cohort was moved or deleted. It can reappear in another cohort."""
+    """Returns True if a queue or cohort was moved or deleted, so that it may be in another cohort later."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return False
     return edit.after is None or _above(edit.before) != _above(edit.after)

@@ -311,7 +311,7 @@ class Lifecycle:
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict a job that was admitted as a whole. Its pods without resources stop waiting."""
+        """Evict a job that was admitted as a whole, so that pods without resources stop waiting."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
             life.unit = Unit(life, life.wanted, life.amounts)
@@ -426,7 +426,7 @@ class Lifecycle:
             self.policy.submit(job, each, now)
 
     def _unhold(self, life: Life, pod: int, *, keeps_quota: bool = False) -> None:
-        """Remove an evicted pod from its node. Its successor has a new name."""
+        """Remove an evicted pod from its node, and give its successor a new name."""
         hold = life.holds.pop(pod)
         if self._on_node is not None:
             del self._on_node[hold.node][life, pod]

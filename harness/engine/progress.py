@@ -25,10 +25,10 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """Start a unit whose pods all hold their resources. It makes progress when the pods are ready.
+        """Start a unit when all its pods hold their resources. Progress begins when the pods are ready.
 
-        If the unit has a checkpoint, it then restores the checkpoint first. Work that ran before its arrival
-        is already ready and continues. If it has already run for its whole run time, it ends now.
+        A unit with a checkpoint then restores the checkpoint first. Work that ran before the arrival of its
+        job is already ready and continues, or ends now if its whole run time has passed.
         """
         life = unit.life
         unit.began = ready = now

@@ -61,7 +61,7 @@ class Agenda(Generic[T]):
         return ticket
 
     def call_off(self, ticket: Ticket) -> None:
-        """Cancel an entry. It stays in the heap until it is the first entry, but is not delivered."""
+        """Cancel an entry, which stays in the heap until it is the first one but is never delivered."""
         ticket[3] = None
         if ticket[0] == self.due:
             self._settle()
@@ -216,7 +216,7 @@ class Alarms:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be called. They deliver nothing, because a cycle follows anyway.
+    """Times at which a policy wants to be called. Nothing is delivered, because a cycle follows anyway.
 
     Args:
         tell: receives each time that these wakes cause.

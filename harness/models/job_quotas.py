@@ -1,9 +1,8 @@
 """Models quotas for whole jobs.
 
-A job gets the first flavor with enough quota in each resource group, or nothing.
-
-Policies that have no flavor assignment of their own use these quotas. `Quotas.assign` returns the assignment
-that a job can have, `charge` takes it, and `refund` releases it.
+A job gets the first flavor with enough quota in each resource group, or nothing. Policies that have no flavor
+assignment of their own use these quotas. `Quotas.assign` returns the assignment that a job can have, `charge`
+takes this assignment, and `refund` releases it.
 """
 
 from __future__ import annotations

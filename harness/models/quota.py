@@ -23,7 +23,7 @@ UNLIMITED = INT64_MAX
 NO_PARENT = -1
 
 Amounts = Iterable[tuple[int, int]]
-"""Pairs of a flavor-resource number and a quantity. Each number occurs at most once."""
+"""Pairs of a flavor-resource number and a quantity, with each number at most once."""
 
 
 class FlavorResource(NamedTuple):
@@ -230,7 +230,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """Returns the unused part of the quota that a node keeps from its parent. It is never negative."""
+        """Returns the unused part of the quota that a node keeps from its parent, which is never negative."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:

@@ -1,1 +1,1 @@
-"""Contains the built-in plugins of `harness`, with one package per component. They use only public names."""
+"""Contains the built-in plugins of `harness`, one package per component, which use only public names."""

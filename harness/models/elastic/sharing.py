@@ -1,4 +1,4 @@
-"""Divides one resource among quotas. Each quota gets its guarantee, and a weighted part of the rest.
+"""Divides a resource among quotas, so that each gets its guarantee and a weighted part of the rest.
 
 The rules are based on Koordinator's `RuntimeQuotaCalculator` as of July 2026.
 """

@@ -1,4 +1,4 @@
-"""Models drains of nodes. Their evictions wait for PodDisruptionBudgets, like those of `kubectl drain`.
+"""Models node drains, where evictions wait for PodDisruptionBudgets as with `kubectl drain`.
 
 Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction subresource of pods
 (pkg/registry/core/pod/storage/eviction.go). Drains use the options `--ignore-daemonsets`,

@@ -20,7 +20,7 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
 
 TIMEOUT = 5 * MINUTE
-"""How long pods with a place wait for the other pods of their gang. It is fixed (page)."""
+"""How long pods with a place wait for the other pods of their gang, which is fixed (page)."""
 
 
 _NEVER = INT64_MAX
@@ -82,7 +82,7 @@ class PermitGang:
 
     @property
     def placed(self) -> int:
-        """The number of pods that have a place. It includes bound pods."""
+        """The number of pods that have a place, including bound pods."""
         return self.bound + len(self.waiting)
 
     @property

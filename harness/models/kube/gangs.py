@@ -122,7 +122,7 @@ class Gang:
 
     @property
     def alive(self) -> int:
-        """The number of pods that exist. It includes pending and bound pods."""
+        """The number of pods that exist, whether they are pending or bound."""
         return len(self.pending) + len(self.bound)
 
     @property

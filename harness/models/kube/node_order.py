@@ -14,7 +14,7 @@ _ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 _REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 
 Zone = tuple[str, str]
-"""A region and one of its zones. Both are "" for nodes without these labels."""
+"""A region and one of its zones, which are "" for nodes without these labels."""
 
 
 @final

@@ -128,7 +128,7 @@ class Refusal(Protocol):
     """The reason why a pod did not get a node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """Returns the numbers behind the refusal. It must be called immediately after the attempt."""
+        """Returns the numbers behind the refusal. Call this method immediately after the attempt."""
 
 
 class LastingRefusal(Protocol):

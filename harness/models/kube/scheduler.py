@@ -125,7 +125,7 @@ class Scheduler:
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a running pod. It is bound before anything is scheduled.
+        """Adds a running pod, which is bound before anything is scheduled.
 
         Args:
             pod: the pod.

@@ -87,7 +87,7 @@ class TaintEvictions:
 
     @property
     def due(self) -> int:
-        """When the next timer ends or a drain retries, in microseconds since the origin, or far ahead."""
+        """The time of the next timer or drain retry, in microseconds since the origin, or else far ahead."""
         drains = self._drains.due
         return min(self._timers[0][0], drains) if self._timers else drains
 

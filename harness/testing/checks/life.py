@@ -38,7 +38,7 @@ class Hold:
 class Unit:
     """Pods that make progress together.
 
-    `due` is None while the pods make no progress. They become `ready` before progress begins.
+    `due` is None while the pods make no progress. The pods are `ready` before progress begins.
     """
 
     pods: frozenset[int]

@@ -1,7 +1,6 @@
 """Creates random changes of nodes.
 
-Nodes disappear, return and appear. They are also cordoned, drained, disconnected, tainted, relabelled and
-resized.
+Nodes appear, disappear and return, and are cordoned, drained, disconnected, tainted, relabelled and resized.
 """
 
 from __future__ import annotations

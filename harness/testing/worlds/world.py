@@ -73,7 +73,7 @@ class World:
         return f"random_world({self.seed})"
 
     def describe(self) -> str:
-        """Returns a short description. Its first line is code that generates the same world."""
+        """Returns a short description, which begins with a line of code that generates the same world."""
         kinds = [manifest["kind"] for manifest in self.manifests if not has_times(manifest)]
         counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
         if len(kinds) < len(self.manifests):

@@ -73,7 +73,7 @@ class Running(Generic[A]):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The sort key among running jobs. It contains the expected end."""
+        """The sort key among running jobs, which begins with the expected end."""
         return self.end, self.job.index
 
 

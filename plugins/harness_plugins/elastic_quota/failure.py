@@ -1,4 +1,4 @@
-"""Describes why a pod got no node. Either its quota does not admit the pod, or the pod fits on no node."""
+"""Describes why a pod got no node: its quota does not admit the pod, or the pod fits on no node."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class QuotaRefusal(NamedTuple):
 
     @property
     def said(self) -> tuple[str, str]:
-        """The key that equal refusals share. It contains neither nodes nor amounts."""
+        """The key that equal refusals share, which contains neither nodes nor amounts."""
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 

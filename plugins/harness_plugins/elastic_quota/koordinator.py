@@ -1,4 +1,4 @@
-"""Implements Koordinator's elastic quotas. They form a tree, where each runtime depends on all requests.
+"""Implements Koordinator's elastic quotas, a tree in which each runtime depends on all requests.
 
 A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Quota
 that was lent is taken back by `revoke.py`, not by preemption.
@@ -75,7 +75,7 @@ class KoordinatorRules:
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns the requested resources that exceed the runtime. They count while victims are put back.
+        """Returns the requested resources that exceed the runtime, which count while victims are put back.
 
         Admission can therefore refuse the pod after its victims are gone. Without quirks, all limits of
         admission count, even when all potential victims are removed.

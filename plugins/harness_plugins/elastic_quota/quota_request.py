@@ -81,7 +81,7 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """The pods that are nominated to nodes. They do not change during an attempt.
+    """The pods that are nominated to nodes, which do not change during an attempt.
 
     Args:
         pods: the priority, quota and requests of each pod.

@@ -76,7 +76,7 @@ class QuotaUsage:
         return self.of(pod).quota
 
     def of(self, pod: PodInfo) -> PodQuota:
-        """Returns a pod's quota and requests. They are stored in the pod because they are used often."""
+        """Returns a pod's quota and requests, and stores them in the pod because they are used often."""
         known: PodQuota | None = pod.quota
         if known is not None:
             return known

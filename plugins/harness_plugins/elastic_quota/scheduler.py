@@ -101,7 +101,7 @@ class QuotaScheduler:
 
     @property
     def _state(self) -> int:
-        """The version of the state. It also changes when a query of a quota changes limits."""
+        """The version of the state, which also changes when a query of a quota changes limits."""
         return self._version + self.usage.tree.rescaled
 
     # --- events -------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class QuotaScheduler:
         return self._kube.evict(victim, by, reason, detail)
 
     def _reprioritize(self, gang: Gang) -> bool:
-        """Sets the priority of all pods in a gang to the highest one, and returns whether any changes."""
+        """Sets the priority of all pods in a gang to the highest one, and returns True if any changed."""
         before, now = gang.priority, gang.highest
         if now == before:
             return False

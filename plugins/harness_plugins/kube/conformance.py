@@ -47,7 +47,7 @@ class World(NamedTuple):
 
 
 def world_of(case: Mapping[str, Any]) -> World:
-    """Returns the nodes of a case. Its pods are bound or nominated to them.
+    """Returns the nodes of a case, with its pods bound or nominated to them.
 
     Raises:
         ClusterError: the case is invalid.
@@ -105,7 +105,7 @@ def explain_preempt(case: Mapping[str, Any]) -> str:
 
 
 def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
-    """Returns a pod from the manifests as the scheduler sees it. It is neither bound nor nominated yet."""
+    """Returns a pod from the manifests as the scheduler sees it, neither bound nor nominated yet."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
     pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
     pod.start = NOT_STARTED if manifest.start is None else manifest.start

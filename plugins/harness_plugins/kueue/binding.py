@@ -206,7 +206,7 @@ class Binder:
                 self._scheduler.terminate(info)
 
     def end(self, job: Job, pods: range) -> None:
-        """Removes finished pods from their nodes. They do not run again if the job is admitted again."""
+        """Removes finished pods, which do not run again even if their job is admitted again."""
         present = self._pods[job.index]
         if len(pods) < job.pods:
             self._ended.setdefault(job.index, set()).update(pods)

@@ -88,7 +88,7 @@ class Executions:
             self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
-        """Takes over a workload that held quota before the replay started. Its pods stay on their nodes.
+        """Takes over a workload that held quota before the replay, with its pods on their nodes.
 
         Args:
             workload: the workload, which is already in the cache.
@@ -130,7 +130,7 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that is evicted without a preemptor. This is not a round of an eviction loop."""
+        """Stops a workload that is evicted without a preemptor, which is no round of an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 

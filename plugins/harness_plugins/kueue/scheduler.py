@@ -1,4 +1,4 @@
-"""Models Kueue's scheduler over time. It manages the queues, runs cycles, and requeues workloads."""
+"""Models Kueue's scheduler over time, which manages queues, runs cycles, and requeues workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enforces time limits. It evicts, requeues and rejects workloads.
+"""Enforces time limits by evicting, requeueing and rejecting workloads.
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
 a backoff, and deactivated workloads are rejected.
@@ -58,7 +58,7 @@ class TimeLimits:
         self._times.limit(workload, left)
 
     def deactivated(self, workload: Workload, why: str) -> None:
-        """Records a workload that was deactivated before the replay. It is rejected when it is gone."""
+        """Records a workload that was deactivated before the replay, and that is rejected when it is gone."""
         self.active = True
         self._deactivated[workload] = f"{why}: it was deactivated before"
 
@@ -82,7 +82,7 @@ class TimeLimits:
         return False
 
     def are_due(self, now: int) -> bool:
-        """Returns True if `enforce` may yield decisions now. This is rarely the case."""
+        """Returns True in the rare cases in which `enforce` may yield decisions now."""
         pods_ready = self._pods_ready
         if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
             return True

@@ -19,7 +19,7 @@ _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
 
 
 Span: TypeAlias = tuple[int | None, int | None]
-"""A start and an end in microseconds since 1970. Either is None if it is unknown or has not been reached."""
+"""A start and an end in microseconds since 1970. None means that a time is unknown or not reached yet."""
 
 
 class Run(NamedTuple):

@@ -88,7 +88,7 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Raises an error for a file with far more rows than its size allows. They would fill the memory."""
+    """Raises an error for a file with far more rows than its size allows, which would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, but jobs with names need more"
@@ -110,13 +110,13 @@ def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
 
 
 def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
-    """Reads the rows column by column. It would take twice the memory to read all columns together."""
+    """Reads the rows column by column, because all columns together would take twice the memory."""
     columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
     return pl.DataFrame(columns)
 
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
-    """Reads a column batch by batch. It would take twice the memory to keep all batches until the end."""
+    """Reads a column batch by batch, because keeping all batches would take twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
     column = _piece(pa.array([], kind), recurs=recurs)

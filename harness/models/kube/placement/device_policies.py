@@ -1,4 +1,4 @@
-"""Implements policies for clusters with shared GPUs. They choose a node for a pod, and devices on the node.
+"""Implements policies that choose nodes and devices for pods in clusters with shared GPUs.
 
 `binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The other policies replace the
 scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the FGD experiments (Weng et

@@ -80,7 +80,7 @@ def oversized(shape: Shape, node: NodeInfo) -> bool:
 def resources_short(
     shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
 ) -> Status:
-    """Returns NodeResourcesFit's rejection of a node with too few free resources. Its reasons are sorted.
+    """Returns NodeResourcesFit's rejection, with sorted reasons, of a node with too few free resources.
 
     Args:
         shape: the requests.

@@ -26,7 +26,7 @@ FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
 """A function that returns the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""The resources, apart from cpu and memory, that are not extended resources. They count for all pods."""
+"""The resources, apart from cpu and memory, that count for all pods because they aren't extended ones."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:
@@ -93,7 +93,7 @@ def _most(used: int, allocatable: int) -> int:
 
 
 def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) -> int:
-    """Returns the score on the line through points of utilization and score. Both are in percent."""
+    """Interpolates linearly between points of utilization and score, which are both in percent."""
     utilization = 100 if used > allocatable else used * 100 // allocatable
     before: tuple[int, int] | None = None
     for at, score in points:

@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """The constant relations between a template and others. They say which terms match which template."""
+    """The constant relations between a template and others, which say which terms match which template."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template

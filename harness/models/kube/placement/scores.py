@@ -1,4 +1,4 @@
-"""Computes the scores. They are integers as in kube-scheduler, and have the default weights."""
+"""Computes scores as integers with the default weights, as in kube-scheduler."""
 
 from __future__ import annotations
 

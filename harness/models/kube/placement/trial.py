@@ -15,7 +15,7 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """The data that filters compute once per attempt. It is None for a filter that cannot reject the pod."""
+    """The data that filters compute once per attempt, or None for filters that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None

@@ -1,4 +1,4 @@
-"""Models PodDisruptionBudgets in a preemption. They determine which victims would violate a budget."""
+"""Models PodDisruptionBudgets in a preemption, and determines which victims would violate a budget."""
 
 from __future__ import annotations
 

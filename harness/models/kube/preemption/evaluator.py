@@ -1,4 +1,4 @@
-"""Models default preemption. It decides whether a pod can preempt, on which node, and which victims.
+"""Models default preemption, which decides whether a pod preempts, on which node, and which victims.
 
 The functions have the same names as in kube-scheduler's `pkg/scheduler/framework/preemption` and
 `plugins/defaultpreemption`.
@@ -134,7 +134,7 @@ def pick_one_node_for_preemption(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Returns the best candidates. They differ only in their names."""
+    """Returns the best candidates, which differ only in their names."""
     best = pick_one_node_for_preemption(candidates).key[:-1]
     return [candidate for candidate in candidates if candidate.key[:-1] == best]
 

@@ -120,7 +120,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """The input of a case. It consists of workloads and of fields, and every field must be read.
+    """The input of a case, with workloads and with fields that must all be read.
 
     Args:
         case: the case.

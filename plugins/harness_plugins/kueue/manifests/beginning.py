@@ -1,8 +1,8 @@
-"""Reads the workloads in the manifests. They exist when a replay starts, and hold quota or wait for it.
+"""Reads the workloads in the manifests, which hold quota or wait for quota when a replay starts.
 
-Their run times are unknown, so these workloads run until they are evicted. All of them are older than the
-jobs of the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods that
-belong to no Workload take part, too. These Pods hold no quota, and kube-scheduler places them.
+The run times of these workloads are unknown, so they run until they are evicted. All of them are older than
+the jobs of the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods
+that belong to no Workload take part, too. These Pods hold no quota, and kube-scheduler places them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Implements previews, which are proposed rules that Kueue does not have. They are off by default."""
+"""Implements previews, which are proposed rules that Kueue does not have, and which are off by default."""

@@ -31,7 +31,7 @@ class Previews:
         self._woken = -1
 
     def it_is(self, now: int) -> None:
-        """Sets the time. This is also possible while a cycle is paused."""
+        """Sets the time, which is also possible while a cycle is paused."""
         if self._rate is not None:
             self._rate.now = now
 

@@ -189,7 +189,7 @@ class DecisionDetails:
         return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
-        """Returns the shares of a queue before and after a charge. They depend only on its own usage."""
+        """Returns the shares of a queue before and after a charge, which depend only on its own usage."""
         tree = self._tree
         first = node * tree.width
         key = (node, usage, *tree.usage[first : first + tree.width])

@@ -52,7 +52,7 @@ class Identity:
 
 @lru_cache(maxsize=1 << 12)
 def identity_of(number: str, label: str) -> Identity:
-    """Returns the identity in the cells `JobIDRaw` and `JobID`. One of the cells may be empty.
+    """Returns the identity in the cells `JobIDRaw` and `JobID`, where one cell may be empty.
 
     Raises:
         ValueError: neither cell is an identity.

@@ -178,6 +178,6 @@ class Cell:
 
 
 def _are_texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-    """Returns True if a term is a sum of several text columns. These columns then contain times."""
+    """Returns True if a term is a sum of several text columns, which then contain times."""
     names = list(columns_of(term))
     return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)

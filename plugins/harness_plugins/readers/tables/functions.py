@@ -1,4 +1,4 @@
-"""Implements the functions of the mapping language. Their arguments are already computed."""
+"""Implements the functions of the mapping language, for arguments that are already computed."""
 
 from __future__ import annotations
 

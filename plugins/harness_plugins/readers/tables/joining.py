@@ -122,7 +122,7 @@ def _missing(name: str, known: Sequence[str]) -> str:
 def _joined(
     root: Path, frames: Sequence[pl.DataFrame], parts: Sequence[tuple[str, int]], wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Concatenates frames. Each column gets the widest of its types."""
+    """Concatenates frames, so that each column gets the widest of its types."""
     types: dict[str, tuple[pl.DataType, str]] = {}
     for frame, (label, _) in zip(frames, parts, strict=True):
         for name, dtype in frame.schema.items():

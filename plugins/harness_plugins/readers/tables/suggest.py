@@ -32,7 +32,7 @@ _LOOKS = {
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
     "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
 }
-"""The pattern of typical column names for each wanted column. It ignores case."""
+"""The pattern of typical column names for each wanted column, which ignores case."""
 
 _NUMBERS = ("pods", "cpu", "memory", "gpu")
 _QUEUES = ("partition", "queue")
