@@ -261,10 +261,7 @@ def pool(cohort: str = "", **capacity: int) -> Cluster:
 
 
 def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
-    """Returns a cluster without nodes that has ClusterQueues with these nominal quotas in one cohort.
-
-    The ClusterQueues share a flavor.
-    """
+    """Returns a cluster without nodes, where ClusterQueues with these quotas share a cohort and a flavor."""
     made = {}
     for name, quotas in nominal.items():
         flavor = FlavorQuotas(

@@ -204,7 +204,7 @@ class PermitGangs:
         return gang is not None and pod in gang.waiting
 
     def lose_place(self, pod: PodInfo) -> None:
-        """Takes the place of a waiting pod away, because another pod needs it."""
+        """Takes away the place of a waiting pod, because another pod needs the place."""
         gang = self.of(pod)
         assert gang is not None, "a pod without a gang waited for it"
         del gang.waiting[pod]

@@ -117,7 +117,7 @@ def _tolerates(spec: PodSpec, node: Node) -> bool:
 
 
 def _grows(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Returns True if the pod fits on the empty node, which has more of a resource that the pod needs."""
+    """Returns True if the node has more of a resource that the pod needs, and fits the pod when empty."""
     had, has = old.allocatable, new.allocatable
     more_pods = "pods" in had and has.get("pods", had["pods"] + 1) > had["pods"]
     more = more_pods or any(

@@ -143,7 +143,7 @@ def dry_run(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Returns True if the preemptor fits, no matter whether the nominated pods count as bound or not."""
+    """Returns True if the preemptor fits, whether or not the nominated pods count as bound."""
     if nominated:
         for other in nominated:
             trial.add(other)
