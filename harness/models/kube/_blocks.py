@@ -68,13 +68,13 @@ class Block:
         self.taken: PodInfo | None = None
         self.tried = 0
         self._reached = BEFORE_ALL
-        # These are used during a pass: the version at the last look, and the groups to examine, by the places
-        # of their next pods.
+        # The state of a pass: the version at the last look, and the groups to examine, by the places of their
+        # next pods.
         self._version = -1
         self._ahead: list[int] | None = None
         self._at: dict[int, EqualPods] = {}
         self._current: EqualPods | None = None  # the group of the pod that is being tried
-        # These groups have more pods that fail at this version, because of the same or other plugins.
+        # Groups whose further pods fail at this version, because of the same plugins as before, or of others.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
         self._become(groups, {})

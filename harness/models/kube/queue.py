@@ -50,8 +50,8 @@ class SchedulingQueue:
         self._hints = hints
         self._began = 0  # the time from which the timers count
         self._last_stamp = self.now << _COUNTER_BITS
-        # These lists are sorted, and the next entry is last. The first list is sorted by priority and age,
-        # and the second by the end of the backoff, then priority and age.
+        # Active pods are sorted by priority and age, and pods in backoff by its end, then priority and age.
+        # The next entry of each list is last.
         self._active: list[tuple[int, int, Waiting]] = []
         self._backoff: list[tuple[int, int, int, Waiting]] = []
         # The unschedulable pool is sorted by stamps. The first part has pods that NodeResourcesFit rejected,

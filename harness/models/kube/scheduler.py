@@ -85,7 +85,7 @@ class Scheduler:
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
         self._most_room: Memo[tuple[NodeRules, int | None], MostRoom] = Memo()
-        # These are the last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
+        # The last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []

@@ -78,7 +78,7 @@ class OnNodes:
     def _begin(self, cluster: Cluster) -> None:
         cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
-        # This snapshot shows the nodes as expected when the first waiting job starts, without that job.
+        # The nodes as expected when the first waiting job starts, without that job.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None

@@ -57,8 +57,7 @@ class ShapeNodes:
         self._cache = cache
         self.moves = self._rankings = -1
         self._seen = -1
-        # This says, by position, whether a node is too small even if it is empty. It is None before the node
-        # is evaluated.
+        # By position, whether a node is too small even if it is empty, or None until the node is evaluated.
         self._too_small: list[bool | None] = []
         self.kinds = bytearray()
         self.keys: list[int] = []
