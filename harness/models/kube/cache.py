@@ -92,8 +92,8 @@ class Cache:
         """Drops the cache's own results that are kept by position, because nodes have changed."""
         self._positions_since = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
-        # One list for each resource with the free amounts, and one with the numbers of further pods that nodes
-        # accept, all by position.
+        # One list for each resource with the free amounts, and one with the numbers of further pods that fit,
+        # all by position.
         self._left: list[list[int]] = []
 
     # --- nodes that change --------------------------------------------------------------------------------

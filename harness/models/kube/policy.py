@@ -306,7 +306,7 @@ class PodPolicy:
 
 @final
 class PodTimers:
-    """The timers of pods. The timer of the queue is not one of them. See `Policy.timers`.
+    """The timers of pods, except the timer of the queue. See `Policy.timers`.
 
     Args:
         taints: determines when the next toleration ends.

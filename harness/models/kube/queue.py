@@ -412,7 +412,7 @@ class SchedulingQueue:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """Handles a withdrawn nomination like the end of a bound pod, for equally or less important pods."""
+        """Moves equally or less important pods that a withdrawn nomination may help, as after a deletion."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -427,7 +427,7 @@ class SchedulingQueue:
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """Returns when the timer moves the next pod unless an event moves it earlier, or None without pods.
+        """Returns when the timer next moves a pod if no event does so earlier, or None if the pool is empty.
 
         Every 30 s, pods that have been in the pool for more than 5 minutes are tried, even without an event.
         """

@@ -260,7 +260,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the score of the best devices, and the devices, or no devices if there is no choice."""
+        """Returns the best score, and its devices, or () without a request or a sufficient device."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:
@@ -278,7 +278,7 @@ class GradientDescent(_Tightest):
         return best, chosen
 
     def _gain(self, before: int, node: NodeInfo, cpu: int, devices: Sequence[int]) -> int:
-        """Returns less than 50 if fragments grow, and more if they shrink, as a sigmoid of whole GPUs."""
+        """Returns a score from 0 to 100, which is below 50 if fragments grow."""
         fall = (before - self._measure.of(node.manifest, cpu, devices)) / self._measure.total
         return int(100.0 / (1.0 + exp(-fall / WHOLE)))
 

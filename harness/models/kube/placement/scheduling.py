@@ -239,7 +239,7 @@ class Scheduling:
         return cache.by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Returns the nodes that reject the pod if the pods that are nominated to them count as bound.
+        """Returns by position why nodes reject the pod if the pods that are nominated to them count as bound.
 
         A node with too few free resources is skipped if nominated pods cannot add a reason.
         """
@@ -308,7 +308,7 @@ class Scheduling:
         return any(rules.effect(other).unwanted for other in repelling)
 
     def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
-        """Returns the rejection by all filters, both if nominated pods count as bound and if they do not."""
+        """Returns why a filter rejects the node, with or without its nominated pods, or None if none does."""
         status = nodes.ruled_out(node.position)
         if status is None:
             status = self._with_nominated(pod, node, state)
