@@ -116,7 +116,7 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Wakes the groups that have no lasting refusal before a pass, because nodes have changed."""
+        """Wakes the groups without a lasting refusal, because nodes have changed. Call this before a pass."""
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)

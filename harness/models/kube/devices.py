@@ -81,12 +81,10 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """Returns the devices with the smallest sufficient free share.
+    """Returns the devices with the smallest sufficient free share, in order if several are equal.
 
-    If several are equal, the first one is chosen.
-
-    A request for whole devices gets them in order. If the node has too few devices, for example because it
-    lost one, the result contains the devices with the largest free shares.
+    If the node has too few devices, for example because it lost one, the result contains the devices with
+    the largest free shares.
     """
     fit = sorted((left, device) for device, left in enumerate(free) if left >= ask.share)
     if len(fit) < ask.number:

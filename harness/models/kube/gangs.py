@@ -1,7 +1,4 @@
-"""Models gangs.
-
-Their pods are placed together and preempt together, either all of them or at least a minimum number.
-"""
+"""Models gangs, whose pods are placed together and preempt together, all or at least a minimum."""
 
 from __future__ import annotations
 

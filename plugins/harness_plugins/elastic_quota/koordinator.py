@@ -56,8 +56,8 @@ class KoordinatorRules:
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Returns why preemption cannot help: the pod has no quota, or no pod of the quota is less important.
 
-        Without quirks, there is another reason. If pods that must not be preempted use the whole `min`, such
-        a pod does not preempt, because preemption cannot change this.
+        Without quirks, a pod that must not be preempted does not preempt if it and other such pods would
+        exceed the `min`, because preemption cannot change this.
         """
         pod, quota = request.pod, request.quota
         if quota is None:

@@ -91,7 +91,7 @@ class Conversions:
         return value
 
     def flag(self, value: Value, term: Term) -> pl.Expr:
-        """Converts a value to true or false. Some words of text mean true or false."""
+        """Converts a value to true or false. Text must be a word in `texts.TRUE` or `texts.FALSE`."""
         if value.kind is Kind.TEXT:
             return self.kept(self.read(value, term, flagged, "is neither true nor false"))
         if value.kind is Kind.NOTHING:
