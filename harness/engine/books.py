@@ -238,7 +238,6 @@ def _leaves(edit: Edit) -> bool:
 
 
 def _above(spec: Any) -> str:
-    """Returns the cohort of a queue, or the parent of a cohort."""
     above: str = spec.cohort if isinstance(spec, ClusterQueue) else spec.parent
     return above
 

@@ -504,7 +504,6 @@ def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool])
 
 
 def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    """Returns the individual pods of a block (see `Block.pods`), or a list with the single pod."""
     return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 

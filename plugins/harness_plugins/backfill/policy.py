@@ -258,7 +258,6 @@ class Backfill:
         return self._trees[home]
 
     def _end(self, running: Running[Any], now: int) -> int:
-        """Ends a job, and returns the home of its tree."""
         home: int = running.assignment.home
         self._learn(running, now)
         self._trees[home].end(running, now)

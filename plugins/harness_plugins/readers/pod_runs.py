@@ -121,5 +121,4 @@ def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
 
 
 def _fits(job: Recorded, start: int) -> bool:
-    """Returns True if `start` is not before the admission of the job, and not after its end."""
     return (job.admitted is None or start >= job.admitted) and (job.end is None or start <= job.end)

@@ -133,7 +133,6 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        """Returns the next known timeout or end of a backoff, or None if there is none."""
         pods_ready = self._policy.pods_ready
         return None if pods_ready is None else pods_ready.next_term()
 

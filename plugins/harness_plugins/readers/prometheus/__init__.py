@@ -158,7 +158,6 @@ def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> Kub
 
 
 def _queue(job: _Job, options: Mapping[str, Any]) -> str:
-    """Returns the queue in the labels of the pod or its Job, or else the namespace."""
     own = job.pod.queue or (job.owner.queue if job.owner is not None else "")
     return (own if options["tenant"] == "queue" else "") or job.pod.namespace or "default"
 

@@ -195,7 +195,6 @@ class _Row:
         return self._parsed(name, _whole)
 
     def _first(self, *names: str) -> int | None:
-        """Returns the number in the first of these columns that has a number."""
         return next((count for name in names if (count := self._count(name)) is not None), None)
 
     def _fault(self, name: str, what: str) -> None:
