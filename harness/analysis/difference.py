@@ -23,10 +23,10 @@ MOST = 10
 """The default number of jobs and decisions to show."""
 
 _FOR_THE_RECORD = ("refuse", "nominate", "unnominate")
-"""Actions that change nothing; policies word them differently even if their decisions are equal."""
+"""Actions without effect. Policies describe them in different words even if their decisions are equal."""
 
 _SAME = ["time", "action", "job_id", "pods", "pod", "by", "node"]
-"""The columns that have the same values in equal decisions."""
+"""Two decisions are equal if these columns have equal values."""
 
 _CHANGES = ("first_start", "finish", "lost")
 
@@ -71,8 +71,8 @@ class Difference:
     def parting(self) -> Parting | None:
         """The point at which the runs diverge, or None if all their decisions are equal.
 
-        Decisions without effect (refusals, nominations) are ignored. Admissions are used only if both runs
-        have any, because a policy that only binds pods admits no job.
+        Decisions without effect (refusals, nominations) are ignored. Admissions are compared only if both
+        runs have some, because a policy that only binds pods admits no jobs.
         """
         with reading(self._runs[1].path):
             several = [
@@ -109,7 +109,7 @@ class Difference:
 
     @cached_property
     def _arrivals(self) -> tuple[pl.Series, pl.Series]:
-        """The submission times of the common jobs in each run, in microseconds since that run's origin."""
+        """The submission time of each common job in each run, in microseconds since that run's origin."""
         with reading(self._runs[1].path):
             first, second = (
                 run.micros("jobs").select("submit_time").collect().to_series().gather(rows)
@@ -119,16 +119,16 @@ class Difference:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """How each job changes, in order of arrival.
+        """The changes of each job, in order of arrival.
 
         The columns are:
 
         - `job_id` and `queue`.
-        - `first_start` and `finish`: how much later these are in the second run, relative to the
-          submission. Both are in microseconds, and null if the job does not start or finish in one of the
-          runs.
-        - `lost`: how much more work preemptions threw away.
-        - `preemptions`: how many more preemptions there were.
+        - `first_start` and `finish`: how much later the job starts or finishes in the second run, relative to
+        its submission. The values are in microseconds. They are null if the job does not start or finish in
+        one of the runs.
+        - `lost`: how much more work is lost to preemptions.
+        - `preemptions`: how many more preemptions there are.
         - `finished`: 1 if only the second run finishes the job, -1 if only the first run does.
         """
         columns = [
@@ -165,7 +165,7 @@ class Difference:
 
     @cached_property
     def queues(self) -> pl.DataFrame:
-        """How each queue changes, sorted by name.
+        """The changes of each queue, sorted by name.
 
         The columns are:
 
@@ -188,10 +188,10 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Returns the jobs whose finish moves the most to an earlier time, and the most to a later time."""
+        """Returns the jobs that finish the most earlier, and the jobs that finish the most later."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
-        most = min(most, moved.height)  # polars counts in 64 bits
+        most = min(most, moved.height)  # polars accepts only 64-bit numbers
         gained = moved.filter(pl.col("finish") < 0).sort("finish", "row").head(most)
         lost = moved.filter(pl.col("finish") > 0).sort("finish", "row", descending=[True, False]).head(most)
         return gained.drop("row"), lost.drop("row")
@@ -205,7 +205,7 @@ class Difference:
 
         Args:
             most: how many jobs and decisions to list.
-            markdown: True for tables in Markdown; otherwise, tables are for a terminal.
+            markdown: whether tables are in Markdown instead of a form for terminals.
             width: the width of the terminal in columns; None for no limit.
         """
         first, second = self.names
@@ -272,7 +272,7 @@ class Difference:
         }
 
     def _is_common(self, place: int, job: pl.Expr) -> pl.Expr:
-        """Selects the rows of `jobs.parquet` whose job both runs have."""
+        """Selects the rows of `jobs.parquet` whose jobs are in both runs."""
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:
@@ -302,7 +302,6 @@ class Difference:
                 yield f"  {name} alone: … and {len(said) - most:,} more"
 
     def _sentences(self, run: Run, numbers: Sequence[int]) -> list[str]:
-        """Describes decisions of a run."""
         with reading(run.path):
             rows = run.micros("decisions").filter(pl.col("seq").is_in(list(numbers))).collect()
         units, clock = units_of(run), Clock(run)

@@ -2,7 +2,7 @@
 
 A difference must pass two tests to count as a change. The practical test requires that the difference is at
 least 1 % of the baseline's value. The statistical test requires that the 95 % interval of the difference
-excludes 0 and that p is below 5 %. This p is corrected for the whole family of tests
+excludes 0 and that p is below 5 %. The p value is corrected for the whole family of tests
 (`harness.analysis.comparison.family`). If a single replay cannot separate a difference from luck, the
 difference gets no verdict.
 """
@@ -18,7 +18,7 @@ from harness.analysis.comparison.statistics.significance import LEVEL, Interval
 from harness.plugins.measurement import Measurement
 
 PRACTICAL = 0.01
-"""A difference that is smaller than this fraction of the baseline's value doesn't count as a change."""
+"""If a difference is smaller than this fraction of the baseline's value, it doesn't count as a change."""
 
 
 class Verdict(StrEnum):
@@ -51,8 +51,8 @@ class Evidence(NamedTuple):
     Attributes:
         ground: the kind of evidence, or the reason why there is none.
         interval: the interval of the difference, for twins and for blocks of jobs.
-        means: the means of the baseline and of the other run over the twins in which both have a value; None
-            if all twins have a value.
+        means: the mean of the baseline and the mean of the other run, over the twins in which both runs have
+            a value. None if both runs have a value in every twin.
     """
 
     ground: Ground
@@ -64,13 +64,13 @@ class Change(NamedTuple):
     """One run's value compared with the baseline's value.
 
     Attributes:
-        difference: the run's value minus the baseline's value, over the twins in which both have a value;
-            None if either run has no value.
+        difference: the run's value minus the baseline's value, over the twins in which both runs have a
+            value. None if either run has no value.
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
-        interval: the interval of the factor between the two values, if both can only be positive. Otherwise,
-            the interval of the difference in the metric's unit. None if there is no interval.
+        interval: the interval of the ratio of the two values, if neither value can be 0 or negative.
+            Otherwise, the interval of the difference in the metric's unit. None if there is no interval.
         p: the p value of the difference, corrected for the family of tests; None without an interval.
     """
 
@@ -83,7 +83,7 @@ class Change(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """True if the difference is the same in every twin, so that chance plays no part."""
+        """True if the difference is the same in every twin, so chance cannot be the cause."""
         return self.interval is not None and self.interval.certain
 
     @property
@@ -94,7 +94,7 @@ class Change(NamedTuple):
 
 
 def gates(tests: str) -> str:
-    """Explains when a difference counts as a change; `tests` says for how many tests p was corrected."""
+    """Explains when a difference counts as a change; `tests` describes the correction of p."""
     return (
         f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
         f"and p < 0.05 ({tests})"
@@ -149,7 +149,6 @@ def change_of(
 def _verdict(
     difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
 ) -> Verdict:
-    """Judges a difference by its size and its significance."""
     if interval is None:
         return Verdict.OPEN if difference else Verdict.SAME
     if interval.certain and interval.has_nothing:

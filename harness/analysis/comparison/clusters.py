@@ -1,4 +1,4 @@
-"""Lists the differences between two runs' clusters, based on the cluster contents that the runs record."""
+"""Lists the differences between two runs' clusters, as far as the runs record them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
 
 
 def _objects(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields the changes of objects. An object that only one cluster has is shown with its first fields."""
+    """Yields differences between objects. If only one cluster has an object, its first fields are shown."""
     for kind in dict.fromkeys((*base, *other)):
         mine, theirs = base.get(kind, {}), other.get(kind, {})
         for name in sorted({*mine, *theirs}):
@@ -62,27 +62,25 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """Returns the value of a field that an object omits; a single flavor is taken from a quota's name."""
+    """Returns the value of a field that an object omits; a single flavor is in the names of its quotas."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)
 
 
 def _fields(fields: Info) -> str:
-    """Describes an object by its first fields."""
     plain = not len({flavor for flavor in map(_flavor, fields) if flavor}) > 1
     told = [f"{_short(field) if plain else field} {value}" for field, value in fields.items()]
     return first_of(told, _TOLD_OF_NEW, "fields")
 
 
 def _flavor(field: str) -> str:
-    """Returns the flavor of a quota's or limit's field, or ""."""
+    """Returns the flavor in a field's name, such as `nominal default/cpu`; "" if the name has none."""
     word, _, rest = field.partition(" ")
     return rest.partition("/")[0] if word in QUOTAS else ""
 
 
 def _short(field: str) -> str:
-    """Returns the field of a quota or limit without its flavor, which is not needed for a single flavor."""
     flavor = _flavor(field)
     return field.replace(f" {flavor}/", " ", 1) if flavor else field
 
@@ -91,7 +89,7 @@ def _short(field: str) -> str:
 
 
 def _counted(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields differences in pods, workloads, and objects that the run counts without naming them."""
+    """Yields differences between pods, workloads, and other objects that the run counts but does not name."""
     for what in dict.fromkeys((*base, *other)):
         before, after = (each.get(what, _NONE_COUNTED) for each in (base, other))
         if before["count"] != after["count"]:
@@ -101,7 +99,7 @@ def _counted(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields differences in the sizes that every run records: nodes, capacity, queues and quotas."""
+    """Yields differences between the sizes that every run records: nodes, capacity, queues and quotas."""
     if base["nodes"] != other["nodes"]:
         yield Distinction(NODES, "", "count", f"{base['nodes']:,}", f"{other['nodes']:,}")
     for resource in sorted({*base["capacity"], *other["capacity"]}):
@@ -113,6 +111,5 @@ def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _plain(queue: Info) -> dict[str, str]:
-    """Converts a queue's entry in `run.json` into fields, if the queue has quotas."""
     nominal = {f"nominal {key}": format_amount(key, amount) for key, amount in queue["nominal"].items()}
     return {"cohort": queue["cohort"] or NOTHING, "weight": queue["weight"], **nominal}

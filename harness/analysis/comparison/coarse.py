@@ -1,4 +1,4 @@
-"""Checks that the jitter of arrivals is small in comparison with the trace.
+"""Checks that the jitter of arrivals is small compared with the trace.
 
 If the jitter is larger, the twins are different traces rather than variations of the same one.
 """
@@ -18,19 +18,17 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
 
 _JITTERS = 100
-"""The jitter is too large unless arrivals span at least this many times the jitter."""
+"""The time between the first and the last arrival must be at least this many times the jitter."""
 _FEW = 1_000
-"""Gaps between arrivals matter only if there are fewer jobs than this. In larger traces, luck averages out.
-"""
+"""The gaps between arrivals are checked only if there are fewer jobs. In larger traces, luck averages out."""
 _GAPS = 10
-"""The maximum jitter, as a multiple of the median gap between arrivals."""
+"""The largest acceptable jitter, as a multiple of the median gap between arrivals."""
 
 SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins similar"
-"""The advice for a jitter that is too large."""
 
 
 def why_coarse(run: Run, shake: Shake) -> str:
-    """Explains in a clause why the jitter is too large for a run's arrivals; "" if it is small enough."""
+    """Returns a clause that explains why the jitter is too large for a run; "" if it is small enough."""
     jitter = shake.shaking.arrivals
     if not jitter:
         return ""

@@ -1,4 +1,4 @@
-"""Compares runs of the same jobs: the value of each metric in every run, and its change from the baseline."""
+"""Compares runs of the same jobs by the values of their metrics and the changes from a baseline."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class Comparison:
     """A comparison of several runs of the same jobs, whose clusters, plugins and settings may differ.
 
     Metrics of jobs are measured over the jobs that all runs have in common and that no run rejected on
-    arrival. If the same jobs arrive at the same times in all runs, the runs are measured over windows that
-    they share (`harness.analysis.metrics.shared_window`). Otherwise, each run is measured over its own
-    window.
+    arrival. If the same jobs arrive at the same times in all runs, the runs share their windows
+    (`harness.analysis.metrics.shared_window`). Otherwise, each run is measured over its own window.
 
     Args:
         runs: the runs, at least one.
         baseline: the name of the run with which the others are compared; by default, the first run.
-        chosen: why this run is the baseline, for the output. By default, the comparison derives the reason
-            from the way in which the runs were given.
+        chosen: the reason for this choice, as the output shows it. By default, the reason follows from how
+            the runs were given.
         shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
@@ -55,11 +54,11 @@ class Comparison:
         runs: the runs, with the baseline first.
         names: the name of each run: its label or, if labels are not distinct, the name or path of its folder.
         head: the differences between the runs' plugins, settings, traces and clusters.
-        pairs: the jobs that the runs have in common.
+        pairs: the jobs that all runs have in common.
         shares: the window of each run. Empty if twins are compared, because twins with the same number share
             a window.
-        window: the window of metrics that add up over time. None if twins are compared, or if arrivals differ
-            so that each run has its own window.
+        window: the window over which metrics are integrated. None if twins are compared, or if each run has
+            its own window because arrivals differ.
         shake: the twins that are compared; None if the runs themselves are compared.
         twins: the twins of each run.
 
@@ -139,7 +138,7 @@ class Comparison:
 
     @cached_property
     def fullest(self) -> str:
-        """The resource that the baseline uses most, or the first resource if no utilization is known."""
+        """The resource that the baseline uses most. Without any utilization, the first resource."""
         known = {
             measured.resource: values[0]
             for measured, values in self.select()
@@ -176,16 +175,16 @@ class Comparison:
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
-        """Explains why a run's value and its change from the baseline are meaningless; "" if they are not.
+        """Explains why a run's value and its change have no meaning; "" if they have one.
 
-        Waits and losses are meaningless if the run times of some jobs are unknown.
+        Waits and losses have no meaning if the run times of some jobs are unknown.
         """
         if not depends_on_run_times(measured.metric):
             return ""
         return self.runs[0].without_run_times or self.runs[place].without_run_times
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
-        """Returns a sentence for each requested metric that was measured, but not for this scope."""
+        """Returns a sentence for each requested metric that was not measured for this scope."""
         if scope is None:
             return []
         keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}
@@ -206,7 +205,7 @@ class Comparison:
         return [self._judged(measured, values) for measured, values in found]
 
     def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
-        """Yields notes on changes: where the intervals come from, and which differences are not judged."""
+        """Yields notes that explain where the intervals come from, and which differences are not judged."""
         size = self._family.size
         tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
         yield from self._figures.remarks(changes, tests)
@@ -297,13 +296,12 @@ class Comparison:
         return markdown(self, metrics, scope, brief=brief)
 
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
-        """Returns the comparison as plain values. A number that JSON cannot express becomes null.
+        """Returns the comparison as plain values, with None for a number that JSON cannot express.
 
         Args:
             metrics: as in `to_polars`.
             scope: as in `to_polars`.
-            changes: whether to include the changes. The intervals of very many scopes take a while to
-                compute.
+            changes: whether to include the changes, which take a while to compute for very many scopes.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]

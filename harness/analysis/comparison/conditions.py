@@ -1,4 +1,4 @@
-"""Conditions that a comparison must not meet, such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
+"""Conditions that fail a comparison in CI if they hold, such as `wait.first_start.p95{queue=prod} > +5%`.
 
 If there are twins, the 95 % interval decides. The condition holds if the whole interval is beyond the bound,
 and it is undecided if the bound lies within the interval. Point values are judged only on request.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 NEEDS_TWINS = "conditions need twins: one replay of each run cannot separate a change from luck"
-"""The reason for refusing conditions without twins, unless the user requests point values."""
+"""The error message if there are no twins and the user does not request point values."""
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -174,7 +174,7 @@ class Condition:
         assert base is not None
         change = row.changes[place - 1]
         difference, relative = change.difference, change.relative
-        if difference is None:  # At least one of the values is not finite.
+        if difference is None:  # At least one of the two values is missing or not finite.
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
@@ -182,7 +182,7 @@ class Condition:
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
-        """Returns True if a whole interval meets the condition, False if no part of it does, or else None."""
+        """Returns True if the whole interval meets the condition, False if none of it does, or else None."""
         limit = self._limit(row.measured.unit)
         met = {_COMPARED[self.how](end, self.sign * limit if self.sign else limit) for end in ends}
         return met.pop() if len(met) == 1 else None
@@ -227,7 +227,7 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """Describes a run's value and what it is compared with; `ends` are those of the judged interval."""
+        """Describes a run's value and its reference value. `ends` is the judged interval, if there is one."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
@@ -255,7 +255,7 @@ class Condition:
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
-        """Converts the bound to a number: a fraction if it is a percentage, seconds if it is a duration."""
+        """Converts the bound to a number: percentages to fractions, and durations to seconds."""
         if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
             return float(self.bound[:-1]) / 100
         if _NUMBER.fullmatch(self.bound):

@@ -9,7 +9,7 @@ from harness.base.text import counted, first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
-"""The kinds of differences that aren't kinds of Kubernetes objects."""
+"""The kind of a difference between events, which are not Kubernetes objects."""
 
 _NAMED = 3  # How many names to show if several objects change in the same way.
 _WIDEST = 63 + 1 + 253
@@ -59,7 +59,6 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
 
 
 def _told(alike: Sequence[Distinction]) -> str:
-    """Describes a change of one object, or of several objects that changed in the same way."""
     kind, _, field, before, after = alike[0]
     if kind == EVENTS:
         return f"{kind}: {after}" if before is None else f"{kind}: {before} -> {after or 'none'}"
@@ -71,7 +70,7 @@ def _told(alike: Sequence[Distinction]) -> str:
         return f"{about}: {field} {change}" if field else f"{about} {change}"
     value, how = (after, "added") if before is None else (before, "removed")
     if value is None:
-        return f"{about}: {field}"  # This is a remark.
+        return f"{about}: {field}"  # A difference without values is a remark.
     if kind == OPTION:
         return f"{about} {shortened(value, _WIDEST)}"  # The baseline's plugin does not have this option.
     if kind == NODES:

@@ -1,9 +1,9 @@
-"""The family of tests that are corrected together. It does not depend on what a table shows.
+"""The tests that are corrected together, which are the same whatever a table shows.
 
-The family consists of the headline metrics of all jobs, for every compared run. Runs with equal figures count
-only once, and a run that is equal to the baseline needs no test. In a family of k tests, Holm's method
-corrects p. If a test is about any other metric or scope, it is outside the family, and its p is multiplied by
-k.
+The family consists of the headline metrics of all jobs, for every compared run. If several runs have equal
+figures, they count only once. A run that equals the baseline needs no test. Holm's method corrects the p
+values of the family. A test of any other metric or scope is outside the family, and its p value is multiplied
+by the size of the family.
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ class Family:
 
 
 def equal_ones(figures: Sequence[Mapping[Key, object]]) -> list[int]:
-    """Returns for each of several runs the first run whose figures are equal."""
+    """Returns, for each run, the index of the first run that has equal figures."""
     return [next(at for at, other in enumerate(figures) if other == own) for own in figures]

@@ -1,4 +1,4 @@
-"""Single figures: which of them are shown, and the texts for a metric's name, its value, and its change."""
+"""Selects the figures to show, and formats a metric's name, its value, and its change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
-"""Maps the verdicts on a change to signs, for a change that is the same in every twin."""
+"""The signs for a change that is the same in every twin."""
 
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
@@ -29,7 +29,7 @@ PARTS = (SHARE, "ratio")
 """The units that a table shows as percentages."""
 
 _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
-"""The units that a table writes next to a number. For other metrics, the name says what the number counts."""
+"""The units that a table shows next to a number. For other metrics, the name already says what is counted."""
 
 _MOST_DIGITS = 6
 
@@ -66,10 +66,10 @@ def name_of(row: Measurement) -> str:
 
 
 def digits_of(*values: float | None) -> int:
-    """Returns the number of digits after the decimal point, which is the same for all numbers of a column.
+    """Returns the number of decimal places for a column of numbers.
 
-    The number is 0 if all values are integers or if the largest value has five digits. Otherwise it is 2, or
-    as many as are needed to show three digits of the largest value.
+    The result is 0 if all values are integers or if the largest value is at least 10,000. Otherwise, the
+    result is 2. If the largest value is below 1, more places are used to show three of its digits.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value)]
     top = max(known, default=0.0)
@@ -84,7 +84,7 @@ def shown(value: float | None, unit: str, digits: int | None = None, *, at_least
     Args:
         value: the value.
         unit: the metric's unit.
-        digits: the number of digits after the decimal point, if the value is in a column.
+        digits: the number of decimal places, if the value belongs to a column.
         at_least: whether the value is a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
@@ -169,7 +169,7 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Returns True if a table shows a difference in the metric's unit.
+    """Returns True if a table shows a difference in the metric's unit instead of as a percentage.
 
     A percentage is possible only if all values are above 0.
     """
@@ -195,12 +195,11 @@ def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
 
 
 def _suffix(unit: str) -> str:
-    """Returns the unit, which is written only once, after the last of several numbers."""
+    """Returns the unit that follows the last of several numbers."""
     return "" if unit == "s" else f" {_signed(1, unit, 0).partition(' ')[2]}"
 
 
 def _signed(value: float, unit: str, digits: int | None) -> str:
-    """Formats a difference in the metric's unit, or in points if the metric is shown as a percentage."""
     sign = "-" if value < 0 else "+"
     if unit in PARTS:
         return f"{sign}{100 * abs(value):.1f} points"

@@ -1,4 +1,4 @@
-"""Output about conditions: each condition, each run, and the result."""
+"""Output about conditions: the checks of each condition for each run, and a summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check
 
 _WORDS = {True: "fails", False: "passes", None: "undecided"}
-"""Maps whether a condition holds to the word for its check.
+"""The word for a check, depending on whether its condition holds.
 
 A check passes if its condition does not hold.
 """
@@ -22,10 +22,10 @@ A check passes if its condition does not hold.
 def checks_text(
     comparison: Comparison, checks: Sequence[Check], *, values: bool, width: int | None = None
 ) -> str:
-    """Describes all checks for a terminal, including the checks that pass.
+    """Formats all checks for a terminal, including the checks that pass.
 
-    The argument `values` says whether point values were judged. If the table is wider than the terminal, each
-    check becomes a sentence.
+    The argument `values` says whether point values were judged. If the table would be wider than the
+    terminal, the text contains a sentence for each check instead.
     """
     summary = printable(_summary(comparison, checks, values=values))
     rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
@@ -43,7 +43,7 @@ def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: 
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """Summarizes how many checks fail or are undecided, and which runs and values were judged."""
+    """Summarizes how many checks fail or are undecided, and what was checked."""
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]

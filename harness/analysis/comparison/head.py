@@ -12,13 +12,12 @@ from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
 
 _MOST = 12
-"""The maximum number of lines about a group of runs. The JSON output contains all of them."""
+"""The maximum number of lines about a group of runs. The JSON output contains all lines."""
 
 _NAMED = 3
-"""How many events the head lists individually."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
-"""The text for equal runs. Such runs may come from a patch without effect, or from one run with two names."""
+"""The text about equal runs, for example after a patch without effect, or for one run with two names."""
 
 
 class Group(NamedTuple):
@@ -36,7 +35,7 @@ class Group(NamedTuple):
 
 
 class Head:
-    """What a reader must know about runs before looking at their figures.
+    """The facts about runs that a reader needs before the figures.
 
     Args:
         runs: the runs, with the baseline first.
@@ -85,7 +84,7 @@ class Head:
         return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """Yields the first events that several runs share, and how many events they share."""
+        """Yields the first events that all runs share, and the total number of these events."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])
@@ -107,7 +106,7 @@ class Head:
 
 
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
-    """Explains why the first run is the baseline. A shell expands a pattern in alphabetical order."""
+    """Explains why the first run is the baseline, for example because a shell sorted the runs."""
     if baseline is not None or len(runs) < 2:
         return "as requested"
     paths = [run.path.absolute() for run in runs]

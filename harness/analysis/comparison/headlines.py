@@ -1,7 +1,7 @@
-"""The metrics of a comparison: those that are judged together, and those that a table shows.
+"""Lists the metrics that a comparison judges together, and the metrics that a table shows.
 
-Each module of metrics says which of its metrics tables show. Allocated time is left out, because it also
-grows when lost work is repeated.
+Each metrics module declares which of its metrics appear in tables. Allocated time is left out, because it
+also grows when jobs repeat lost work.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
 BRIEF = tuple(each.metric for each in _SHOWN if each.brief)
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
-Metrics that say nearly the same are left out: hours if there are shares, and additional indices of fairness.
+Nearly redundant metrics are left out, such as hours besides shares, and further indices of fairness.
 """
 
 ALARMS = tuple(each.metric for each in _SHOWN if each.alarm)
 """The metrics that the brief table adds unless they are 0 in every run."""
 
 UNSEEN: Mapping[str, str] = {each.metric: each.unseen for each in _SHOWN}
-"""Maps each metric in tables to its blind spot, a clause to read together with its values."""
+"""Maps each metric in tables to its blind spot, as a clause that completes "does not see"."""
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"
-"""The words for several replays of a run or of a setting."""
+"""The words for several replays: of a run, or of an experiment's setting."""
 
 _OF_RUN_TIMES = (
     *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
@@ -29,7 +29,7 @@ _OF_RUN_TIMES = (
 _NAMED = 6
 
 _OfRuns: TypeAlias = dict[int, list["Lack"]]
-"""The missing values of each run, with one entry for each line."""
+"""Maps each run to its missing values, with one entry for each line."""
 
 
 class Lack(NamedTuple):
@@ -48,14 +48,14 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """The twins that a mean covers, as text; "" if the mean covers all twins."""
+        """The number of twins that a mean covers, as text; "" if no twin or every twin lacks a value."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
 
 
 def depends_on_run_times(metric: str) -> bool:
-    """Returns True for metrics of waits and losses, which are meaningless if run times are unknown.
+    """Returns True for metrics that have no meaning if run times are unknown: waits and losses.
 
     A job whose run time is unknown holds its resources for the whole replay, so other jobs may wait until the
     end of the trace. If such a job is evicted, it loses all its progress up to then.
@@ -75,7 +75,7 @@ def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str 
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
-    """Returns a replay's value of a metric, or None if it is missing or not a number that can be averaged."""
+    """Returns a replay's value of a metric, or None if the value is missing or not finite."""
     value = of_replay[key].value if key in of_replay else None
     return value if value is not None and isfinite(value) else None
 
@@ -87,7 +87,7 @@ def about_missing(
     *,
     or_else: str = "",
 ) -> Iterator[str]:
-    """Yields sentences that explain `-` in these lines and name values that cover only some twins.
+    """Yields sentences that explain each `-` in these lines, and the values that cover only some twins.
 
     Args:
         rows: the lines.
@@ -123,7 +123,7 @@ def about_unshaken(
     measured: Sequence[Mapping[Key, Measurement]],
     on_request: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """Yields a sentence on the metrics that runs have and their twins lack, if there are any.
+    """Yields at most one sentence, about metrics that the runs have but their twins lack.
 
     Args:
         runs: the runs themselves.
@@ -142,7 +142,7 @@ def about_unshaken(
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
-    """Describes for each run how many twins have a value: the minimum and the maximum over several lines."""
+    """Describes, for each run, how many twins have a value, as a range over several lines."""
     told = []
     for place, lacks in sorted(found.items()):
         there = [each.replays - each.absent for each in lacks]
@@ -152,5 +152,5 @@ def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Lists some of the names, each of them once, and the number of further names."""
+    """Lists the first names without repetitions, and the number of further names."""
     return first_of(list(dict.fromkeys(names)), _NAMED)

@@ -10,9 +10,9 @@ from harness.runs.run import Run
 
 
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
-    """Returns distinct names for runs: the label, or else the name of the folder, or else its path.
+    """Returns a distinct name for each run: its label, or else its folder's name, or else the folder's path.
 
-    The folder's name or path is used only for a run whose previous candidate is not distinct or is taken.
+    A run gets the next candidate only if the previous one is not distinct or is taken.
 
     Args:
         runs: the runs.

@@ -17,14 +17,14 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
 Info = Mapping[str, Any]
 Kinds: TypeAlias = dict[str, dict[str, Any]]
-"""Maps the common properties of equal nodes, as text, to the kind of nodes."""
+"""Maps a text with the common properties of equal nodes to the kind of these nodes."""
 
 
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
-    """Lists the differences between the nodes of two clusters.
+    """Yields the differences between the nodes of two clusters.
 
-    Kinds of nodes may have been added, removed or changed, and nodes may have changed so that they now belong
-    to another kind. Labels that would divide the nodes into too many kinds are listed as well.
+    A kind of nodes may be added, removed or changed, and nodes may move from one kind to another. Some labels
+    would divide the nodes into too many kinds, so they are compared separately.
 
     Args:
         base: the kinds of the first cluster's nodes, from `node_kinds`.
@@ -54,10 +54,10 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[str, Any]]:
-    """Maps the common properties of equal nodes, as text, to the kind of nodes.
+    """Returns the kinds of nodes by their common properties.
 
-    The labels in `left_out` are ignored. Kinds that are equal without these labels are joined, and the names
-    of their nodes are then unknown.
+    The labels in `left_out` are ignored. If two kinds are then equal, they are joined, and the names of their
+    nodes become unknown.
     """
     found: dict[str, dict[str, Any]] = {}
     for kind in nodes:
@@ -72,7 +72,7 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 
 
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
-    """Yields changes of nodes that are one kind in `mine` but several in `theirs`, and drops these kinds.
+    """Yields the changes of nodes that form one kind in `mine` but several in `theirs`. Drops these kinds.
 
     This works only if the names of all these nodes are known, and if no node was added, removed or renamed.
     """
@@ -92,11 +92,11 @@ def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
 
 
 def _names(kind: Info) -> frozenset[str]:
-    """Returns the names of a kind's nodes if they are known.
+    """Returns the names of a kind's nodes, if they can be reconstructed.
 
-    A run records the first and the last name and a hash of all names. The function assumes that there are
-    only these two names, or that the nodes are numbered consecutively from the first name. The assumption is
-    correct if the resulting names have the recorded hash.
+    A run records the first name, the last name, and a hash of all names. The function assumes that these two
+    names are all, or that the nodes are numbered from the first name on. If the resulting names have the
+    recorded hash, the assumption is correct.
     """
     names, numbered = {kind["first"], kind["last"]}, _NUMBERED.fullmatch(kind["first"])
     if kind["count"] > len(names) and numbered is not None:

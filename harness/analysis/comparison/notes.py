@@ -30,7 +30,7 @@ _NAMED_GANGS = 3
 _NAMED_VALUES = 12
 
 _ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
-"""Maps each option of a replay to the metrics that are measured only with this option."""
+"""Maps each option of a replay to the metrics that require this option."""
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
@@ -41,7 +41,7 @@ _NAMED = 3
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields notes for the reader: the legend, unusual facts about runs, and how runs were measured."""
+    """Yields the notes: the legend, unusual facts about runs, and how runs were measured."""
     runs, names = comparison.runs, comparison.names
     legend, *about_changes = _about_changes(comparison, shown) if len(runs) > 1 else ("",)
     if legend:
@@ -61,7 +61,6 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
 
 
 def _about_run(run: Run) -> Iterator[str]:
-    """Yields notes on what is unusual about a run."""
     if run.is_record:
         yield "a record of what happened, not a simulation"
     if run.without_run_times:
@@ -83,7 +82,7 @@ def stopped(comparison: Comparison) -> Iterator[str]:
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields notes on the windows and jobs over which metrics are measured, if these differ between runs."""
+    """Yields notes on the windows and the jobs of the metrics, where these differ between runs."""
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
@@ -136,7 +135,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """Yields notes on the capacity of the requested resources. Shares are relative to this capacity."""
+    """Yields notes on the capacity to which shares of resources are relative."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -154,10 +153,9 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """Describes the capacity of the resources that a run's jobs request, and where this capacity comes from.
+    """Describes the capacity of the requested resources, and whether it comes from nodes or quotas.
 
-    The capacity comes from nodes or quotas. If it changes during the run, the text contains the minimum and
-    the maximum.
+    If the capacity changes during the run, the text contains the minimum and the maximum.
     """
     first = number_at(run.epochs, run.window.start)
     last = max(first, number_at(run.epochs, run.window.end - 1))
@@ -173,7 +171,6 @@ def _capacity(run: Run) -> str:
 
 
 def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
-    """Formats the minimum and the maximum of a quantity that may change over time."""
     least, most = min(amounts), max(amounts)
     return text(most) if least == most else f"{text(least)} to {text(most)}"
 
@@ -192,7 +189,7 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields the legend of the signs, where intervals come from, and which differences are not judged."""
+    """Yields the legend of the signs, and notes on intervals and on differences that are not judged."""
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
@@ -206,7 +203,7 @@ def _is_sure(change: Change) -> bool:
 
 
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
-    """Yields the share of the work that each run loses, if the baseline loses none.
+    """Yields the share of work that each run loses, if the baseline loses no work.
 
     In this case, the change cannot be expressed as a percentage.
     """
@@ -250,7 +247,7 @@ def about_loops(run: Run) -> str | None:
 
 
 def _queues(often: dict[str, float], prefix: str) -> str:
-    """Lists the queues of one side with their counts, the most frequent ones by name."""
+    """Lists the queues of one side by name, the most frequent ones first, each with its count."""
     counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
     found = sorted(count for count in counts if count[0])
     return first_of([f"{name} ({-count:,.0f})" for count, name in found], _NAMED)

@@ -1,8 +1,8 @@
-"""The figures of a single replay of each run, and the evidence for their differences.
+"""The figures of runs that were replayed once each, and the evidence for their differences.
 
-For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if the blocks are long enough to
-be independent. A metric of a whole run is a single draw from a chaotic system, so only twins can separate its
-differences from luck (`harness.analysis.comparison.shaken`).
+If a metric is derived from values of jobs (waits, slowdown, lost work), blocks of jobs are resampled. The
+blocks must be long enough to be independent. For any other metric, a run is a single draw from a chaotic
+system, so only twins can separate a difference from luck (`harness.analysis.comparison.shaken`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OneReplay:
     Args:
         runs: the runs, with the baseline first.
         pairs: the jobs that the runs have in common.
-        shares: the window and the jobs that each run is measured over.
+        shares: the window and the jobs over which each run is measured.
         hours: whether capacities differ, so that utilization is also given in resource-hours.
     """
 
@@ -56,7 +56,7 @@ class OneReplay:
         return {key: row.value for key, row in self.measured[place].items()}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Returns whether a run has no value of a metric, as a count."""
+        """Returns a count of 1 if a run has no value of a metric, or else of 0."""
         return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
@@ -120,7 +120,6 @@ class OneReplay:
         return ends[0] != ends[1] and cut
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
-        """Returns the values of a scope's jobs in two runs, or None if the scope's jobs differ."""
         key = (place, column, scope)
         if key not in self._paired_values:
             base, other = self._samples[0], self._samples[place]
@@ -140,7 +139,6 @@ class OneReplay:
         return {}
 
     def _measurements(self, place: int) -> dict[Key, Measurement]:
-        """Returns a run's measurements, over the windows and the jobs that all runs share."""
         run = self._runs[place]
         with reading(run.path):
             found = measurements_of(run)
@@ -158,7 +156,7 @@ class OneReplay:
         return found
 
     def _measured_again(self, run: Run, shared: Shared, found: Iterable[Key]) -> Iterator[Measurement]:
-        """Yields metrics that the run's table lacks: over shared windows or jobs, and hours in schema 2."""
+        """Yields metrics that the run's table lacks: over shared windows or jobs, or hours in schema 2."""
         if not shared.is_own(run):
             yield from measure_shared(run, shared)
         elif self._hours and not any(name.endswith(HOURS) for name, _, _ in found):
@@ -172,7 +170,7 @@ def measurements_of(run: Run) -> dict[Key, Measurement]:
 
 
 def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
-    """Returns the values of the jobs in a scope, or None if the scope's jobs differ between the runs."""
+    """Returns the values of a scope's jobs, or None if the scope's jobs differ between the runs."""
     from harness.analysis.comparison.statistics.bootstrap import Paired
 
     mine, theirs = of_scope

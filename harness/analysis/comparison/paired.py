@@ -1,7 +1,7 @@
 """A metric over several replays: the twins of each run, or the seeds of each setting.
 
-If some replays have no value, the mean covers the others. Differences use the replays in which both sides
-have a value. Missing values of one run never affect the figures of another run.
+If some replays have no value, the mean covers the other replays. A difference uses the replays in which both
+sides have a value, so a run's missing values never affect the figures of another run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _of_factors: _Interval = partial(of_pairs, ratio=True)
 _of_differences: _Interval = partial(of_pairs, ratio=False)
 
 GEOMETRIC = "geometric means where all values are above 0 and none is 100 %"
-"""A note for tables that says which means are geometric."""
+"""A note for tables that explains which means are geometric."""
 
 
 class Paired:
@@ -49,7 +49,7 @@ class Paired:
     def ratio(self) -> bool:
         """True if means are geometric and differences are factors.
 
-        For this, all values must be above 0, and no value may be a share of 1.
+        This requires that all values are above 0 and that no value is a share of 1.
         """
         return self._interval is _of_factors
 
@@ -113,21 +113,21 @@ class Paired:
         return found and found._replace(low=bound + found.low, high=bound + found.high)
 
     def _interval_of(self, values: Sequence[float], *, factors: bool = True) -> _Interval:
-        """Returns the method for judging differences; `factors` says whether they may be factors."""
+        """Returns the method that computes intervals; `factors` says whether differences may be factors."""
         least, most = min(values, default=0), max(values, default=0)
         if least == 0 or most == self._most:
             return of_bounded_pairs
         return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
-        """Returns the baseline's and a run's values, from the replays that have both."""
+        """Returns the values of the baseline and of a run, from the replays in which both have a value."""
         pairs = zip(self.values[0], self.values[place], strict=True)
         both = [(base, other) for base, other in pairs if base is not None and other is not None]
         return [base for base, _ in both], [other for _, other in both]
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
-    """Computes the mean, which is geometric if values are compared by factors; None without values."""
+    """Returns the mean, geometric if values are compared by factors, or None without values."""
     if not values:
         return None
     if min(values) == max(values):

@@ -1,7 +1,7 @@
-"""Finds the jobs that several runs have in common: jobs with equal id, number of pods, demand and duration.
+"""Finds the jobs that several runs have in common, by id, number of pods, requests and duration.
 
-Arrivals may be scaled, and samples or windows of one trace may overlap. Comparisons by job ignore all other
-jobs.
+The arrival of a job may differ, because arrivals may be scaled and samples or windows of a trace may overlap.
+Comparisons by job ignore all other jobs.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ class Pairs:
         same_arrivals: whether all runs see the same jobs up to the end of the runs that were stopped. For
             this, the common jobs must arrive at the same times in all runs, and all other jobs must arrive
             after that end.
-        shifts: for each run, what to add to a time since its origin to get a time since the baseline's
-            origin. Times are compared as the runs write them. A window moves the origin, but its jobs still
-            arrive at their times in the whole trace. If all common jobs arrive at the same times since the
-            origins, the shift is 0.
+        shifts: for each run, the time from the baseline's origin to the run's origin, so that times of the
+            two runs can be compared. A window of a trace moves the origin, but its jobs still arrive at their
+            times in the whole trace. The shift is 0 if all common jobs arrive equally long after the origins.
         know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:
@@ -75,7 +74,7 @@ class Pairs:
         )
 
     def _alone(self, run: Run) -> None:
-        """Sets the attributes for a single run, which has all jobs in common with itself. Reads no files."""
+        """Sets the attributes of a single run without reading its files, because all jobs are common."""
         self.count = int(run.info["outcome"]["jobs"])
         self.jobs = [self.count]
         self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
@@ -101,7 +100,7 @@ class Pairs:
         return all(jobs == self.count for jobs in self.jobs)
 
     def require_whole(self) -> None:
-        """Checks that twins of the runs can be compared.
+        """Raises an error unless the twins of the runs can be compared.
 
         Raises:
             RunError: the jobs of a run differ from the baseline's jobs.
@@ -114,7 +113,7 @@ class Pairs:
 
 
 def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
-    """Explains in a clause why runs cannot be compared over twins; "" if no reason is known.
+    """Returns a clause that explains why runs cannot be compared over twins; "" if no reason is known.
 
     Args:
         runs: the runs.
@@ -130,7 +129,7 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
 
 
 def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
-    """Computes a shift as in `Pairs.shifts` from the arrivals of the common jobs since each run's origin."""
+    """Computes a shift as in `Pairs.shifts`, from the arrivals of the common jobs in two runs."""
     first, second = base.info["trace"], other.info["trace"]
     if first["times"] != second["times"] or ours.equals(theirs):
         return 0
@@ -168,7 +167,7 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
-    """Returns the rows of jobs with the same id. If several jobs have the same id, the first job is used."""
+    """Returns the rows of jobs with the same id. If an id occurs several times, its first job is used."""
     shorter = min(len(base), len(other))
     if (base.head(shorter) == other.head(shorter)).all():
         rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
@@ -185,7 +184,7 @@ def _requests(jobs: pl.DataFrame) -> set[str]:
 
 
 def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Returns True for rows whose jobs have the same value. A resource that a run lacks counts as 0."""
+    """Returns, for each row, whether the two jobs have the same value. A missing resource counts as 0."""
     mine, theirs = (
         jobs[name].gather(rows[place])
         if name in jobs.columns
@@ -196,7 +195,6 @@ def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFram
 
 
 def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
-    """Returns for each run the rows of the jobs that all runs have."""
     first = pl.int_range(jobs, dtype=pl.UInt32, eager=True)
     base = reduce(lambda rows, pair: rows.filter(rows.is_in(pair.rows["base"].implode())), found, first)
     both = [pair.rows.filter(pl.col("base").is_in(base.implode())) for pair in found]
@@ -204,7 +202,7 @@ def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
 
 
 def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> None:
-    """Refuses runs that have too little in common with the baseline, and explains what differs."""
+    """Raises an error that explains the differences if runs have too little in common with the baseline."""
     lines = [
         f"  {run.path}: {_shortfall(count, pair)}{_traces(runs[0], run)}"
         for run, count, pair in zip(runs[1:], jobs[1:], found, strict=True)
@@ -228,7 +226,7 @@ def _shortfall(jobs: int, pair: _Pair) -> str:
 
 
 def _traces(first: Run, run: Run) -> str:
-    """Describes the traces that the jobs were taken from, if they differ."""
+    """Describes the differences between the traces of two runs."""
     return "".join(f"; {each}" for each in _sources(first, run))
 
 
@@ -250,7 +248,7 @@ def trace_text(run: Run) -> str:
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """Returns the window and jobs over which each run is measured; its own window if arrivals differ.
+    """Returns the window and the jobs over which each run is measured.
 
     Args:
         runs: the runs.

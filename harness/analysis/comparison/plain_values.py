@@ -78,7 +78,7 @@ def json_change(change: Change) -> dict[str, Any]:
 
 
 def scale_of(change: Change) -> str:
-    """Returns what the ends of an interval are: `ratio` or `difference`; "" without an interval."""
+    """Returns whether the ends of an interval are a `ratio` or a `difference`; "" without an interval."""
     if change.interval is None:
         return ""
     return "ratio" if change.interval.ratio else "difference"

@@ -1,7 +1,7 @@
-"""Recommends one of several runs, with its conditions and its price, or explains why it recommends none.
+"""Recommends one of several runs, or explains why no run is recommended.
 
-A recommendation is based only on verdicts with evidence: verdicts over twins, and values that are equal. A
-single replay of each run is one draw from a chaotic system, so its differences are not evidence.
+A recommendation names its conditions and its price. It is based only on verdicts over twins and on equal
+values. A single replay of each run is one draw from a chaotic system, so its differences are not evidence.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""The metrics that waiting is judged by.
+"""The metrics by which waiting is judged.
 
-The first of these metrics with a value in every run, or in all twins, counts.
+The first metric that has a value in every run, or in all twins, counts.
 """
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
@@ -36,15 +36,15 @@ _LOSSES = {"restart": "all their progress", "resume": "no progress"}
 
 
 class _Aim(NamedTuple):
-    """A metric of all jobs that runs are judged by.
+    """A metric over all jobs, by which runs are judged.
 
     Attributes:
         group: the group of `GROUPS` to which the metric belongs.
         metric: the name of the metric.
         name: what the metric measures, in one or two words.
         told: the format of a value.
-        of_resource: whether the metric is measured for the resource that the comparison is about.
-        counts: whether the metric matters only if its value is not 0.
+        of_resource: whether the metric is judged for the resource that the baseline uses most.
+        counts: whether the metric matters only if a value is not 0.
     """
 
     group: str
@@ -73,7 +73,7 @@ class Recommendation(NamedTuple):
         sentence: the answer with its conditions. If there is no answer, the sentence says so and names the
             command that would give one.
         prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
-        weighed: the runs, except the baseline, that are better in at least one respect.
+        weighed: the runs that are better than the baseline in at least one respect.
         carried: whether there is an answer.
     """
 
@@ -92,13 +92,10 @@ class Recommendation(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """An aim with the values and verdicts of the comparison."""
-
     aim: _Aim
     row: Row
 
     def told(self, place: int) -> str:
-        """Describes the value of a run and the baseline's value."""
         measured = self.row.measured
         value, base = (
             shown(self.row.values[at], measured.unit, at_least=self.row.is_least(at)) for at in (place, 0)
@@ -107,8 +104,6 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Whether a run is better or worse than the baseline in any respect, and the run's price."""
-
     name: str
     better: bool
     worse: bool
@@ -164,7 +159,7 @@ def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
 
 
 def _row(comparison: Comparison, found: tuple[Measurement, list[float | None]]) -> Row:
-    """Returns a metric with its verdicts. If there is a single replay, there are no verdicts."""
+    """Returns a metric with its verdicts, or without verdicts for a single replay."""
     return Row(*found, []) if comparison.shake is None else comparison.judge([found])[0]
 
 
@@ -198,7 +193,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[R
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
-    """Describes the gains and losses of a run. With a single replay, all values are equal at this point."""
+    """Describes the gains and losses of a run. For a single replay, all values are equal here."""
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     verdicts = set()
     for each in aims:
@@ -210,7 +205,7 @@ def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Side
 
 
 def _together(judgements: Sequence[tuple[str, str]]) -> str:
-    """Describes the judgement of a group, or of each of its aims by name if the judgements differ."""
+    """Describes the judgement of a group, or of each aim in the group if the judgements differ."""
     distinct = dict.fromkeys(judgement for _, judgement in judgements)
     if len(distinct) > 1:
         return "; ".join(f"{name} {judgement}" for name, judgement in judgements)
@@ -218,7 +213,7 @@ def _together(judgements: Sequence[tuple[str, str]]) -> str:
 
 
 def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
-    """Describes a change by a word, by the values if there is a verdict, and by how large the change is."""
+    """Describes a change by a word and, if there is a verdict, by the values and the size of the change."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
@@ -273,7 +268,7 @@ def _any(row: Row, verdict: Verdict) -> bool:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """Returns the conditions of the recommendation, as the words with which the sentence begins."""
+    """Returns the conditions of the recommendation, with which the sentence begins."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:
@@ -286,11 +281,11 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Puts a name in quotation marks, because a run may have a name such as `none`."""
+    """Puts a name in quotation marks. A name such as `none` would be confusing without them."""
     return f"“{name}”"
 
 
 def _listed(names: Iterable[str], last: str = "and") -> str:
-    """Lists names or clauses as part of a sentence."""
+    """Puts a name in quotation marks. A name such as `none` would be confusing without them."""
     *most, end = names
     return f"{', '.join(most)} {last} {end}" if most else end

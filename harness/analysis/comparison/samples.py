@@ -1,4 +1,4 @@
-"""The metrics that are derived from values of jobs, and these values, which are resampled for intervals."""
+"""Finds the metrics that are derived from values of jobs, and provides these values for resampling."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _TIMES = {
     "delay": "delay",
     "slowdown.bounded": "slowdown",
 }
-"""Maps metrics to the column of `job_times` from which their statistics are computed."""
+"""Maps each metric to the column of `job_times` from which the metric is computed."""
 
 LOST = "disruption.lost"
-"""The metric of the work that evictions discarded."""
 _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
-    """The statistic with which a metric summarizes values of jobs.
+    """How a metric summarizes values of jobs.
 
     Attributes:
         column: the column of `Samples` that contains the values.
@@ -48,14 +47,14 @@ class Statistic(NamedTuple):
 
 
 def is_of_jobs(measured: Measurement) -> bool:
-    """Returns True if a metric is derived from values of jobs: of all jobs, or of the jobs in a scope."""
+    """Returns True if a metric is derived from values of jobs, for all jobs or for the jobs in a scope."""
     if measured.scope.partition("=")[0] not in _OF_JOBS:
         return False
     return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
-    """Returns the column and statistic behind a metric, or None if it isn't derived from values of jobs.
+    """Returns the statistic behind a metric, or None if the metric isn't derived from values of jobs.
 
     The maximum is not included, because resampling cannot produce values above the largest one.
     """
@@ -68,7 +67,7 @@ def statistic_of(measured: Measurement) -> Statistic | None:
 
 
 class Samples:
-    """A run's values for the jobs that it shares with other runs, in the units of metrics.
+    """One run's values for the jobs that all compared runs have, in the units of the metrics.
 
     Args:
         run: the run.
@@ -89,7 +88,7 @@ class Samples:
         yield from lost_by_jobs(self._run, self._window, only)
 
     def members(self, scope: str) -> pl.Series | None:
-        """Returns for each job whether it is in a scope such as `queue=prod`, or None if all jobs are.
+        """Returns, for each job, whether it is in a scope such as `queue=prod`; None if every job is.
 
         Raises:
             OptionError: there is no such kind of scope, or scopes of this kind do not consist of jobs.
@@ -110,7 +109,7 @@ class Samples:
         return found[self._rows]
 
     def of(self, column: str) -> pl.Series:
-        """Returns one value for each of the jobs, which is null if the job has none."""
+        """Returns one value for each of the jobs, or null if a job has no value."""
         values = self._lost[column] if column.startswith("lost.") else self._times[column]
         return values[self._rows]
 
@@ -133,7 +132,7 @@ class Samples:
 
     @cached_property
     def _names(self) -> pl.DataFrame:
-        """The queue, quota and priority of each job of the run as text, so that runs can be compared."""
+        """The queue, quota and priority of each job as text, which is comparable between runs."""
         names = names_of_jobs(self._run).select(QUEUE, QUOTA).cast(pl.Categorical)
         priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
         return names.with_columns(self._run.scan("jobs").select(priority).collect())

@@ -1,8 +1,8 @@
-"""The figures over twins of the trace. Here every metric has a paired interval, even a metric of a whole run.
+"""The figures over twins of the trace, with a paired interval for every metric.
 
-All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares the
-values, even if some are missing. An interval describes the mean paired difference over the jitter of this
-single trace, so it doesn't tell anything about other months.
+All runs are replayed on the same twins (`harness.trace.shake`). The module `comparison.paired` computes means
+and differences, even if some values are missing. An interval covers only the jitter of this one trace, so it
+says nothing about other months.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ class Shaken:
     """The measurements of runs over several twins.
 
     Args:
-        runs: the runs themselves, with the baseline first.
+        runs: the runs without jitter, with the baseline first.
         shake: the jitter and the number of twins.
-        twins: the twins of each run in their order, with the baseline first.
-        shared: whether twins with the same number have equal arrivals, so that they are measured over windows
-            that they share.
+        twins: the twins of each run, with the baseline's twins first.
+        shared: whether twins with the same number have equal arrivals and can therefore share a window.
 
     Raises:
         RunError: a twin was not measured over the shared window.
@@ -59,7 +58,7 @@ class Shaken:
         self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, Measurement]:
-        """Returns the means of a run's twins over their own windows, if the comparison uses another one."""
+        """Returns the means of a run's twins over their own windows, if the comparison uses other windows."""
         tables, own = self._tables[place], self._own[place]
         differing = dict.fromkeys(
             key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
@@ -147,7 +146,7 @@ def _as_one(rows: Sequence[Measurement], mean: float | None) -> Measurement:
 
 
 def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
-    """Returns a twin's measurements. Those over other windows replace the twin's own measurements."""
+    """Returns a twin's measurements, with those over the shared window in place of the twin's own."""
     if shared.is_own(twin):
         return own
     rows = twin.windows.get(shared.key)

@@ -31,7 +31,7 @@ _NARROWED = "the terminal is too narrow for intervals: widen it, or use a pipe o
 
 
 class Line(NamedTuple):
-    """One line of the table: the metric, and for each run the value and its change."""
+    """One line of the table, with the metric, its value in each run, and the changes."""
 
     row: Row
     cells: list[tuple[str, str]]
@@ -45,13 +45,13 @@ class Line(NamedTuple):
 def lines(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> list[Line]:
-    """Returns the table's lines; by default, the measured metrics of `SHOWN` in that order.
+    """Returns the lines of the table. By default, these are the measured metrics of `SHOWN`, in that order.
 
     Args:
         comparison: the runs.
         metrics: names or patterns; by default, all of `SHOWN`.
         scope: as in `Comparison.to_polars`.
-        brief: True for only the most important lines of `SHOWN` and the lines that may be alarming.
+        brief: whether to include only the most important lines of `SHOWN` and the lines that signal problems.
     """
     found = _selected(comparison, metrics, scope)
     if brief:
@@ -80,7 +80,7 @@ def _selected(
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
-    """Returns True if a headline adds information. Resource-hours do so only if capacities differ."""
+    """Returns True if a headline adds information. Resource-hours add some only if capacities differ."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
@@ -93,11 +93,11 @@ def text(
     brief: bool = False,
     every_note: bool = False,
 ) -> str:
-    """Returns the comparison for a terminal of this many columns; None means no limit.
+    """Returns the comparison as text for a terminal. A `width` of None means no limit.
 
-    If the table is too wide, it drops the intervals. If the table is still too wide, it shows one run at a
-    time next to the baseline, and as a last resort it puts metrics above their values. A brief text begins
-    with the recommendation. It contains only the first notes unless `every_note` is true, and ends with the
+    If the table is too wide, it drops the intervals. If the table is still too wide, there is one table for
+    each run and the baseline. As a last resort, each metric is put above its values. A brief text begins with
+    the recommendation. It contains only the first notes unless `every_note` is true, and ends with the
     options that show the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
@@ -125,9 +125,9 @@ def text(
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
-    """Returns one table, or one table for each run if lines would be too long.
+    """Returns one table, or one table for each run if a single table would be too wide.
 
-    The function also returns whether all intervals are shown.
+    The second result says whether all intervals are shown.
     """
     together = [range(len(names))]
     apart = [(0, place) for place in range(1, len(names))] or together
@@ -145,14 +145,13 @@ def _widest(table: str) -> int:
 
 
 def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> str:
-    """Formats the lines with the columns of some runs."""
     rows = zip(shown, _values(shown, places, intervals=intervals), strict=True)
     head = ["metric", *(names[place] for place in places)]
     return aligned([head, *([name_of(line.measured), *row] for line, row in rows)])
 
 
 def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
-    """Formats the table without intervals and with metrics above their values, so that it is narrow."""
+    """Formats the table without intervals, with each metric above its values, for a narrow terminal."""
     most = max(_SHORTEST_NAME, width // len(places) - 2)
     labels = told_apart(names, most)
     head = [labels[place] for place in places]
@@ -164,7 +163,6 @@ def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int],
 
 
 def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> list[list[str]]:
-    """Returns the values and changes of some runs, line by line."""
     cells = [[line.cells[place] for place in places] for line in shown]
     if not intervals:
         cells = [[(value, _INTERVAL.sub("", change)) for value, change in row] for row in cells]
@@ -177,8 +175,8 @@ def markdown(
 ) -> str:
     """Returns the comparison as Markdown for a pull request.
 
-    A brief comparison contains, in this order, the recommendation, the first warnings, the most important
-    lines, the runs that were stopped, the differences, the legend, and the prices.
+    A brief comparison consists of the recommendation, the first warnings, the most important lines, the runs
+    that were stopped, the differences, the legend, and the prices, in this order.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -209,7 +207,6 @@ def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
 
 
 def _prices(answer: Recommendation) -> Iterator[str]:
-    """Yields the prices of the runs that are better in at least one respect, as Markdown lists."""
     for name in answer.weighed:
         yield from ("", f"The price of {plain(name)}:", "")
         yield from (f"- {plain(price)}" for price in answer.prices[name])
@@ -229,7 +226,7 @@ def html(comparison: Comparison) -> str:
 
 
 def _columns(names: Sequence[str], shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """Returns the head and the lines, with columns for each run's values and all changes but the first."""
+    """Returns the head and the lines, with a column for the changes of each run except the baseline."""
     base, *others = names
     head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
     body = []
@@ -244,7 +241,7 @@ def _html_row(tag: str, cells: Iterable[str]) -> str:
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:
-    """Places a value and its change side by side. All changes in a column have the same width."""
+    """Aligns a value and its change, so that all changes in a column have the same width."""
     value, changed = cell
     return f"{value}  {' ' * (width - columns(changed))}{changed}" if width else value
 

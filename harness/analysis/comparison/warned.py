@@ -14,7 +14,7 @@ _FIRST = 5
 
 
 def warnings_of(comparison: Comparison) -> list[str]:
-    """Returns the distinct warnings, each with the names of its runs unless all runs have it."""
+    """Returns the distinct warnings, each with the names of its runs unless it applies to all runs."""
     whose: dict[str, list[str]] = {}
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         for sentence in dict.fromkeys(run.info["cluster"].get("warnings", [])):
@@ -26,11 +26,11 @@ def warnings_of(comparison: Comparison) -> list[str]:
 
 
 def warnings_line(comparison: Comparison, *, brief: bool) -> list[str]:
-    """Returns the warnings as one line of HTML, which is never cut in the middle; [] without warnings.
+    """Returns the warnings as a single line of HTML, or an empty list if there are none.
 
     Args:
         comparison: the comparison.
-        brief: whether only the first warnings are shown, with the number of the others.
+        brief: whether to show only the first warnings, and the number of further ones.
     """
     every = warnings_of(comparison)
     if not every:

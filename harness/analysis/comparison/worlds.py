@@ -1,4 +1,4 @@
-"""Lists the differences between the worlds of two runs: plugin, options, settings, trace and cluster."""
+"""Lists the differences between two runs in their plugins, options, settings, traces and clusters."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
 def _options(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
 ) -> Iterator[Distinction]:
-    """Yields the options that both plugins have and that differ.
+    """Yields the options that both plugins have but that differ between the two runs.
 
-    Also yields the options in which runs of this plugin differ from each other.
+    Also yields the options that differ among runs of this plugin.
     """
     base, other = ours["options"], theirs["options"]
     for name, value in other.items():
@@ -77,7 +77,6 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 
 
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """Yields the settings that differ, with their names on the command line."""
     for key in (setting.key for setting in SETTINGS.values()):
         drawn = key != "seed" or (key in base and key in other)
         if drawn and base.get(key) != other.get(key):
@@ -96,7 +95,6 @@ def _trace(base: Run, run: Run) -> Iterator[Distinction]:
 
 
 def _events(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """Yields the difference in cluster events during the replay."""
     found = [each.get("events", []) for each in (base, other)]
     if found[0] != found[1]:
         yield Distinction(EVENTS, "", "", *(summary(each) or None for each in found))

@@ -1,4 +1,4 @@
-"""Formats and parses the times of a run, in the same form as in the tables of the run.
+"""Formats and parses the times of a run in the same form as the tables of the run.
 
 In texts, times are timestamps in the time zone of the trace, or durations since the origin of the trace.
 Within the program, times are relative to the run's origin. If the trace has durations, the run's origin is
@@ -56,7 +56,7 @@ class Clock:
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
             moment = moment_at(time)
-            if self._zone is not UTC:  # the offset matters, because one hour of the year occurs twice
+            if self._zone is not UTC:  # the offset is necessary, because one hour of the year occurs twice
                 return moment.astimezone(self._zone).isoformat(" ")
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
         seconds = time // SECOND
@@ -64,11 +64,11 @@ class Clock:
         return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
 
     def parse(self, text: str) -> int:
-        """Parses a time in the form that `text` writes, or a duration such as `30d12h`.
+        """Parses a time in the form that `text` returns, or a duration such as `30d12h`.
 
         A timestamp without a UTC offset is in the trace's time zone. If the run has timestamps, a duration
-        is relative to the run's origin. Otherwise, a duration is relative to the trace's origin, as in the
-        results of `text`.
+        counts from the run's origin. Otherwise, it counts from the trace's origin, like the times that `text`
+        returns.
 
         Returns:
             Microseconds since the run's origin.

@@ -1,7 +1,7 @@
-"""Reports the calls to a policy and the policy's decisions, cycle by cycle, while a replay runs.
+"""Reports the calls to a policy and its decisions during a replay, cycle by cycle.
 
-An `Observer` wraps a policy. It passes on every call and every decision unchanged, so it does not affect
-the replay. A replay has an observer only if someone watches it.
+An `Observer` wraps a policy. It forwards every call and every decision unchanged, so it does not affect the
+replay. A replay has an observer only if a user or a program requests one.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Cycle:
-    """A cycle of the engine, with all calls and decisions since the previous cycle.
+    """A cycle of the engine, with the calls and decisions since the previous cycle.
 
     Attributes:
         number: the number of the cycle, which is also its number in `decisions.parquet`.
         at: the time of the cycle, in microseconds on the observer's clock.
         said: the calls and decisions, in order.
-        over: whether the policy has made all its decisions.
+        over: whether the cycle is complete. It is incomplete if the replay ended before all decisions were
+            made.
     """
 
     number: int
@@ -75,7 +76,7 @@ class Cycle:
         """Describes the cycle in several lines.
 
         Args:
-            jobs: the jobs to describe; calls and decisions that concern only other jobs are counted. By
+            jobs: the jobs to describe. Calls and decisions that concern only other jobs are just counted. By
                 default, the text describes everything.
         """
         shown: list[Said] = []
@@ -102,19 +103,19 @@ class Cycle:
 
 
 def _time(at: int) -> str:
-    """Formats a time briefly, and adds the time in microseconds if it differs."""
+    """Formats a time in short form, and also in exact form if the short form is rounded."""
     short, exact = format_duration(at), exact_duration(at)
     return short if short == exact else f"{short} ({exact})"
 
 
 class Observer:
-    """A policy that leaves all decisions to another policy and reports every cycle.
+    """A policy that delegates all decisions to another policy and reports every cycle.
 
     Args:
-        policy: the other policy.
-        report: receives each cycle after the policy has decided; an exception from this function ends the
-            replay.
-        origin: the time in microseconds that texts show for 0 on the policy's clock.
+        policy: the policy that decides.
+        report: a function that receives each cycle after the policy has decided. An exception from this
+            function ends the replay.
+        origin: the time in microseconds that corresponds to 0 on the policy's clock.
         leaps: whether the engine may skip cycles in which nothing happens, if the policy supports this. The
             observer only counts skipped cycles.
     """
@@ -132,7 +133,7 @@ class Observer:
         self._said: list[Said] = []
         self._now = 0
         ready = getattr(policy, "ready", None)
-        if ready is not None:  # the engine calls a method only if the policy has it
+        if ready is not None:  # an optional method, which the engine calls only if the policy has it
             self._tell_ready = ready
             self.ready = self._be_ready
         changed = getattr(policy, "changed", None)
@@ -182,7 +183,6 @@ class Observer:
         yield from self._decided_at(now, self._tell_changed(change, now) or ())
 
     def _decided_at(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Passes on the decisions that the policy makes outside of its cycles."""
         self._now = now
         for decision in decisions:
             self._said.append(_decided(decision, self._origin))
@@ -205,7 +205,7 @@ class Observer:
         self._report(Cycle(self._cycles, self._origin + now, said, over=True))
 
     def _standing(self, now: int) -> Standing | None:
-        """Returns the policy's `Standing`, with the number of cycles as an additional count."""
+        """Returns the policy's `Standing`, with the number of cycles as one more count."""
         inner: Standing | None = self._stand(now)
         return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
 
@@ -221,7 +221,7 @@ class Observer:
 
 
 def _pods(job: Job, pods: range) -> str:
-    """Describes some pods of a job: how many they are and, unless they are all of its pods, which ones."""
+    """Describes some pods of a job by their number and, if the job has other pods, by their indices."""
     count = counted(len(pods), "pod")
     if len(pods) == job.pods:
         return count
@@ -234,7 +234,7 @@ def _amounts(job: Job, pods: range) -> str:
 
 
 def _decided(decision: Decision, origin: int) -> Said:
-    """Describes a decision; an object of any other type is shown as it is, because the engine refuses it."""
+    """Describes a decision. An unknown object is shown as it is, because the engine rejects it afterwards."""
     match decision:
         case Admit(job):
             flavors = "".join(

@@ -1,4 +1,4 @@
-"""The function `explain()`, which checks a question and answers it."""
+"""The function `explain()`, which explains jobs, queues and moments of a run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def explain(
 ) -> Story | Moment:
     """Explains what happened to a job, in a queue, or at a moment.
 
-    If no job, queue or moment is given, and the replay was stopped because it made no progress, the last
-    moment of the replay is explained.
+    Without a job, a queue or a time, the function explains the last moment of a replay that was stopped
+    because it made no progress.
 
     Args:
         run: the run, or its folder.
         job: a job's name, or its id in another system, such as `slurm_job_id`.
         queue: a queue's name, instead of a job.
         at: a time in the form that the run uses, a duration, or microseconds since the run's origin. A
-            duration counts from the run's origin if the run has timestamps. Otherwise, it is a time as in
-            the trace.
+            duration counts from the run's origin if the run has timestamps, or else from the trace's origin.
 
     Returns:
         An answer with `text()` and `to_json()`.
@@ -64,7 +63,7 @@ def explain(
 
 
 def units_of(run: Run) -> Units:
-    """Returns the formatter for amounts of a run."""
+    """Returns the formatter for the amounts of resources in a run."""
     cluster = run.info["cluster"]
     nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
     flavors = cluster.get("content", {}).get("objects", {}).get("ResourceFlavor")

@@ -18,13 +18,15 @@ from harness.runs.run import Run
 
 _HOLDERS = 3
 _ATTEMPTS = ("refuse", "reject", "preempt")
-_TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
+_TOGETHER = (
+    500  # jobs; one scan of the timeline finds the holders for all of them, at the same cost as for one job
+)
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
 )
 
 _Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
-"""Maps a time and a resource to the queues that held the most of the resource, with the quantities."""
+"""Maps a time and a resource to the queues that held the most of the resource, and how much they held."""
 
 
 class Histories:
@@ -35,8 +37,8 @@ class Histories:
         units: formats amounts by their labels.
 
     Attributes:
-        jobs: the table `jobs.parquet` with an additional column `row`, which numbers the rows. Times are in
-            microseconds since the run's origin.
+        jobs: the table `jobs.parquet`, with a column `row` that numbers the rows. Times are in microseconds
+            since the run's origin.
     """
 
     def __init__(self, run: Run, units: Units) -> None:
@@ -63,7 +65,7 @@ class Histories:
         return self.jobs.row(self._rows[name], named=True)
 
     def of(self, names: Sequence[str]) -> Iterator[History]:
-        """Yields the histories of some jobs, in the given order, after reading the tables once."""
+        """Yields the histories of the given jobs, in this order. The tables are read only once."""
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -104,12 +106,12 @@ class Histories:
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
-        """Converts decisions about one job into events, without the costs of evictions."""
+        """Converts decisions about one job into events, which lack the costs of evictions."""
         events = self._with_figures(rows, self._events(rows, None))
         return self._with_holders(events, self._holders(events))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Adds figures to events of a job, if only an earlier decision recorded these figures."""
+        """Adds figures to a job's events from the earlier decisions that recorded these figures."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):
@@ -128,9 +130,8 @@ class Histories:
 
         Args:
             rows: the decisions.
-            progress: for each end time, the spans of the job's progress that ended then; None if they were
-                not read.
-            before: the job's run time before the replay, which belongs to the first eviction.
+            progress: the job's spans of progress by the time at which they end; None if they were not read.
+            before: how long the job had run before the replay, which counts for its first eviction.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in rows:
@@ -189,7 +190,7 @@ class Histories:
         )
 
     def _holders(self, events: Iterable[Event]) -> _Held:
-        """Returns the queues that held the most of what was short, for all refusals that do not record it."""
+        """Returns the queues that held the most of scarce resources, where refusals do not record them."""
         resource = self._units.resource
         wanted = sorted({(each.time, resource(label)) for each in events for label in _short(each)})
         held: _Held = {}
@@ -199,7 +200,7 @@ class Histories:
         return held
 
     def _with_holders(self, events: list[Event], held: _Held) -> list[Event]:
-        """Adds to each refusal the queues that held the most of what was short."""
+        """Adds to each refusal the queues that held the most of the scarce resources."""
         found = []
         for each in events:
             resources = dict.fromkeys(map(self._units.resource, _short(each)))
@@ -210,7 +211,7 @@ class Histories:
         return found
 
     def _held(self, wanted: list[tuple[int, str]]) -> _Held:
-        """Returns the queues that held the most of each resource after the decisions of each time."""
+        """Returns the queues that held the most of each resource just after each time."""
         timeline = self._timeline
         found: _Held = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -236,10 +237,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """Returns the last attempt of another job in the same queue that was waiting at the same time.
+        """Returns the last attempt for another job that waited in the same queue at the same time.
 
-        The attempt was refused, or made preemptions. If there is no such attempt, returns the first rejected
-        job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
+        The attempt led to a refusal or to preemptions. If there is no such attempt, the function returns the
+        first rejected job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
         """
         since = first.events[0].time if first.since is None else first.since
         until = self._run.window.end if first.start is None else first.start
@@ -260,7 +261,7 @@ class Histories:
         return self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"]))
 
     def _attempt(self, seq: int, name: str) -> tuple[str, Event]:
-        """Returns the event of an attempt of a job, which a decision with a sequence number belongs to."""
+        """Returns the name of a job, and the event of the attempt to which the decision `seq` belongs."""
         if seq not in self._beside:
             decisions = self._run.micros("decisions")
             with reading(self._run.path):
@@ -274,9 +275,9 @@ class Histories:
         return self._beside[seq]
 
     def _of_queue(self, queue: str) -> pl.DataFrame:
-        """Returns who was tried, rejected or started in a queue, and when; each queue is read once.
+        """Returns the attempts, rejections and starts of jobs in a queue. Each queue is read only once.
 
-        A preemption counts as an attempt of the job that it is made for.
+        A preemption counts as an attempt for the job that benefits from it.
         """
         if queue not in self._queues:
             names = self.jobs.filter(pl.col("queue") == queue)["job_id"]
@@ -293,7 +294,7 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """Returns the labels that are short according to a refusal, or else the labels of the request.
+    """Returns the labels of the scarce resources in a refusal, or else the labels of the request.
 
     The list is empty if the refusal already names the holders.
     """
@@ -304,7 +305,7 @@ def _short(event: Event) -> list[str]:
 
 
 def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Completes refusals: adds recorded holders, and the figures that an earlier refusal recorded."""
+    """Completes refusals with recorded holders, and with figures from earlier refusals."""
     found: list[Event] = []
     for event in events:
         figures = event.figures
@@ -345,7 +346,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Merges the details of a preemption's victims; shares cover the removal of all victims."""
+    """Merges the details of a preemption's victims, with the shares before and after all removals."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:
@@ -369,7 +370,7 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
-    """Sums up lost resource-microseconds by resource, from spans and the time that each span lost."""
+    """Sums up the resource-microseconds lost, by resource. Each span comes with its lost time."""
     lost: dict[str, int] = {}
     for span, time in spans:
         for column, amount in span.items():
@@ -380,7 +381,7 @@ def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, i
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
-    """Cuts a history into stretches, after each time at which there is an eviction."""
+    """Cuts a history into stretches, after each time that has an eviction."""
     stretch: list[Event] = []
     since: int | None = None
     for place, event in enumerate(events):
@@ -397,5 +398,5 @@ def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
 
 
 def _return(events: Sequence[Event]) -> int | None:
-    """Returns the time of the first event with which a wait begins, or None."""
+    """Returns the time of the first submission or return to the queue, or None."""
     return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -11,7 +11,7 @@ from harness.analysis.explanation.standing import Standing, waits
 from harness.analysis.explanation.vocabulary import Figures
 
 PREEMPTS = "preempts"
-"""The name of a preemption in the preemptor's history; other events have the name of their action."""
+"""The name of a preemption in the history of the preemptor. All other events are named after their action."""
 
 EVICTIONS = ("preempt", "evict")
 """The actions that take quota or resources from a job."""
@@ -25,8 +25,8 @@ class Other:
     """A job on the other side of a preemption: the preemptor or a victim.
 
     Attributes:
-        job, queue, priority: the name, queue and priority of the job.
-        pods: how many pods the victim lost.
+        job, queue, priority: the job's name, queue and priority.
+        pods: the number of pods that the victim lost.
         shares: the weighted shares by name, before and after this victim is removed; empty unless there are
             several victims.
     """
@@ -40,25 +40,25 @@ class Other:
 
 @dataclass(frozen=True)
 class Event:
-    """One event in a job's history; decisions at the same time about several of its pods form one event.
+    """One event in a job's history, which may combine simultaneous decisions about several pods.
 
     Attributes:
         time: microseconds since the trace's origin.
         what: the action, or `preempts` if the job is the preemptor.
         pods: the number of the job's pods; for `preempts`, the number of pods that the victims lost.
-        reason: the name that the component gives to the rule, or "".
+        reason: the name of the rule behind the decision; "" if there is none.
         figures: what the policy recorded about the event.
         others: the preemptor or the victims, sorted by name.
         nodes: the number of pods on each node.
         flavors: the flavors of an admission as JSON, or "".
-        waits: whether the event is an admission whose resources other jobs still hold, so that the job
-            starts later.
+        waits: whether the job is admitted but starts later, because other jobs still hold the resources.
         ran: for an eviction, how long the job had made progress, in microseconds; None if unknown.
-        lost: the progress that the eviction threw away, summed over pods, in microseconds.
+        lost: the progress lost to the eviction, summed over pods, in microseconds.
         lost_pods: how many pods lost progress, including pods of a gang that stay.
         lost_amounts: for each resource, the lost progress in resource-microseconds.
-        holders: for a refusal and each label, the queues that held the most at that time, with the amounts.
-        as_at: for a refusal whose reason was already recorded during this wait, the time of its figures.
+        holders: for a refusal, the queues that held the most for each label at that time, with the amounts.
+        as_at: for a refusal with figures from an earlier refusal during the same wait, the time of these
+            figures.
     """
 
     time: int
@@ -80,15 +80,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time in which a job waits, may get what it requests, and then loses it or finishes.
+    """A stretch of time from the start of a wait to an eviction or to the end of the history.
 
     Attributes:
         events: the events, in order; if an eviction ends the stretch, it is the last event.
         since: when the wait began, at the submission or at the return to the queue; None if another pod of
             the job was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
-        returned: when the job returned to its queue, if it returned at the time of the eviction that ends
-            the stretch. The next wait began at this time.
+        returned: when the job returned to its queue and the next wait began, if this was at the time of the
+            eviction that ends the stretch.
     """
 
     events: tuple[Event, ...]
@@ -120,7 +120,7 @@ class Stretch:
 
     @property
     def lost(self) -> int:
-        """The progress that the stretch's evictions threw away, summed over pods, in microseconds."""
+        """The progress lost to the stretch's evictions, summed over pods, in microseconds."""
         return sum(each.lost for each in self.events)
 
 
@@ -131,8 +131,8 @@ class History:
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
         stretches: the stretches, in order.
-        behind: another job of the same queue with its last refusal or preemption, or else with its rejection.
-            Set only if this job's first wait has no refusal of its own.
+        behind: another job of the same queue, with its last refusal or preemption, or else with its
+            rejection. Set only if no refusal of this job was recorded during its first wait.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """
@@ -145,7 +145,7 @@ class History:
 
     @property
     def waited(self) -> int:
-        """The time without quota or resources, until the end of the job or of the run, in microseconds."""
+        """The total time without quota or resources until the job or the run ended, in microseconds."""
         finish = self.job["finish_time"]
         spans = waits(self.standings, self.end if finish is None else finish)
         return sum(end - start for start, end in spans)
@@ -156,7 +156,7 @@ class History:
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """Returns why the job waited at a time: its last refusal, or its last preemption of another job.
+        """Returns the event that explains a wait: the last refusal, or the last preemption of another job.
 
         Returns None if the job did not wait, or if the scheduler had not tried it yet.
         """
@@ -180,6 +180,6 @@ class History:
 
     @property
     def victims(self) -> int:
-        """The number of preemptions that were made for the job."""
+        """The number of preemptions that the job benefited from."""
         return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip

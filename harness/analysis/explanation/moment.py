@@ -1,4 +1,4 @@
-"""Explains a queue over a whole run, or the state of queues at a given time, with the latest decisions."""
+"""Explains a queue over a whole run, or the state of one or all queues after a given time."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Moment:
         clock: formats times.
         units: formats amounts.
         queue: the only queue to explain; None means all queues.
-        at: the time after which to describe the state, in microseconds since the run's origin; None means
-            the whole run.
+        at: the time after whose decisions the state is described, in microseconds since the run's origin.
+            None means the whole run.
 
     Raises:
         RunError: the run has no job in that queue.
@@ -51,7 +51,7 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """Returns a hint for an unknown queue, which says that it is a quota, or suggests similar names."""
+        """Returns a hint for an unknown queue: either that the name is a quota, or similar names."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:
@@ -66,7 +66,7 @@ class Moment:
         """Returns the answer as text that is safe for a terminal.
 
         Args:
-            everything: list all jobs and decisions instead of the first ones.
+            everything: whether to list all jobs and decisions instead of only the first ones.
         """
         most = len(self._lives.jobs) + self._run.info["outcome"]["jobs"] if everything else _SHOWN
         parts = (
@@ -107,7 +107,7 @@ class Moment:
 
     @cached_property
     def _hit(self) -> str:
-        """The word for evictions of the queue's jobs, which is "preempted" if all have a preemptor."""
+        """The word for evictions of the queue's jobs: "preempted" if every eviction has a preemptor."""
         with reading(self._run.path):
             evictions = (
                 self._run.micros("decisions")
@@ -120,7 +120,7 @@ class Moment:
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
-        """The queue's jobs, sorted by lost work and then by their wait."""
+        """The queue's jobs, sorted by lost work and then by wait, both in descending order."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
             wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
         )
@@ -128,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Preemptions of and for the queue's jobs, grouped by the other queue and the rule."""
+        """The preemptions of the queue's jobs and for its jobs, grouped by the other queue and the rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")
@@ -216,7 +216,7 @@ class Moment:
 
     @property
     def _in_timeline(self) -> list[str]:
-        """The queue's names in the timeline; there are several if the queue counts against several quotas."""
+        """The queue's names in the timeline, which are several if its jobs count against several quotas."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
         names = timeline_queues(jobs, self._run.info["cluster"]["quota_of"])
         return names.unique().to_list()
@@ -299,7 +299,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """Returns a remark on a job that was not tried, which names the last refused job in its queue."""
+        """Returns a remark on a job that was not tried: which job in its queue was tried last."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
         return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 
@@ -310,7 +310,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The latest decisions up to the given time."""
+        """The last decisions up to the given time, all of which were made at one time."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -331,7 +331,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """Describes all changes of the cluster or, for a given time, the last changes up to that time."""
+        """Describes all changes of the cluster or, if a time is given, the last changes before it."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

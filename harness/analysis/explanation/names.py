@@ -17,7 +17,7 @@ OTHER_IDS = "_job_id"
 
 
 def job_named(jobs: pl.DataFrame, name: str) -> str:
-    """Finds a job by its `job_id` or by its id in another system, and returns its `job_id`.
+    """Returns the `job_id` of a job that is given by this id or by an id in another system.
 
     Args:
         jobs: the table `jobs.parquet` of a run.
@@ -41,7 +41,7 @@ def job_named(jobs: pl.DataFrame, name: str) -> str:
 
 
 def other_ids(job: Mapping[str, Any]) -> list[str]:
-    """Returns the ids of a job in other systems, each with its column, unless it is the `job_id`."""
+    """Returns the job's ids in other systems that differ from its `job_id`, each with its column."""
     ids = {column: value for column, value in job.items() if column.endswith(OTHER_IDS)}
     return [f"{column} {value}" for column, value in ids.items() if value not in (None, job["job_id"])]
 

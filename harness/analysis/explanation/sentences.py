@@ -111,7 +111,6 @@ class Sentences:
             yield f"most {self._units.kind(label)} held by {held}"
 
     def _in_the_way(self, figures: Figures) -> Iterator[str]:
-        """Yields the jobs that a refusal names."""
         if figures.ahead:
             kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
             yield f"kept before its turn: {first_of(kept, _NAMED)}"
@@ -120,7 +119,7 @@ class Sentences:
             yield f"it waits for {first_of(jobs, _NAMED)}"
 
     def _governed(self, figures: Figures) -> str:
-        """Describes the borrowing that a preemption would need, and the fields that forbid it."""
+        """Describes how much a preemption would borrow, and the fields that forbid it."""
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
             f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
@@ -132,7 +131,7 @@ class Sentences:
         return f" ({said})" if said else ""
 
     def _forbidden(self, figures: Figures) -> str:
-        """Describes the shares that forbid preempting a candidate, and the strategies that compare them."""
+        """Describes the shares that forbid a preemption, and the strategies that compare these shares."""
         (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
         said = [
             f"{strategy.refusal(share, initial, final, theirs)} ({strategy.name})"
@@ -204,7 +203,6 @@ class Sentences:
         return "; ".join([text, *self._rule(event.figures, event.others)])
 
     def _rule(self, figures: Figures, victims: Sequence[Other] = ()) -> Iterator[str]:
-        """Yields the figures that justify a preemption."""
         if figures.queue and figures.request:
             yield f"{figures.queue} requested {self._listed(figures.request)}"
         yield from self._states(figures, list(figures.request or figures.runtime.get(figures.queue, {})))
@@ -225,7 +223,7 @@ class Sentences:
             yield f"{figures.pdb_violations:,} victims break a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
-        """Yields the usage of queues compared with their guaranteed quota, and the usage of their pool."""
+        """Yields the usage of queues, with their guaranteed quota, and the usage of all queues together."""
         for name in figures.usage:
             bounds = {"runtime": figures.runtime, "at most": figures.most}
             said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
@@ -298,7 +296,7 @@ class Sentences:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
     def _unit(self, resource: str) -> int:
-        """Returns the amount that a resource-hour refers to: a core, a GiB, or one device."""
+        """Returns the amount of a resource in a resource-hour: a core, a GiB, or one device."""
         return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
 
 
@@ -307,17 +305,17 @@ def _because(event: Event) -> str:
 
 
 def pods(count: int) -> str:
-    """Returns a number of pods in words."""
+    """Returns a number of pods with the word "pod" or "pods"."""
     return counted(count, "pod")
 
 
 def summed(pods: int) -> str:
-    """Returns the suffix of a time that is summed over this many pods."""
+    """Returns the suffix of a time that is a sum over this many pods."""
     return f", summed over {pods:,} pods" if pods > 1 else ""
 
 
 def _together(figures: Figures) -> str:
-    """Describes how many pods were placed together; in a pod group, other pods may still wait."""
+    """Describes how many pods were placed together. In a pod group, other pods may still wait."""
     if figures.waiting:
         return f", {figures.gang} of its group together while {figures.waiting} more wait"
     return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
@@ -329,7 +327,7 @@ def _nodes(nodes: Mapping[str, int]) -> str:
 
 
 def _of_all(some: int, total: int) -> str:
-    """Describes some of a job's pods, and how many pods the job has."""
+    """Describes how many of a job's pods are meant."""
     if total == 1:
         return "its pod was"
     if some == total:
@@ -342,7 +340,7 @@ def _for(preemptor: str) -> str:
 
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
-    """Returns the shares of both sides of a preemption; the side whose share would grow comes first."""
+    """Returns the shares of both sides of a preemption. The side with the growing share comes first."""
     return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
 
 
@@ -351,7 +349,7 @@ def _is_less(before: str, after: str) -> bool:
 
 
 def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
-    """Lists the shares after each victim, if there are several victims."""
+    """Lists the shares after the removal of each victim, if there are several victims."""
     steps = [
         (share_of(before), f"{victim.job} {name} {before} → {after}")
         for victim in victims
@@ -369,6 +367,5 @@ def _local_queues(figures: Figures) -> str:
 
 
 def _flavors(text: str) -> list[str]:
-    """Returns the distinct flavors of an admission."""
     chosen = json.loads(text) if text else {}
     return list(dict.fromkeys(flavor for of_pod_set in chosen.values() for flavor in of_pod_set.values()))

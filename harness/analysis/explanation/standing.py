@@ -1,6 +1,6 @@
-"""Determines the states of jobs over time from the decisions of a run.
+"""Derives the states of jobs over time from the decisions of a run.
 
-A job has quota from its admission until it is evicted. It has resources from its first binding or start
+A job has quota from its admission until it is evicted. A job has resources from its first binding or start
 until its last pod has finished or is gone. An evicted pod returns to its queue when it is gone.
 """
 
@@ -18,7 +18,7 @@ _RETURNS = ("submit", "requeue")
 
 
 class Standing(Enum):
-    """The state of a job, in words."""
+    """The state of a job, as a clause for a sentence."""
 
     WAITING = "it waited"
     ADMITTED = "it held quota"
@@ -34,7 +34,7 @@ def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tupl
 
     Args:
         rows: the decisions about the job, in order.
-        on_nodes: whether pods are bound to nodes; otherwise, a job holds resources as a whole.
+        on_nodes: whether pods are bound to nodes. If not, a job holds resources as a whole.
     """
     found: dict[int, Standing] = {}
     held: dict[int | None, str] = {}  # for each pod, the action that made it terminate, or ""

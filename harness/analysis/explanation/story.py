@@ -1,4 +1,4 @@
-"""The history of a job as text: a summary, then the events, with repeated events folded and counted."""
+"""Tells the history of a job: a summary, then the events. Repeated events are folded and counted."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ class Story:
         history: the history of the job.
         clock: formats times.
         units: formats amounts.
-        at: a time in microseconds since the run's origin, to show only the stretch at that time; None shows
-            all stretches.
-        stopped: why the replay was stopped early, or None if it was not.
+        at: a time in microseconds since the run's origin, to show only the stretch at that time. None shows all stretches.
+        stopped: the reason if the replay was stopped early, or else None.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Story:
         """Returns the story as text that is safe for a terminal.
 
         Args:
-            everything: whether to show every round of a loop, instead of the number of rounds.
+            everything: whether to show every round of a loop instead of just the number of rounds.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)
@@ -66,7 +65,7 @@ class Story:
         return {**_plain(asdict(event)), "text": self._say.about(event)}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the story as plain values without folding; times and durations are in microseconds."""
+        """Returns the story, unfolded, as plain values. Times and durations are in microseconds."""
         history = self.history
         reason = None if self.at is None else history.reason(self.at)
         return {
@@ -139,13 +138,12 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        """Yields the reason for the wait at a time, from the latest attempt that recorded a reason."""
+        """Yields the reason for the wait at a time, if an attempt recorded one."""
         reason = self.history.reason(at)
         if reason is not None:
             yield f"  latest reason, from {self._clock.text(reason.time)}: {self._say.about(reason)}"
 
     def _state(self) -> str:
-        """Describes the job's state after a time."""
         assert self.at is not None
         job = self.history.job
         if self.at < job["submit_time"]:
@@ -171,7 +169,7 @@ class Story:
                 fold.append(stretch)
 
     def _stretch(self, stretch: Stretch, *, everything: bool) -> Iterator[str]:
-        """Yields the events of a stretch; refusals and preemptions of one kind appear once, with a count."""
+        """Yields the events of a stretch. Similar refusals and preemptions appear once, with a count."""
         told: Counter[tuple[str, str]] = Counter()
         for place, event in enumerate(stretch.events):
             if event.what == "gone" and _returns(event, stretch.events[place + 1 :]):
@@ -195,7 +193,7 @@ class Story:
                 yield self._line(None, f"{again} {times(count - 1)} more in this time ({reason})")
 
     def _folded(self, fold: Sequence[Stretch]) -> Iterator[str]:
-        """Yields a sentence for stretches that end in the same way as stretches that are already shown."""
+        """Yields a sentence about stretches that end like stretches that are already shown."""
         if len(fold) == 1:
             yield from self._stretch(fold[0], everything=False)
             return
@@ -239,7 +237,7 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Returns True if gone pods return to the queue at once, so that the story mentions only the return."""
+    """Returns True if gone pods return to their queue immediately, so that only the return is mentioned."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 

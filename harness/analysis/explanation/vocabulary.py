@@ -1,8 +1,8 @@
-"""The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
+"""The fields of a decision's `detail` that explanations use, for all policies.
 
-The page `docs/explain.md` describes these fields for authors of policies. All fields are optional. A field
-whose value does not have the expected form is ignored, because a third-party policy may use the name for
-its own purpose.
+The page `docs/explain.md` describes these fields for authors of policies. All fields are optional. If a
+field's value has an unexpected form, the field is ignored, because a third-party policy may use the name for
+another purpose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from harness.base.units import format_amount, plain_number
 
 Table = Mapping[str, Mapping[str, int]]
-"""Maps the name of a queue, quota or reason, and the label of a resource (or `count`), to an amount."""
+"""Maps a name of a queue, quota or reason, and then a label of a resource (or `count`), to an amount."""
 
 
 @dataclass(frozen=True)
@@ -27,44 +27,42 @@ class Figures:
 
     Attributes:
         queue: the quota of the preemptor or of the waiting job.
-        message: the component's own sentence.
-        request, short: for each label, the requested amount, and the part of this amount that is missing.
-        usage, quota, most: for each name and label, the used, guaranteed and maximum amounts.
-        runtime: for each name and label, the amount that is currently allowed, if this amount depends on
-            the requests of all quotas.
-        taken: for each name and label, the amount that a preemption takes from a quota.
-        pool: a pool that several queues share: its name, usage and quota, and what queues keep for
+        message: the component's own sentence. request, short: for each label, the requested amount, and how
+        much of the requested amount is missing. usage, quota, most: the used, guaranteed and maximum amounts,
+        by name and label. runtime: the amount that is currently allowed, by name and label, if it depends on
+        the requests of all quotas. taken: the amount that a preemption takes from a quota, by name and label.
+        pool: the name, usage and quota of a pool that several queues share, and what the queues keep for
             themselves.
         shares: for each name, the weighted share before and after.
-        local_queues: for each LocalQueue, the usage that determines its place among the others.
-        nodes: for each reason, the number of nodes that gave it.
-        not_freed: for each reason why preemption cannot free nodes, the number of nodes.
+        local_queues: for each LocalQueue, the usage that determines its order.
+        nodes: the number of nodes that are unsuitable for each reason.
+        not_freed: the number of nodes that preemption cannot free for each reason.
         most_free: for each resource, the largest amount that is free on a single node.
         preemption: why no job is preempted.
         node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
             candidates.
         pdb_violations: the number of victims that break a disruption budget.
-        borrowing: the height of the cohort that the borrowed quota comes from.
-        lenders: for each label, the cohort that lends it.
-        counts: for each pod set, the number of pods, if fewer than requested were admitted.
-        checks: for each admission check, the microseconds from the reservation of quota until the check is
-            ready.
-        round: how many evictions in a row, including this one, happened without progress on either side.
+        borrowing: the height of the cohort from which quota is borrowed.
+        lenders: for each label, the cohort that lends the quota.
+        counts: for each pod set, the number of admitted pods, if it is smaller than the requested number.
+        checks: for each admission check, the time from the reservation of quota until the check is ready, in
+            microseconds.
+        round: the number of successive evictions without progress on either side, including this one.
         gang: how many pods are placed together.
         waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
         nominated: for each label, the requests of pods that were nominated earlier.
         holders: for each label that is short, the queues that hold the most, with their amounts by label.
         ahead: for each job that was considered earlier, the amount that is reserved for it, by label.
-        waits_for: the jobs that the refused job waits for, each with the job for which it is evicted, or
-            "".
+        waits_for: the jobs that the refused job waits for. Each has the name of the job for which it is
+            evicted, or "".
         fields: the manifest fields that prevent the job from preempting, with their values.
-        borrows: the labels that the job would borrow, if borrowing prevents a preemption.
+        borrows: the labels for which the job would have to borrow, if borrowing rules out a preemption.
         tried: how many candidates the policy tried before `candidate`, which the shares protect.
         candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
             case, `shares` are the shares with the job and without the candidate.
-        lacks: the only thing that is missing, unless it is quota.
-        again: whether the same refusal was already recorded during this wait, with all figures.
+        lacks: the only thing that the job lacks, unless it lacks quota.
+        again: whether the same refusal was already recorded, with all figures, during this wait.
         replaced_by: the number of pods on each node that replaces a failed node.
     """
 
@@ -111,7 +109,7 @@ class Figures:
 
 
 def read(detail: str | None) -> Figures:
-    """Reads the figures of a detail; without a detail, all figures are empty."""
+    """Reads the figures of a decision's detail. Without a detail, all figures are empty."""
     found = json.loads(detail) if detail else {}
     if not isinstance(found, dict):
         return Figures()
@@ -220,7 +218,7 @@ def _share(value: Any) -> str:
 
 
 def share_of(text: str) -> float:
-    """Converts the text of a share into a number."""
+    """Converts the text of a share into a number, or into infinity if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -231,7 +229,7 @@ class Units:
     """Formats amounts by the label of their resource, which is a resource or `flavor/resource`.
 
     Args:
-        resources: the known resources, whose names may also contain a slash.
+        resources: the known resources. Their names may contain slashes, too.
         flavors: whether to name flavors, which is useful only if there are several.
     """
 

@@ -1,8 +1,8 @@
 """The spans in which jobs and pods held quota or resources, and the preemptions with both sides.
 
-The module reads the decisions once to find them. A job's span begins with the decision that gave the job
-quota or resources, and ends when the job has neither. A pod's span begins when the pod is bound, and ends
-when the pod is gone or has completed.
+The module finds them in the decisions of a run, which it reads once. A job's span begins with the decision
+that gave the job quota or resources, and ends when the job has neither of them. A pod's span begins when the
+pod is bound, and ends when the pod is gone or has completed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ class Stay:
         pod: the pod's number and how often the pod had been recreated; None for a whole job.
         node: the node of a pod.
         start: the beginning, in microseconds since the trace's origin.
-        waited: how long the job had held nothing before, or how long the pod had been in its queue.
+        waited: how long the job had held nothing, or how long the pod had been in its queue, before the span
+            began.
         held: when the job began to hold resources, or None if it never did.
         end: the end of the span, or of the run.
         how: how the span ended, in words.
-        hits: the number of each `Preemption` that hit the job or some of its pods.
+        hits: the numbers of the preemptions that hit the job or some of its pods.
     """
 
     job: int
@@ -77,7 +78,7 @@ class Preemption:
         by_job: the preemptor's row in `jobs.parquet`, or None if the preemptor isn't a job of the run.
         victim: the row of the victim's job.
         pods: how many of the victim's pods are preempted.
-        reason: the name that the component gives to the rule.
+        reason: the name of the rule behind the decision.
     """
 
     number: int
@@ -132,10 +133,10 @@ def holding(run: Run, window: Window) -> Holding:
 
 
 class _Ledger:
-    """The quota and resources that jobs and pods hold, updated decision by decision.
+    """The quota and resources that jobs and pods hold. Each decision updates them.
 
     Args:
-        over: the time at which the last pod of each job had completed; None if it never did.
+        over: the time at which the last pod of each job completed; None if it did not complete.
     """
 
     def __init__(self, over: Sequence[int | None]) -> None:
@@ -181,7 +182,7 @@ class _Ledger:
             self._holds.discard(job)
             if action == "finish" and self._over[job] == time:
                 self._end(job, time, FINISHED)
-            elif job not in self._admitted:  # otherwise, the waiting pods of the job have its quota
+            elif job not in self._admitted:  # otherwise, the job's waiting pods keep the quota
                 self._end(job, time, IN_PART if action == "finish" else self._evicted.get(job, action))
 
     def close(self, end: int) -> None:
@@ -240,7 +241,7 @@ class _Ledger:
 
     @staticmethod
     def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
-        """Yields the pods on nodes that a row affects: all pods of the job if the row names no pod."""
+        """Yields the pods on nodes that a row is about, which are all of the job's pods if it names none."""
         if row["pod_number"] is None:
             yield from list(pods)
         elif (row["pod_number"], row["successor"]) in pods:

@@ -1,6 +1,6 @@
 """A run's timeline as time series in the OpenMetrics text format, for Prometheus and Grafana.
 
-The series contain what a Prometheus server would have scraped at regular intervals. Changes between two
+The series contain what a Prometheus server would have scraped at regular intervals, so changes between two
 scrapes are not visible. The format is described at https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """
 
@@ -22,7 +22,7 @@ from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
 
 MOST = 20_000_000
-"""The maximum number of samples of queues in a file. A file of this size has about two gigabytes."""
+"""The maximum number of samples of queues in a file. Such a file has about two gigabytes."""
 
 _LEVELS = {
     "allocated": "What pods of the queue hold.",
@@ -43,7 +43,7 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
         run: the run.
         window: the time to export. The first sample is at its beginning, and no sample is after its end.
         step: the interval between samples, in microseconds.
-        file: receives the text. If the trace has no timestamps, its times are relative to 1970-01-01.
+        file: the target. If the trace has no timestamps, times in the file count from 1970-01-01.
 
     Raises:
         OptionError: the file would have more than `MOST` samples.
@@ -55,7 +55,7 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
 
 
 class _Series:
-    """The samples of all series, in order of time within each series.
+    """The samples of all series. Each series is in order of time.
 
     Args:
         run: the run.
@@ -115,7 +115,7 @@ class _Series:
         yield from self._preemptions()
 
     def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
-        """Returns the level at each sample's time: the level after the last change up to that time."""
+        """Returns the level at the time of each sample, which is the level after the last change."""
         of_it = self._timeline.filter((pl.col("queue") == queue) & (pl.col("resource") == resource))
         return self._times.join_asof(of_it.select("time", column), on="time")[column].fill_null(0)
 
@@ -139,7 +139,7 @@ class _Series:
             yield self._lines(f"{name}_total", self._labels(queue=queue, reason=reason), totals)
 
     def _stepped(self, name: str, labels: str, levels: Sequence[Step], resource: str) -> str:
-        """Formats a quantity at each sample's time. There is no sample while the quantity is unlimited."""
+        """Formats a quantity at the time of each sample. Samples are left out while there is no limit."""
         times = pl.Series([each.time for each in levels], dtype=pl.Int64)
         amounts = pl.Series([each.amount for each in levels], dtype=pl.Int64)
         reached = pl.DataFrame({"time": times, "amount": amounts})

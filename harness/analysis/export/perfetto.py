@@ -1,8 +1,8 @@
-"""Exports a run as a trace for Perfetto's viewer and trace processor, in their protocol buffers.
+"""Exports a run as a trace for Perfetto's viewer and trace processor.
 
-The whole cluster and every queue have tracks with counters. For each queue, tracks show when its jobs have
-quota or resources, and for each node, tracks show its pods. A preemption is a flow from an event on a track
-of the preemptor's queue to the victim's slice. The field numbers are those in
+The trace consists of protocol buffers. The cluster and every queue have tracks with counters. Further tracks
+show when the jobs of each queue have quota or resources, and which pods each node has. A preemption is a flow
+from an event on a track of the preemptor's queue to the victim's slice. The field numbers come from
 `perfetto/trace/perfetto_trace.proto`.
 """
 
@@ -31,7 +31,7 @@ _TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _REALTIME, _BOOTTIME = 1, 6
 _EXPLICIT = 3
-"""The value that sorts the children of a track by their ranks."""
+"""The value that makes the viewer sort the children of a track by their ranks."""
 
 _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 
@@ -42,7 +42,7 @@ def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
     Args:
         run: the run.
         window: the time to export. Spans that extend beyond the window are cut off at its ends.
-        file: receives the trace, whose times are in nanoseconds. If jobs have timestamps, times are relative
+        file: the target. Times in the trace are in nanoseconds. If jobs have timestamps, times are relative
             to the run's origin, and the viewer can show the timestamps. Otherwise, times are durations as in
             the run's tables.
 
@@ -59,7 +59,7 @@ def _packet(content: bytes) -> bytes:
 
 
 def _clocks(run: Run) -> bytes:
-    """Returns the date and time at which the clock is 0, if the trace has timestamps."""
+    """Returns a snapshot that relates 0 on the trace's clock to a date, if the trace has timestamps."""
     origin = run.info["trace"]["origin_us"] * 1000
     if run.info["trace"].get("times") != "timestamp" or origin < 0:
         return b""
@@ -69,7 +69,7 @@ def _clocks(run: Run) -> bytes:
 
 
 class _Trace:
-    """Generates packets, in order of time within each track.
+    """Generates the packets of a trace. The packets of each track are in order of time.
 
     Args:
         run: the run.
@@ -91,7 +91,7 @@ class _Trace:
         self._lost = _lost_work(run)
 
     def packets(self) -> Iterator[bytes]:
-        """Yields all packets. An event that begins a flow comes before the event that ends the flow."""
+        """Yields all packets. The event at which a flow begins comes before the event at which it ends."""
         queues = sorted({job["shown queue"] for job in self._jobs})
         of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
         for stay in self._holding.jobs:
@@ -130,7 +130,7 @@ class _Trace:
         return _Track(uuid, _packet(_ONE_SEQUENCE + message(_DESCRIPTOR, described)))
 
     def _counters(self, name: str, track: _Track, queue: str | None) -> Iterator[bytes]:
-        """Yields a track with the counters of a queue, or of all queues together."""
+        """Yields the packets of a track with the counters of a queue, or of all queues together."""
         yield track.packet
         rank = count(10)
         levels = _levels(self._run, self._window, queue)
@@ -145,7 +145,7 @@ class _Trace:
             yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
 
     def _limits(self, cluster: _Track) -> Iterator[bytes]:
-        """Yields counters of changing limits: the cluster's capacity of each resource, and the quotas."""
+        """Yields counters for limits that change: the capacity of each resource, and the quotas."""
         run, quotas = self._run, self._track("quotas", rank=3)
         changing = [(each, run.capacity_steps(each)) for each in run.resources]
         for rank, (resource, levels) in enumerate(changing, 100):
@@ -169,9 +169,9 @@ class _Trace:
                 )
 
     def _limit(self, levels: Sequence[Step]) -> pl.DataFrame:
-        """Returns the change points within the window, with the level at its beginning.
+        """Returns the levels at which a limit starts and to which it changes within the window.
 
-        While there is no limit, there are no points.
+        A missing limit counts as 0.
         """
         window = self._window
         before = [each for each in levels if each.time <= window.start][-1:]
@@ -195,7 +195,7 @@ class _Trace:
     # --- slices and flows -----------------------------------------------------------------------------------
 
     def _stays(self, stays: Sequence[Stay], name: str, parent: _Track) -> Iterator[bytes]:
-        """Yields slices. Stays that don't overlap share a track. The viewer joins tracks with one name."""
+        """Yields slices. Stays without overlaps share a track. The viewer joins tracks with equal names."""
         for lane in _lanes(stays):
             track = self._track(name, parent, rank=1)
             yield track.packet
@@ -215,7 +215,6 @@ class _Trace:
         yield self._event(min(stay.end, window.end), integer(_TYPE, _END) + of_track)
 
     def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
-        """Returns the facts that the viewer shows with a slice."""
         lost = 0 if stay.pod is not None else self._lost_in(stay)
         told: dict[str, str | int | None] = {
             "job": str(job["job_id"]),
@@ -239,11 +238,11 @@ class _Trace:
         return {key: value for key, value in told.items() if value is not None}
 
     def _lost_in(self, stay: Stay) -> int:
-        """Adds up the progress that evictions discarded in a stay, which may include a grace period."""
+        """Adds up the progress that evictions discarded during a stay, which includes any grace period."""
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
-        """Yields the preemption that hit a victim, if it happened within the window."""
+        """Yields the event of the preemption that hit a victim, if it happened within the window."""
         found = self._shown.get(number)
         if found is None:
             return
@@ -252,7 +251,7 @@ class _Trace:
         yield self._event(found.time, event + fixed64(_FLOW_END, number + 1))
 
     def _preemptors(self, tracks: Mapping[str, _Track]) -> Iterator[bytes]:
-        """Yields each preemptor's preemptions as events on its queue's track, with their flows."""
+        """Yields preemptions as events on the tracks of their preemptors' queues, where the flows start."""
         groups: dict[tuple[str, str], dict[tuple[int, str], list[Preemption]]] = {}
         for each in self._holding.preemptions:
             where = "" if each.by_job is None else self._jobs[each.by_job]["shown queue"]
@@ -277,8 +276,6 @@ class _Trace:
 
 
 class _Track:
-    """A track: its number, and the packet that describes it."""
-
     def __init__(self, uuid: int, packet: bytes) -> None:
         self.uuid = uuid
         self.packet = packet
@@ -313,14 +310,14 @@ def _number(value: object) -> int:
 
 
 def _pod_name(job: Mapping[str, object], pod: tuple[int, int]) -> str:
-    """Returns a pod's name in decisions: the job's name, with a number if the job has several pods."""
+    """Returns a pod's name as in decisions: the job's name, with a number if the job has several pods."""
     number, successor = pod
     name = str(job["job_id"]) if job["pods"] == 1 else f"{job['job_id']}-{number}"
     return f"{name}-r{successor}" if successor else name
 
 
 def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
-    """Arranges stays in as few rows as possible without overlaps; earlier stays are placed first."""
+    """Arranges stays in as few rows as possible without overlaps, in order of their starts."""
     lanes: list[list[Stay]] = []
     free: list[tuple[int, int]] = []
     for stay in stays:
@@ -335,7 +332,7 @@ def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
 
 
 def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
-    """Returns the timeline of a queue, or the sum of all queues, with the levels at a window's beginning."""
+    """Returns the levels of a queue, or the sums over all queues, from the beginning of a window on."""
     columns = ("allocated", "pending", "pending_jobs", "running_jobs")
     with reading(run.path):
         rows = run.micros("timeline").filter(pl.col("time") <= window.end)
@@ -356,7 +353,7 @@ def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
 
 
 def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Returns each job's evictions: when they happened, and the pod-microseconds that they discarded."""
+    """Returns each job's losses: when they happened, and how many pod-microseconds were lost."""
     with reading(run.path):
         rows = (
             run.micros("stints")

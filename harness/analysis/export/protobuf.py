@@ -1,4 +1,4 @@
-"""Writes the wire format of protocol buffers, as far as a trace for Perfetto needs it.
+"""Writes the parts of the wire format of protocol buffers that a trace for Perfetto needs.
 
 The format is described at https://protobuf.dev/programming-guides/encoding/.
 """
@@ -12,7 +12,7 @@ _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def integer(field: int, value: int) -> bytes:
-    """Encodes a field of an integer type or an enumeration; negative values are in two's complement."""
+    """Encodes a field of an integer type or an enumeration. Negative values are in two's complement."""
     return _key(field, _VARINT) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -27,7 +27,7 @@ def double(field: int, value: float) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    """Encodes a field of type `string`; characters that cannot be encoded become question marks."""
+    """Encodes a field of type `string`. Characters that cannot be encoded become question marks."""
     return message(field, value.encode("utf-8", errors="replace"))
 
 
@@ -40,7 +40,7 @@ def varint(value: int) -> bytes:
     """Encodes a number in groups of seven bits, with the lowest group first."""
     if value < 0x80:
         return bytes((value,))
-    if value < 0x4000:  # nearly all lengths are below this number
+    if value < 0x4000:  # a fast path for nearly all lengths
         return bytes((value & 0x7F | 0x80, value >> 7))
     groups = bytearray()
     while value >= 0x80:

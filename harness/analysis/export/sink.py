@@ -1,4 +1,4 @@
-"""The target of an export: a file, standard output, or a packer."""
+"""Defines the target of an export, which may be a file, standard output, or a packer."""
 
 from __future__ import annotations
 

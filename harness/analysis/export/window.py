@@ -1,4 +1,4 @@
-"""Parses two times, such as `--from` and `--to`, and returns the part of a run between them."""
+"""Finds the part of a run between two times, such as `--from` and `--to`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def part_of(
     whole: Window | None = None,
     asked: str = "between --from and --to",
 ) -> Window:
-    """Parses two times and returns the part of a run between them, within the measured span.
+    """Parses two times and returns the part of the measured span between them.
 
     Args:
         run: the run.
-        since: a time in the form that the run writes, or a duration in the form that `Clock` reads; None
-            means the beginning of the run.
-        until: the same for the end; None means the end of the run.
-        whole: the measured span; by default, the run's own.
-        asked: how messages refer to the part.
+        since: a time in the form that the run uses, or a duration in the form that `Clock` parses. None means
+            the beginning of the run.
+        until: the end, in the same form. None means the end of the run.
+        whole: the measured span; by default, the run's own window.
+        asked: how error messages refer to the part.
 
     Raises:
         InputError: one of the times is not a time of the run.

@@ -1,4 +1,4 @@
-"""The built-in metrics of a finished run. They are registered in the same way as a plugin's metrics."""
+"""The built-in metrics of a finished run. They are registered like the metrics of plugins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 _MORE = {"fragmentation": ("device_fragmentation",), "waiting": ("job_counts",)}
-"""Maps a family of metrics to its other modules."""
+"""Maps a family of metrics to the further modules that measure it."""
 
 
 def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Measurement]:
-    """Measures a family of metrics by calling `measure` in its modules, which are imported on first use."""
+    """Measures a family of metrics with the modules that implement it, which are imported on first use."""
     for name in modules:
         found: Iterable[Measurement] = import_module(f"{__name__}.{name}").measure(run, window)
         yield from found

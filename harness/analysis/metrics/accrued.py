@@ -1,10 +1,10 @@
 """Statistics of durations that may still be growing when the window ends.
 
-A duration that hasn't ended counts with the length it has accrued so far, and nothing is estimated. Jobs that
-are still running at the end of a window tend to be long, so the completed jobs alone would give a biased
-picture. Each statistic therefore has a flag that says whether the statistic is only a lower bound. A mean is
-a lower bound if any duration is still growing. A percentile lies between two order statistics, and it is a
-lower bound if any growing duration is less than or equal to the larger one.
+A duration that hasn't ended counts with its length so far, and nothing is estimated. Jobs that are still
+running at the end of a window tend to be long, so statistics of only the completed jobs would be biased. Each
+statistic has a flag that says whether it is only a lower bound. A mean is a lower bound if any duration is
+still growing. A percentile lies between two order statistics, and it is a lower bound if any growing duration
+is less than or equal to the larger one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from harness.analysis.metrics.exact import exact_sum, whole_sum
 from harness.base.arrays import NEVER, Bools, Floats, Ints, between, quantile
 
 Figure: TypeAlias = tuple[float | None, bool]
-"""A statistic, and whether the statistic is only a lower bound because it can still grow."""
+"""A statistic, and whether it is only a lower bound because it can still grow."""
 
 NOTHING: Figure = (None, False)
-"""The result if there are no values."""
 
 
 def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
     """Computes statistics of durations that may still be growing.
 
     Args:
-        values: the final value of each time or its value so far; `NEVER` if there is none.
+        values: the final length of each duration, or its length so far; `NEVER` if there is none.
         going: whether each value can still grow.
         names: the statistics to compute: `mean`, `max` or percentiles such as `p95` and `p99_9`.
     """
@@ -40,7 +39,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     if not len(known):
         return [NOTHING for _ in names]
     parts = {name: _part(name) for name in names if name != "mean"}
-    # Partitioning at the percentiles' order statistics takes a fifth of the time that sorting takes.
+    # It takes a fifth of the time to partition values at the needed order statistics instead of sorting them.
     some = {place for part in parts.values() for place in between(len(known), float(part))}
     ranked = np.partition(known, sorted(some)) if some else known
     unended = values[going & there] if going.any() else values[:0]
@@ -57,12 +56,12 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
 
 @lru_cache
 def _part(name: str) -> Fraction:
-    """Returns the part of the values that are at most `max`, `p95` or `p99_9`."""
+    """Returns the fraction of values that are at most `max`, `p95` or `p99_9`."""
     return Fraction(1) if name == "max" else Fraction(name[1:].replace("_", ".")) / 100
 
 
 def _sum(values: Floats | Ints) -> float:
-    """Adds up values and rounds only the result."""
+    """Adds up values and rounds only the final result."""
     if values.dtype == np.int64:
         return float(whole_sum(values.astype(np.int64, copy=False)))
     return exact_sum(values.astype(np.float64, copy=False))

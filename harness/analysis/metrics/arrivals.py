@@ -1,4 +1,4 @@
-"""The jobs that arrived within a window, and the jobs that were rejected permanently.
+"""Finds the jobs that arrived within a window, and the jobs that were rejected permanently.
 
 A job that is rejected on arrival counts only as rejected. A job that is rejected later also counts as
 waiting, because the job waited until then.
@@ -17,14 +17,14 @@ from harness.runs.run import Run
 
 @once
 def rejected(run: Run, window: Window) -> pl.Series:
-    """Returns the rows of `jobs.parquet` whose jobs had been rejected by the end of a window."""
+    """Returns the rows in `jobs.parquet` of the jobs that had been rejected by the end of a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
     return run.micros("decisions").filter(refusals).select("job").collect()["job"]
 
 
 @once
 def request_columns(run: Run) -> list[str]:
-    """Returns the columns of `jobs.parquet` that contain the jobs' requests, one column per resource.
+    """Returns the columns of `jobs.parquet` that contain requests, with one column for each resource.
 
     Runs of schema 2 have no such columns.
     """
@@ -33,19 +33,19 @@ def request_columns(run: Run) -> list[str]:
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """Returns for each job of a run whether the job is in `only` and was not rejected on arrival."""
+    """Returns, for each job of a run, whether it is in `only` and was not rejected on arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
 
 
 def needs(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the `submit_time` of each job and its need of each resource, in resource-microseconds.
+    """Returns the `submit_time` of each job and its need for each resource, in resource-microseconds.
 
     A job's need is the requests of its pods multiplied by its duration, even if the job hasn't run that long.
-    Progress from before the replay, for example in a job that comes from a dump, reduces the need. If an
-    eviction within the window discards that progress, the job needs it again. A job whose run time is unknown
-    needs nothing. Runs of schema 2 do not record requests.
+    Progress from before the replay, for example of a job from a dump, reduces the need. If an eviction within
+    the window discards that progress, the job needs it again. A job whose run time is unknown needs nothing.
+    Runs of schema 2 do not record requests.
     """
     amounts = request_columns(run)
     before = [RAN_BEFORE] if RAN_BEFORE in run.micros("jobs").collect_schema() else []

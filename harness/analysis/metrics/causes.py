@@ -1,8 +1,9 @@
 """The causes of evictions, and what each cause costs.
 
-All pods that a job loses to one preemptor, or for one other cause, at one time form a single eviction. The
-number of evictions caused by preemption therefore equals the number of preemptions. If several evictions hit
-the same pods at the same time, the lost work counts toward the first of these evictions.
+If a job loses several pods to the same preemptor, or for the same other cause, at the same time, these losses
+form a single eviction. The number of evictions caused by preemption therefore equals the number of
+preemptions. If several evictions hit the same pods at the same time, the lost work counts toward the first of
+these evictions.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _OF_REASONS = {
     "DeactivatedDueToRequeuingLimitExceeded": TIME_OUT,
     "DeactivatedDueToMaximumExecutionTimeExceeded": TIME_OUT,
 }
-"""Maps the reasons of evictions without a preemptor, as components record them, to causes."""
+"""Maps the reasons that components record for evictions without a preemptor to causes."""
 
 _FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
 """Matches the taints that the node controller adds to a node that has stopped responding."""
 
 
 def evictions(run: Run, window: Window) -> pl.DataFrame:
-    """Returns, in order, the decisions that took resources from jobs.
+    """Returns the decisions that took resources from jobs, in order.
 
     The columns are `seq`, `time`, `job`, `by`, `pod` and `cause`.
     """
@@ -74,11 +75,11 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Adds to stints that lost progress the `cause` of the first eviction that ended them.
+    """Adds to each stint that lost progress the `cause` of the first eviction that ended it.
 
     Args:
-        lost: the stints, with the columns `job`, `pod_number` and `end`. A stint without a pod number stands
-            for pods that progressed together.
+        lost: the stints, with the columns `job`, `pod_number` and `end`. A stint without a pod number covers
+            all pods that progressed together.
         pods: the rows of `evictions`.
     """
     stints = lost.with_row_index("stint")
@@ -103,7 +104,7 @@ def measure_causes(
         run: the run.
         window: the measured time.
         pods: the rows of `evictions`.
-        lost: the result of `with_causes`, with the quantities that were lost.
+        lost: the result of `with_causes`, with the lost quantities.
         arrived: the number of jobs that arrived.
     """
     each = pods.unique(["job", "by", "cause", "time"], maintain_order=True)

@@ -1,4 +1,4 @@
-"""How preemptions are related: cascades, holders that preempt each other, and loops without progress."""
+"""Finds related preemptions: cascades, holders that preempt each other, and loops without progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """How many preemptions hit a side that had itself recently preempted the other side.
+    """How many preemptions hit a side that had recently preempted the other side.
 
     Attributes:
         thrash: the number of such preemptions between two different holders.
@@ -36,7 +36,7 @@ class Cascades(NamedTuple):
 
 
 def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
-    """Finds for each preemption an earlier preemption whose victim is now the preemptor.
+    """Finds, for each preemption, the latest earlier preemption that hit the preemptor.
 
     Args:
         preemptions: the preemptions, in order.
@@ -65,7 +65,7 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
         preemptions: the preemptions, in order.
         within: the longest time between the two preemptions, in microseconds.
     """
-    # The key is the victim and the beneficiary, or the preemptor if both have the same holder.
+    # The key is the pair of victim and beneficiary or, if they are the same holder, the preempting job.
     latest: dict[tuple[str, str] | int, int] = {}
     thrash = rework = 0
     now, of_instant = -1, set[tuple[str, str] | int]()
@@ -86,13 +86,13 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
-    """Returns the preemptions that repeat an earlier one without any progress in between.
+    """Returns the preemptions that repeat an earlier preemption without any progress in between.
 
     In both preemptions, the victim lost its resources to a job of the same holder. In between, neither the
     victim nor the first preemptor progressed, but the victim was admitted again or one of its evicted pods
     was bound again. A gang whose pods are evicted one after another therefore does not count as a loop.
 
-    The columns are those of `preemptions` and `since`, the time of the earlier preemption.
+    The columns are those of `preemptions`, and `since`, which is the time of the earlier preemption.
     """
     if preemptions.is_empty():
         return preemptions.with_columns(since="time")
@@ -120,7 +120,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("end").cum_max().over("job"))
     )
     for side in ("job", "for_whom"):
-        # Of the spans that began before the second preemption of a pair, find the one that ended last.
+        # For each pair, find the span that ended last among those that began before the second preemption.
         pairs = (
             pairs.sort("time")
             .join_asof(
@@ -158,7 +158,7 @@ def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
-    """Returns the resource-time that the victims of `loops` held between the two preemptions, by resource."""
+    """Returns the resource-time that victims of `loops` held between each two preemptions, by resource."""
     amounts = [f"request.{resource}" for resource in run.resources]
     if pairs.is_empty():
         return [0] * len(amounts)

@@ -1,4 +1,4 @@
-"""Shares averaged over days, so that holders who catch up at night are not counted as behind.
+"""Averages shares over days, so that holders who catch up at night do not count as behind.
 
 Each day lasts 24 h, and the first day begins with the window. The last day may be shorter.
 """
@@ -37,7 +37,8 @@ class Daily:
         begins = times[piece.parts]
         midnights = np.arange(first + 1, last + 1) * DAY + start
         borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
-        # A level counts toward the day in which it begins. Its part after midnight is moved to the next day.
+        # A level first counts toward the day in which it begins. The part after the end of that day is then
+        # moved to the next day.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]
@@ -54,7 +55,7 @@ class Daily:
 
     @staticmethod
     def _areas(cells: Floats, spans: Floats, begins: Ints, beyond: Sequence[tuple[int, int]]) -> Floats:
-        """Returns the time-weighted sum of each holder's shares for each stretch of time.
+        """Returns the integral of each holder's shares over each stretch of time.
 
         Args:
             cells: the shares, with a row for each holder and a column for each moment at which a share
@@ -62,10 +63,10 @@ class Daily:
             spans: the time from each of these moments to the next.
             begins: the first of these moments within each stretch. A stretch that contains none has the same
                 value as the next stretch.
-            beyond: the numbers of the stretches that begin within a span, and how much of that span each
-                stretch contains.
+            beyond: the numbers of the stretches that begin within a span, and how much of the span is in each
+                stretch.
         """
-        # Each sum begins with 0, so that a stretch without any changes also has a sum.
+        # Each sum begins with 0, so that a stretch without changes has a sum, too.
         areas = np.insert(cells * spans, begins, 0.0, axis=1)
         found: Floats = np.add.reduceat(areas, begins + np.arange(len(begins)), axis=1)
         for place, left in beyond:
@@ -75,7 +76,7 @@ class Daily:
         return found
 
     def measurements(self) -> Iterator[Measurement]:
-        """Yields the measurements that result from the sums."""
+        """Yields the metrics that are derived from the daily sums."""
         off, ideal, even, uneven, compared = [], [], [], [], 0
         for day in sorted(self._sums):
             shares = [self._sums[day][holder] for holder in sorted(self._sums[day])]

@@ -1,7 +1,7 @@
-"""Fragmentation as FGD defines it, for runs with devices: the free capacity that typical pods cannot use.
+"""Fragmentation of devices as FGD defines it, which is the free capacity that typical pods cannot use.
 
-The definition is the one in `harness.models.kube.placement.fragmentation`, and every pod of the run counts as
-a typical pod. A run does not record which GPU models its pods require, so harness assumes that every pod can
+The definition is that of `harness.models.kube.placement.fragmentation`. Every pod of the run counts as a
+typical pod. A run does not record which GPU models its pods require, so harness assumes that every pod can
 run on any model. Slices of GPUs (MIG) are treated as devices of fixed sizes. If a pod does not request the
 profile of a free slice, that slice is a fragment for the pod.
 """
@@ -34,7 +34,7 @@ _ANYWHERE = Node("any", frozen({}))
 _COLUMNS = ("time", "job", "pod_number", "action", "node", "detail")
 _OVER = ("finish", "gone")
 _MOST_KNOWN = 200_000
-"""How many node states to remember at most."""
+"""The maximum number of node states that are remembered."""
 
 _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
@@ -42,8 +42,7 @@ _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """Yields the share of GPU capacity that was fragmented, for shared GPUs and for slices.
 
-    The figures for shared GPUs are left out if no pod has devices, and those for slices if no pod requests
-    slices.
+    Shared GPUs are left out if no pod has devices. Slices are left out if no pod requests slices.
     """
     resource = next((each for each in run.resources if each in SHARES), None)
     if resource is not None and _names_devices(run):
@@ -92,12 +91,12 @@ class _Shares:
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """Returns the fragments of one node, added up over all pods."""
+        """Returns the fragments of one node, summed over all pods."""
         return self._usual.of(_ANYWHERE, cpu, [max(0, each) for each in left])
 
 
 class _Slices:
-    """Measures the fragments of GPUs that are divided into slices, from a node's free slices by profile.
+    """Measures the fragments of GPUs that are divided into slices, from the free slices of each profile.
 
     If a pod fits on a node, the slices of all other profiles are fragments, because the pod cannot use them.
 
@@ -121,11 +120,11 @@ class _Slices:
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Returns how many slices of each profile a pod takes, keyed by the number of the profile."""
+        """Returns how many slices of each profile a pod takes, by the number of the profile."""
         return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """Returns the fragments of one node in compute slices, added up over all pods."""
+        """Returns the fragments of one node in compute slices, summed over all pods."""
         key = bisect_right(self._cpus, cpu), tuple(left)
         if (known := self._known.get(key)) is not None:
             return known
@@ -141,7 +140,7 @@ class _Slices:
 
 
 def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int, int]:
-    """Returns the fragments, added up over time and typical pods, and the number of these pods."""
+    """Returns the fragments, summed over time and typical pods, and the number of these pods."""
     sizes = pod_sizes(run)
     asked = [
         {name: int(amount[size]) for name, amount in zip(run.resources, sizes.each, strict=True)}
@@ -196,7 +195,7 @@ class _Nodes:
         usual: computes the fragments of a node.
 
     Attributes:
-        fragments: the fragments of all nodes, added up over typical pods.
+        fragments: the fragments of all nodes, summed over typical pods.
     """
 
     def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
@@ -215,14 +214,14 @@ class _Nodes:
             for event in run.info["cluster"].get("events", ())
             for name, (before, after) in event.get("allocatable", {}).items()
         ][::-1]
-        # The list is reversed, so the first change of each node comes last.
+        # The events are in reverse order, so that each node keeps the state before its first change.
         for _, name, before, _ in self._events:
             self._amounts[name] = before
 
     def changes_by(self, time: int) -> Iterator[int]:
-        """Yields the times up to `time` at which nodes change.
+        """Yields the times at which nodes change, up to `time`.
 
-        Each change is applied when the caller requests the next time.
+        A change takes effect when the caller requests the next time.
         """
         while self._events and self._events[-1][0] <= time:
             yield self._events[-1][0]

@@ -28,7 +28,7 @@ from harness.runs.run import Run
 
 _POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
-"""Maps each kind of scope for which preemptions are counted to a column of `preempted_pods`."""
+"""Maps each kind of scope to the column of `preempted_pods` by which preemptions are counted."""
 
 SHOWN = (
     Shown("disruption.preemptions", "what each preemption cost", brief=True),
@@ -42,11 +42,10 @@ SHOWN = (
     Shown("disruption.lost", "how many jobs lost work", DISRUPTED, brief=True),
     Shown("disruption.lost_before", "how many jobs lost work"),
 )
-"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the disruption metrics. Preemptions, loops and losses are also split by queue and quota."""
+    """Yields the disruption metrics. Preemptions, loops and losses also have values by queue and quota."""
     pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)
@@ -75,7 +74,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
-    """Returns the allocated hours of the most allocated resource, or None if the run records no capacity."""
+    """Returns the allocated hours of the most allocated resource; None if the run records no capacity."""
     whole = {resource: run.capacity_time(resource, window) for resource in run.resources}
     parts = {
         resource: Fraction(resource_time(run, window, resource).allocated, there)
@@ -106,7 +105,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 
 def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work that was done before the replay, which integrals over the replay miss."""
+    """Yields the lost work from before the replay, which is not part of integrals over the replay."""
     for resource in run.resources:
         amount = int(stints[f"request.{resource}"].sum())
         yield resource_hours("disruption.lost_before", amount, resource)
@@ -138,7 +137,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
 def _lost_by(
     kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
 ) -> Iterator[Measurement]:
-    """Yields the lost work for each scope of one kind, which is also the name of a column of `lost`."""
+    """Yields the lost work for each scope of a kind, where `lost` has a column with the kind's name."""
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -151,8 +150,8 @@ def _lost_by(
 def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
     """Yields the lost work for each queue that benefited from preemptions.
 
-    If several preemptors took pods of a job at the same time, each of them is charged with a part of the
-    job's loss. The parts are proportional to the resource-time of the pods that each preemptor took. That
+    If several preemptors took pods of a job at the same time, each preemptor is charged with a part of the
+    job's loss. The part is proportional to the resource-time of the pods that the preemptor took. That
     resource-time begins when the pods were bound, or when the lost progress began if that was later. If none
     of the pods requests a resource, the loss of that resource is divided in proportion to time alone.
     """
@@ -235,10 +234,10 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """Yields how long preempted jobs took to run again, and how many preemptions had no restart.
+    """Yields how long preempted jobs took to restart, and how many preemptions had no restart.
 
-    A job that hasn't run again by the end of the window counts with the time until then. A victim that was
-    rejected later is no longer waiting, so it has no such time.
+    If a job hasn't restarted by the end of the window, the time until then counts. If a victim was later
+    rejected, it no longer waits and has no restart time.
 
     Args:
         run: the run.
@@ -263,10 +262,10 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
 def _violations(pods: pl.DataFrame) -> int | None:
     """Counts the victims whose preemption violated a disruption budget, from the details of decisions.
 
-    A decision is recorded once for each of its victims, so equal details of the same preemptor and time count
-    only once. The details may include victims that were already terminating. These victims count with the
-    decision that evicted them, so no decision counts for more victims than it evicts. The result is None if
-    preemptions record no budgets, because then the number is unknown.
+    A decision is recorded once for each of its victims, so equal details with the same preemptor and time
+    count only once. The details may include victims that were already terminating. Such victims belong to the
+    decision that evicted them, so a decision never counts for more victims than it evicts. The result is None
+    if preemptions record no budgets.
     """
     if pods.is_empty():
         return 0
@@ -299,7 +298,7 @@ def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurem
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
-    """Returns the mean, the maximum or a percentile of a series, or None if the series is empty."""
+    """Returns the mean, the maximum or a percentile of a series; None if the series is empty."""
     values = values.drop_nulls()
     if values.is_empty():
         return None

@@ -1,4 +1,4 @@
-"""Exact sums: sums of floats that are rounded only once, and sums of resource-time that may exceed 64 bits.
+"""Computes sums of floats with a single rounding, and sums of resource-time that may exceed 64 bits.
 
 The results do not depend on the order of the values.
 """
@@ -29,8 +29,8 @@ def exact_sum(values: Floats) -> float:
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]
         while top := max(float(rest.max()), -float(rest.min())):
-            # Adding this number and subtracting it again rounds each value to the leading digits of the
-            # largest value.
+            # If this number is added to a value and then subtracted, the value is rounded to its leading
+            # digits.
             rounds = 2.0 ** (frexp(top)[1] + _SLICE.bit_length())
             leading = (rest + rounds) - rounds
             parts.append(float(leading.sum()))
@@ -39,7 +39,7 @@ def exact_sum(values: Floats) -> float:
 
 
 def exact_sums(values: Floats, begins: Ints) -> list[float]:
-    """Adds up groups of neighbouring values and rounds each sum separately.
+    """Adds up groups of adjacent values. Each sum is rounded once.
 
     Args:
         values: the values.
@@ -55,12 +55,12 @@ def whole_sum(values: Ints) -> int:
 
 
 def resource_time(amounts: Ints, spans: Ints) -> int:
-    """Multiplies quantities by spans in microseconds and adds up the products, which may exceed 64 bits."""
+    """Multiplies quantities by spans in microseconds and adds up the products, in more than 64 bits."""
     return resource_times(amounts, spans, np.zeros(min(1, len(amounts)), np.intp))[0] if len(amounts) else 0
 
 
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
-    """Multiplies quantities by spans and adds up the products of each group of neighbouring rows.
+    """Multiplies quantities by spans and adds up the products of each group of adjacent rows.
 
     Args:
         amounts: the quantity in each row.
@@ -71,7 +71,7 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
     if not found:
         return found
     room = _BITS - len(amounts).bit_length()
-    # If the factors are too long, split them into digits of this many bits, as in long multiplication.
+    # If the factors are too long, they are split into digits of this many bits, as in long multiplication.
     bits, others = (max(room // 2, room - _length(factors)) for factors in (spans, amounts))
     for left, amount in _digits(amounts, bits):
         for right, span in _digits(spans, others):

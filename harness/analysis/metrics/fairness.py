@@ -1,6 +1,7 @@
-"""Fairness across holders: how far shares are from ideal, how much quota is owed, and how unequal waits are.
+"""Measures fairness across holders: deviations from ideal shares, quota owed, and unequal slowdowns.
 
-A holder's share is its dominant share: the largest fraction that the holder has of any resource's capacity.
+The share of a holder is its dominant share, which is the largest fraction of any resource's capacity that it
+has.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ SHOWN = (
     ),
     Shown("fairness.gini_share_daily", "which queues have more, and differences that even out within a day"),
 )
-"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -55,7 +55,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the metrics that are integrals over a window: the distance from ideal shares, and the debts."""
+    """Yields the metrics that are integrals: deviations from ideal shares, and resources owed."""
     users = holders(run)
     shares, owed = _Shares(window), _Owed(run, users)
     for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
@@ -121,7 +121,7 @@ def _cut(length: int, step: int) -> Iterator[slice]:
 
 
 def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
-    """Returns sums over holders at each time: of differences, ideal shares above 0, ratios and squares."""
+    """Returns sums over holders at each time: distances, positive ideal shares, ratios, and squares."""
     share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
     each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)
@@ -129,7 +129,7 @@ def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
 
 
 class _Owed:
-    """Adds up the resource-time that holders requested within their own quota but did not get."""
+    """Adds up the resource-time that holders requested within their own quotas but did not get."""
 
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
@@ -164,7 +164,7 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Yields how unequal the jobs' slowdowns are, and how unequal the holders' mean bounded slowdowns are.
+    """Yields two measures of how unequal the mean slowdowns of holders are.
 
     Jobs that are still running may raise or lower both figures.
 

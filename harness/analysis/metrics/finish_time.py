@@ -1,8 +1,8 @@
 """Finish-time fairness: how much later a quota's jobs finish than if no other quota had jobs.
 
-The metric is the rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or
-ElasticQuota in place of an app. A run does not show when jobs would finish if their quota had the cluster to
-itself. harness therefore computes the metric only on request, because it needs additional replays
+The metric is the rho of Themis (Mahajan and others, NSDI 2020), applied to the jobs of a ClusterQueue or
+ElasticQuota instead of an app. A run does not show when jobs would finish if no other quota had jobs. The
+metric therefore requires additional replays, and harness computes it only on request
 (`harness.studies.isolated`).
 """
 
@@ -35,12 +35,9 @@ SHOWN = (
         brief=True,
     ),
 )
-"""The metrics of this module that tables show."""
 
 TOLERATED = 1.05
-"""Sharing counts as harmless for a quota if, on average, its jobs take at most this many times as long as
-they take alone.
-"""
+"""The largest mean ratio of completion times, shared to alone, at which sharing is harmless for a quota."""
 
 
 class Sharing(NamedTuple):
@@ -49,10 +46,10 @@ class Sharing(NamedTuple):
     Attributes:
         ratios: the time in the shared run divided by the time alone, for each job that finished in both runs.
             A job's time runs from its submission to its end.
-        left_out: the number of jobs that finished in the shared run but either did not finish alone or took
-            no time alone.
-        later: for each job, whether it takes longer in the shared run. A job that does not end counts with
-            the shortest time that it can still take.
+        left_out: the number of jobs that finished in the shared run and, alone, did not finish or took no
+            time.
+        later: for each job, whether it takes longer in the shared run. If a job does not end, the shortest
+            time that it may still take counts.
     """
 
     ratios: pl.Series
@@ -115,7 +112,7 @@ def _later(share: float | None, scope: str) -> Measurement:
 
 
 def _completions(run: Run) -> pl.DataFrame:
-    """Returns the `job_id`, the `completion` time so far in microseconds and the `finished` flag of all jobs.
+    """Returns the `job_id`, the `completion` time so far in microseconds and a `finished` flag of all jobs.
 
     The time and the flag are null if the job was rejected on arrival or its run time is unknown.
     """

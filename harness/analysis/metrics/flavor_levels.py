@@ -1,4 +1,4 @@
-"""The quota that holders hold in each flavor, which timelines don't separate, updated decision by decision.
+"""Derives from decisions how much quota holders have in each flavor. Timelines do not separate flavors.
 
 A job holds quota of the flavors in its admission until its pods have completed or are gone. If a job has no
 bound pod, it holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. Only
@@ -26,7 +26,6 @@ from harness.runs.run import Run
 _COLUMNS = ("seq", "time", "action", "job", "pods", "pod_number", "flavors", "detail")
 
 Chosen = Mapping[str, Mapping[str, str]]
-"""Maps each pod set to the flavor that it was assigned for each resource."""
 
 
 def level_of(cell: Cell) -> str:
@@ -73,7 +72,7 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
 
 
 def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
-    """Joins moves. Each move consists of a time, a holder, the index of a cell, and a quantity."""
+    """Converts moves to columns. A move consists of a time, a holder, the index of a cell, and a quantity."""
     columns = np.array(found, np.int64).reshape(-1, 4).T
     of_cells = {
         level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
@@ -82,7 +81,7 @@ def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int
 
 
 class _Following:
-    """Keeps track of the quota that each job holds.
+    """Tracks the quota that each job holds.
 
     Args:
         run: the run.
@@ -118,7 +117,7 @@ class _Following:
             del self._held[job], self._of_job[job]
             return {cell: -amount for cell, amount in held.items()}
         given = self._asks([sets[place_of(sets, pod)]], [1], self._of_job[job])
-        # If a pod is gone but the job kept its quota, the pod waits again and takes up the quota.
+        # A pod that returns to the queue takes up the quota that its job kept.
         sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
             held[cell] += sign * amount
@@ -128,7 +127,7 @@ class _Following:
         """Returns the requests of some pods of each pod set, by the flavors of the pod sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
-            # Pods with equal requests form one set here, even if they belong to different pod sets.
+            # Here, pods with equal requests form one set, even if they belong to different pod sets.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
                 amount = int(self._sizes.each[place][each.size]) * count

@@ -1,8 +1,9 @@
-"""Fragmentation: the resources that are free on nodes where no waiting pod fits, while any pod waits.
+"""Measures fragmentation, which is the capacity that is free on nodes where no waiting pod fits.
 
-Only resources decide whether a pod fits, so only the smallest waiting pods matter. A pod is ignored if
-another waiting pod requests the same or less of every resource. The remaining pods are the *needs*. As long
-as the needs do not change, the free resources of a node alone decide whether these resources are useless.
+Capacity counts as fragmented only while pods wait. Only resources decide whether a pod fits, so only the
+smallest waiting pods matter. A pod is ignored if another waiting pod requests the same or less of every
+resource. The remaining pods are the *needs*. As long as the needs do not change, the free resources of a node
+determine whether these resources are useless.
 """
 
 from __future__ import annotations
@@ -52,7 +53,6 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns the resource-time of each resource that was free but useless."""
     pods, sizes = PodMoves(run), pod_sizes(run)
     shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
@@ -81,7 +81,7 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
 
 
 class _Changes(NamedTuple):
-    """The times at which nodes change, and how much of each resource they gain or lose."""
+    """The times at which nodes change, and how much of each resource the nodes gain or lose."""
 
     time: Ints
     node: Ints
@@ -91,7 +91,7 @@ class _Changes(NamedTuple):
 def _nodes(
     run: Run, pools: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
-    """Returns the nodes that pods were bound to or that change, and their free resources at the beginning.
+    """Returns the nodes that change or that get pods, and their free resources at the beginning.
 
     The result also contains the number of all other nodes, grouped by their resources, and the changes of
     nodes.
@@ -145,12 +145,12 @@ class _Waiting:
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
-        """Returns the sets of smallest waiting pods with times; the first set applies from the start."""
+        """Returns the sets of needs, each with its first time. The first set applies from the start."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
-        # If several changes happen at the same time, only the state after the last change counts.
+        # If several changes happen at the same time, only the state after the last of them counts.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]
         shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
@@ -223,7 +223,7 @@ class _Free:
         unused: Mapping[Shape, int],
         sums: Sequence[int],
     ) -> list[int]:
-        """Adds what was useless from `begin` to `end` to `sums`, and updates the free resources."""
+        """Adds what is useless from `begin` to `end` to `sums`, and then updates the free resources."""
         time, node, size, sign = self._moves(rows)
         changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
@@ -254,7 +254,7 @@ class _Free:
             lost = _passed(until[some], of_least) - _passed(time[some], of_least)
             whole = sum(to - since for since, to in of_least)
             for place, level in enumerate(levels):
-                # The pods on a node may hold more than the node has.
+                # The pods on a node may hold more than the node has, so a level may be negative.
                 found[place] += resource_time(level[some].clip(0), lost)
                 for amounts, count in unused.items():
                     if not any(_fits(pod, amounts) for pod in least):
@@ -262,14 +262,13 @@ class _Free:
         return found
 
     def _changes_until(self, end: int) -> _Changes:
-        """Removes and returns the changes of nodes up to a time."""
         time, node, amounts = self._changes
         some = int(time.searchsorted(end, side="right"))
         self._changes = _Changes(time[some:], node[some:], [each[some:] for each in amounts])
         return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Returns time, node, pod size and sign of decisions that change free resources; 1 means freed."""
+        """Returns the time, node, pod size and sign of changes in free resources. A sign of 1 means freed."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))
@@ -295,12 +294,12 @@ class _Free:
 
 
 class _Parts:
-    """Spans of time, grouped by the need during each span; most spans have only one need.
+    """Spans of time, grouped by the needs during each span. The needs of most spans do not change.
 
     Args:
         time, until: the beginning and the end of each span.
-        starts: the times at which the needs change, in order; no span begins before the first of these times.
-        needs: the numbers of these needs.
+        starts: the times at which the needs change, in order. No span begins before the first change.
+        needs: the numbers of the needs from each of these times on.
     """
 
     def __init__(self, time: Ints, until: Ints, starts: Sequence[int], needs: Sequence[int]) -> None:
@@ -312,20 +311,20 @@ class _Parts:
         self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
 
     def of(self, need: int) -> Ints:
-        """Returns the numbers of the spans that have only this need, and of all spans with several needs."""
+        """Returns the indexes of the spans with only these needs, and of all spans with changing needs."""
         only = self._of_one.get(need)
         return self._others if only is None else np.append(only, self._others)
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
-    """Returns the value of each key or `NEVER`. Keys are small: they are jobs or results of `joint`."""
+    """Returns the value of each key, or `NEVER`. Keys must be small, like jobs or results of `joint`."""
     table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
     table[known] = values
     return table[keys]
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """Returns the indexes at which resources are free, but not enough for any of the smallest pods."""
+    """Returns the indexes where resources are free but not sufficient for any of the smallest pods."""
     found: Bools = np.zeros(len(levels[0]), np.bool_)
     for level in levels:
         found |= level > 0

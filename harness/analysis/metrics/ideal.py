@@ -1,10 +1,10 @@
-"""The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
+"""Computes ideal shares of holders: weighted max-min fairness over several resources.
 
-The levels of all holders rise together, in proportion to the holders' weights. Each holder consumes resources
-in the proportions of its demand, and stops when its demand is met. When a resource is exhausted, all holders
-that demand this resource stop as well, and the other holders continue. Many times are computed together in
-one table. The table has a row for each holder and a column for each time, and a *cell* is one holder at one
-time.
+The method is progressive filling. The levels of all holders rise together, in proportion to the holders'
+weights. Each holder consumes resources in the proportions of its demand, and stops when its demand is met.
+When a resource is exhausted, all holders that demand this resource stop as well, and the other holders
+continue. Many times are computed together in one table. The table has a row for each holder and a column for
+each time, and a *cell* is one holder at one time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STRIDE = 16
 
 
 class Wants(NamedTuple):
-    """The demands of holders, cell by cell.
+    """The demands of holders, with one value for each cell.
 
     At the water level x, a holder has the share `weight * x` and consumes the fraction `rate * x` of a
     resource's capacity. At the level `limit`, the holder's `demand` is met and the holder stops. If a holder
@@ -40,16 +40,16 @@ class Wants(NamedTuple):
     rates: Sequence[Floats]
 
     def where(self, mask: Bools) -> Wants:
-        """Returns the same demands, but without any demand in the cells where the mask is false."""
+        """Returns the same demands, but with no demand in cells where the mask is false."""
         return self._with([np.where(mask, column, 0.0) for column in self._columns])
 
     def at(self, instants: Ints) -> Wants:
-        """Returns the demands at the times with the given numbers."""
+        """Returns the demands in the columns with the given numbers."""
         return self._with([column[:, instants] for column in self._columns])
 
     @staticmethod
     def side_by_side(some: Sequence[Wants]) -> Wants:
-        """Joins tables that have the same number of holders by placing their columns side by side."""
+        """Joins tables with equal numbers of holders by placing their columns side by side."""
         weight, demand, limit, rates = zip(*some, strict=True)
         columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
         return Wants._with(list(columns))
@@ -64,7 +64,7 @@ class Wants(NamedTuple):
 
 
 def total(cells: Floats) -> Floats:
-    """Adds up the holders at each time, always in the same order: recursively, by halves."""
+    """Adds up the holders at each time, recursively by halves, so that the order is always the same."""
     rest: Floats | None = None
     while len(cells) > 1:
         half, odd = divmod(len(cells), 2)
@@ -76,7 +76,7 @@ def total(cells: Floats) -> Floats:
 
 
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
-    """Computes the ideal share of each cell, for tables with equal numbers of holders and resources.
+    """Computes the ideal share of each cell of tables with equal numbers of holders and resources.
 
     Args:
         some: the tables.
@@ -88,7 +88,6 @@ def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> lis
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Computes the ideal shares of a table whose parts have the given numbers of columns."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
@@ -114,7 +113,7 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Guesses the level at which the first resource is exhausted from the level in a nearby column.
+    """Guesses each column's level at which a resource is first exhausted, from a nearby column.
 
     The nearby column belongs to the same part of the table, so other parts do not influence the result.
     """
@@ -168,9 +167,9 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 def _ends(
     wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
 ) -> tuple[list[Floats], Bools]:
-    """Returns the level that would exhaust each resource if no holder that rises at `level` stopped.
+    """Returns the level that would exhaust each resource if every holder that rises at `level` went on.
 
-    The function also returns whether a resource is more than fully used although no rising holder demands it.
+    The second result says whether a resource is overused although no rising holder demands it.
     """
     rising = wants.limit > level
     ends, overfull = [], np.zeros(len(level), np.bool_)

@@ -1,10 +1,10 @@
-"""Idle capacity by cause: why capacity is idle while jobs wait.
+"""Measures why capacity is idle while jobs wait.
 
-At any time, both the idle capacity and the capacity that waiting jobs request are known exactly. Harness
-divides the smaller of the two among the waiting jobs in proportion to their requests. Each part counts toward
-the cause that was last determined for its job. If there is more idle capacity than waiting jobs request, the
-rest counts as idle without demand. A run does not record these causes. harness therefore determines them only
-on request, in an additional replay (`harness.studies.waiting_causes`).
+At any time, the idle capacity and the requests of waiting jobs are known exactly. The smaller of these two
+quantities is divided among the waiting jobs in proportion to their requests. Each part counts toward the
+cause that was last determined for its job. If more capacity is idle than waiting jobs request, the rest
+counts as idle without demand. A run does not record the causes, so harness determines them only on request,
+in an additional replay (`harness.studies.waiting_causes`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""The causes for which a job waits. If several of them apply, the first one counts."""
+"""The causes for which a job waits. If several causes apply, the first one counts."""
 
 MINUTE = _MINUTE
-"""The time between two determinations of the causes, in microseconds."""
+"""The interval at which causes are determined, in microseconds."""
 
 CAUSES = ("reserved", "quota", "fragmented", "policy")
 """The names of the causes, in the order of their numbers."""
@@ -47,7 +47,6 @@ SHOWN = (
     Shown("idle.fragmented", "which jobs could move to make these jobs fit", brief=True),
     Shown("idle.policy", "why the policy lets jobs wait, and jobs that start within the minute", brief=True),
 )
-"""The metrics of this module that tables show."""
 
 
 class Judged(NamedTuple):
@@ -80,7 +79,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def has_causes(run: Run) -> bool:
-    """Returns True if the causes for which jobs wait were determined."""
+    """Returns True if the run contains the causes for which jobs wait."""
     return IDLE in run.info and "causes" in run.info["tables"]
 
 
@@ -90,8 +89,8 @@ class _Moved(NamedTuple):
     Attributes:
         time: the time of the change.
         job: the job that the pods belong to.
-        waiting: the change in the number of waiting pods.
-        asked, held: for each resource, the change in what waiting pods request and in what is held.
+        waiting: the change in the number of waiting pods. asked, held: for each resource, the change in what
+        waiting pods request, and the change in what is held.
     """
 
     time: Ints
@@ -115,14 +114,14 @@ def _moved(run: Run) -> _Moved:
 
 
 def _idle(run: Run, window: Window) -> list[list[int]]:
-    """Returns what is idle of each resource without demand and by cause, in resource-microseconds."""
+    """Returns the idle capacity of each resource, without demand and by cause, in resource-microseconds."""
     moved = _moved(run)
     minute, job, cause = numbers(run.columns("causes", "minute", "job", "cause"), "minute", "job", "cause")
     at = run.window.start + minute * MINUTE
     waits = _waits(moved, at, job)
     at, job, cause = at[waits], job[waits], cause[waits]
     causes = np.full(int(max(moved.job.max(initial=-1), job.max(initial=-1))) + 1, POLICY)
-    # Because of the reversed order, the cause from the first determination remains.
+    # The order is reversed so that the first cause of each job remains.
     causes[job[::-1]] = cause[::-1]
     found = []
     for place, resource in enumerate(run.resources):
@@ -151,7 +150,7 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
 
 
 def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
-    """Returns for each pair of a job and a time whether the job has waiting pods afterwards."""
+    """Returns, for each pair of a job and a time, whether the job has waiting pods after that time."""
     if not len(at):
         return np.zeros(0, np.bool_)
     order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))
@@ -173,9 +172,9 @@ class _Split:
     """Adds up the idle capacity of one resource by cause.
 
     Args:
-        capacity: the capacities of the resource, each with the time from which it applies.
+        capacity: the capacities of the resource, each with the time at which it begins to apply.
         causes: the first cause of each job.
-        begin: the time at which to begin.
+        begin: the time at which the sums begin.
 
     Attributes:
         sums: the capacity that is idle without demand, followed by the idle capacity for each cause.
@@ -203,7 +202,7 @@ class _Split:
         self._reach(time)
 
     def _reach(self, time: int) -> None:
-        """Adds up the current levels until a time. The capacity must not change before that time."""
+        """Adds up the current levels until a time, before which the capacity must not change."""
         span = time - self._since
         if span <= 0:
             return
@@ -253,7 +252,7 @@ class _Split:
         """Divides the idle capacity among the causes in proportion to requests, by the largest remainder.
 
         Jobs with equal requests get equal parts. The units that are left over go to the jobs with the largest
-        remainders, one unit each. If remainders are equal, the job that comes first gets the unit.
+        remainders, one unit each. If remainders are equal, earlier jobs come first.
         """
         reserved = quota = fragmented = policy = 0
         left = idle

@@ -7,20 +7,21 @@ from math import fsum
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Returns (Σx)² / (n Σx²): 1 if all values are equal, 1/n if one member has everything; None if Σx² is 0.
+    """Returns Jain's index, (Σx)² / (n Σx²), or None if Σx² is 0.
 
-    The index is defined in Jain, Chiu and Hawe, DEC-TR-301, 1984. It shows neither which members have more
-    nor how little all members have.
+    The index is 1 if all values are equal, and 1/n if one member has everything. It shows neither which
+    members have more nor how little all members have. It is defined in Jain, Chiu and Hawe, DEC-TR-301, 1984.
     """
     square = fsum(value * value for value in values)
     return fsum(values) ** 2 / (len(values) * square) if square else None
 
 
 def gini(values: Sequence[float]) -> float | None:
-    """Returns ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has everything; None if Σx is 0.
+    """Returns the Gini coefficient, ΣΣ|x − y| / (2 n Σx), or None if Σx is 0.
 
-    The coefficient was introduced by Gini in 1912. Its value can be the same whether a few members have
-    nothing or many members have slightly less than the average.
+    The coefficient is 0 if all values are equal, and (n − 1)/n if one member has everything. Its value can be
+    the same whether a few members have nothing or many members have slightly less than the average. Gini
+    introduced it in 1912.
     """
     whole, count = fsum(values), len(values)
     if not whole:

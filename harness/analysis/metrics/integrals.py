@@ -13,8 +13,7 @@ from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
 _HELD, _WAITING, _BEYOND = range(3)
-"""The three sums for each owner: what its pods hold, what its pods wait for, and its demand beyond the limit.
-"""
+"""The three sums for each owner: allocated, pending, and the demand beyond the limit."""
 
 
 class Held(NamedTuple):
@@ -34,14 +33,14 @@ class Held(NamedTuple):
 class Integrals:
     """Adds up what owners hold and request, for several resources.
 
-    A change of a level counts from its time until the end of the window. For levels that are held or pending,
-    these changes are sufficient. The part of the demand that exceeds a limit is subtracted afterwards.
+    A change of a level counts from its time until the end of the window, which is sufficient for levels that
+    are held or pending. The part of the demand that exceeds a limit is subtracted afterwards.
 
     Args:
         owners: the number of owners.
-        limits: for each resource, the limits on the demand that counts, each with the time from which it
-            applies. None means that there is no limit. The first limits apply from the beginning.
-        window: the beginning and the end. Nothing is held or requested at the beginning.
+        limits: the limits on the demand for each resource, with the time at which they begin to apply. None
+            means no limit. The first limits apply from the beginning.
+        window: the measured time. Nothing is held or requested at its beginning.
     """
 
     def __init__(
@@ -54,18 +53,18 @@ class Integrals:
         # The quantities that are held or requested.
         self._levels = [np.zeros(owners, np.int64) for _ in self._limits]
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
-        # If there is a limit, the demand of all owners together differs from the sum of their separate
-        # demands.
+        # With a limit, the demand of all owners together is not the sum of their separate demands.
         self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Adds changes of levels.
 
         Args:
-            time: the time of each change, in order and not before the changes that were added earlier.
+            time: the time of each change. All changes, including those of earlier calls, are in order of
+                time.
             owner: the number of the owner whose levels change.
-            moves: for each resource, the changes in what is held, and the changes in what is held or
-                requested.
+            moves: for each resource, the changes of the quantity held, and the changes of the quantity held
+                or requested.
         """
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
@@ -109,7 +108,7 @@ class Integrals:
         return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _cut(self, place: int, owner: Ints, level: Ints, since: Ints, until: Ints) -> None:
-        """Subtracts what exceeds the limit during some spans. The owners must be in ascending order."""
+        """Subtracts what exceeds the limit during some spans. Owners must be in ascending order."""
         over, amounts, spans = self._limits[place].beyond(level, since, until)
         if len(over):
             some = owner[over]
@@ -118,7 +117,7 @@ class Integrals:
     def _integrate(
         self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
     ) -> None:
-        """Adds up owners' quantities over some spans. The rows of each owner begin at one of `begins`."""
+        """Adds up owners' quantities over some spans. Each of `begins` is the first row of an owner."""
         of_resource = self._sums[place]
         sums = exact.resource_times(amounts, spans, begins)
         for number, amount in zip(owner[begins].tolist(), sums, strict=True):
@@ -144,7 +143,7 @@ class _Limit(NamedTuple):
 
     @classmethod
     def of(cls, limits: Sequence[tuple[int, Sequence[int | None]]], place: int) -> _Limit:
-        """Selects the limit of one resource from the limits of all resources."""
+        """Selects the limits of one resource from the limits of all resources."""
         amounts = [amounts[place] for _, amounts in limits]
         most = np.array([INT64_MAX if each is None else min(each, INT64_MAX) for each in amounts], np.int64)
         begins = np.array([-INT64_MAX, *(begin for begin, _ in limits[1:])], np.int64)
@@ -152,7 +151,7 @@ class _Limit(NamedTuple):
         return cls(begins[new], most[new], int(most.min()))
 
     def beyond(self, level: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints, Ints]:
-        """Returns the rows whose level exceeds the limit, in order, with the excess and how long it lasts.
+        """Returns the rows whose level exceeds the limit, with the excess and its duration.
 
         Args:
             level: the levels.

@@ -1,4 +1,4 @@
-"""Counts of jobs that finished and that did not, with their makespan and throughput."""
+"""Counts finished and unfinished jobs, and measures makespan and throughput."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ SHOWN = (
     Shown("jobs.rejected", "why they were refused", alarm=True),
     Shown("jobs.at_start", "how much of their work was done"),
 )
-"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -29,7 +28,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     job, submit, completion = numbers(times, "job", "submit", "completion")
     ended = times["finished"].to_numpy()
     finished = int(np.count_nonzero(ended))
-    # Refused pods in manifests are not among these jobs.
+    # Refused pods from manifests are not among the counted jobs.
     refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
     if finished and finished + refused == len(job):

@@ -1,8 +1,8 @@
 """The progress that unfinished jobs have kept, which is the progress that no eviction has discarded.
 
-A job loses progress when its eviction begins. If the pods of a job run independently, the progress of the
-least advanced pod counts, and it is 0 if any pod has never started. Run time from before the replay, which a
-dump may record, is included.
+A job loses progress when its eviction begins. If the pods of a job run independently, the job has the
+progress of its least advanced pod, which is 0 if any pod has never started. Run time from before the replay,
+which a dump may record, is included.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""Paired bootstrap intervals for the difference between two runs of the same jobs, if blocks allow them.
+"""Paired bootstrap intervals for the difference between two runs of the same jobs.
 
-A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together. The
-bootstrap therefore draws *blocks* of jobs in order of arrival, and it draws the same blocks for both runs.
-This is valid if blocks are much longer than the influence of one job on the next, which `plateau.py` tests.
+A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together also wait together.
+The bootstrap therefore draws *blocks* of jobs, which are in order of arrival, and it draws the same blocks
+for both runs. This method is valid only if a job has little influence beyond its own block, which
+`plateau.py` tests.
 
-If both values can only be above 0, the interval describes their ratio. The error of a mean or percentile is
-the error of its resamples. Because there are few blocks, this error is enlarged slightly (Hesterberg, "What
-teachers should know about the bootstrap", 2015). It is enlarged further if longer blocks show a larger error.
+If both values can only be above 0, the interval describes their ratio. The standard error of a mean or
+percentile is computed from its resamples. Because there are few blocks, the error is enlarged slightly
+(Hesterberg, "What teachers should know about the bootstrap", 2015). It is enlarged further if longer blocks
+show a larger error.
 
-A trace may contain a busy period by chance, which makes both a difference and its error larger. Intervals are
-therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper is
-"Skart: a skewness- and autoregression-adjusted batch-means procedure for simulation analysis" (IIE
-Transactions 43, 2011). To estimate the skewness of blocks, the module leaves out one block after the other.
-For sums of lost work, the intervals are percentiles of the resamples.
+A trace may contain a busy period by chance. Such a period makes a difference larger, and also its error.
+Intervals are therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means.
+Their paper is "Skart: a skewness- and autoregression-adjusted batch-means procedure for simulation analysis"
+(IIE Transactions 43, 2011). To estimate the skewness of blocks, the module leaves out one block after the
+other. For sums of lost work, the intervals are percentiles of the resamples.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ T_OF_BLOCKS = 2.039513446396408
 The value is a constant because most comparisons need nothing else from scipy, which takes long to import.
 """
 LEAST_JOBS = 128
-"""There is no interval if there are fewer jobs than this."""
+"""If fewer jobs have a value, there is no interval."""
 
 _FLIPS = 9_999
 _CELLS = 512  # A sample is divided into this many groups of values of similar size.
@@ -72,8 +74,8 @@ class Paired:
     def congested(self, statistic: str) -> bool:
         """Returns True if neighbouring blocks of jobs are too similar, in a run or in the difference.
 
-        For sums of lost work, the test compares the means of blocks, because few jobs lose most of the work.
-        For other statistics, it compares ranks.
+        For sums of lost work, the test compares the means of blocks, because a few jobs lose most of the
+        work. For other statistics, it compares ranks.
 
         Args:
             statistic: as in `interval`.
@@ -87,7 +89,7 @@ class Paired:
 
     @cached_property
     def _memory(self) -> float:
-        """The error of the difference of means, as a multiple of the error for independent blocks."""
+        """The standard error of the difference of means, relative to the error for independent blocks."""
         base, other = (np.nan_to_num(side) for side in self._sides)
         means = base.mean(), other.mean()
         return memory(other / means[1] - base / means[0] if min(means) > 0 else other - base, self.blocks)
@@ -99,7 +101,7 @@ class Paired:
             statistic: `mean`, `total` or a percentile such as `p95`.
 
         Returns:
-            The interval, or None if there are too few jobs or hardly any job has a value.
+            The interval, or None if there are too few jobs or too few values.
         """
         if not self._samples:
             return None
@@ -128,7 +130,7 @@ class Paired:
 
 
 class _Sample:
-    """One run's values in blocks, and statistics of these values over the resamples."""
+    """One run's values in blocks, with their statistics over the resamples."""
 
     def __init__(self, values: Numbers, blocks: int) -> None:
         known = np.isfinite(values)
@@ -137,14 +139,12 @@ class _Sample:
         self._values = values[known]
 
     def sums(self) -> Numbers:
-        """Returns the sum of each block."""
         return np.bincount(self._block, self._values, self._blocks).astype(np.float64)
 
     def resampled(self, statistic: str) -> Numbers:
-        """Returns a statistic's value in each resample, or NaN if no job with a value was drawn.
+        """Returns a statistic's value in each resample, then over all blocks, then without each block.
 
-        The next value covers all blocks. The remaining values leave out the first block, the second block,
-        and so on.
+        A value is NaN if no job with a value was drawn.
         """
         if not len(self._values):
             return np.full(RESAMPLES + 1 + self._blocks, np.nan)
@@ -156,19 +156,18 @@ class _Sample:
         return self._quantile(int(statistic[1:]) / 100)
 
     def _drawn(self, of_blocks: NDArray[Any]) -> Numbers:
-        """Returns for each resample the sum over its blocks. A block counts as often as it is drawn."""
+        """Returns the sum over each resample's blocks. A block counts as often as it is drawn."""
         found: Numbers = _times(self._blocks) @ of_blocks.astype(np.float64)
         return found
 
     @cached_property
     def _count(self) -> Numbers:
-        """The number of values in each resample."""
         return self._drawn(np.bincount(self._block, minlength=self._blocks))
 
     def _quantile(self, share: float) -> Numbers:
-        """Returns a percentile by linear interpolation between order statistics.
+        """Returns a percentile for each resample, by linear interpolation between order statistics.
 
-        The values within a cell are assumed to be evenly spread.
+        The method assumes that values are spread evenly within a cell.
         """
         order = np.argsort(self._values, kind="stable")
         size = len(order)
@@ -196,9 +195,9 @@ class _Sample:
 
 @lru_cache(maxsize=4)
 def _times(blocks: int) -> Numbers:
-    """Returns how often each block is drawn in each resample.
+    """Returns a matrix that says how often each block is drawn in each resample.
 
-    Additional rows contain all blocks, and all blocks except one.
+    Further rows contain all blocks once, and then all blocks except one.
     """
     draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, and the same in every version
     drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
@@ -215,10 +214,10 @@ def _signs(blocks: int) -> Numbers:
 
 
 def _sign_flipped(differences: Numbers) -> float:
-    """Returns the probability of a sum at least this large if the signs of blocks' differences were random.
+    """Returns the p value of a sum if the signs of the blocks' differences were random.
 
-    If a few blocks make up most of a sum of lost work, the standard error of the sum is meaningless, but
-    signs still carry information.
+    If a few blocks make up most of a sum of lost work, the standard error of the sum has no meaning, but the
+    signs of the differences still carry information.
     """
     apart = differences[differences != 0]
     if not len(apart):

@@ -1,11 +1,11 @@
-"""Intervals of mean differences if some of the values are at a bound, such as 0 or 1.
+"""Intervals of mean differences for values that may be at a bound, such as 0 or 1.
 
 If a share is 1 in one of two runs, the difference is the distance of the other run's share from 1. This
-distance is small in most twins and large in a few. A count that is 0 in one of the runs behaves in the same
-way. Student's t assumes symmetric differences, and ten differences often don't show such a tail at all. Near
-a bound, values vary more the farther they are from it, but their square roots do not. (See Bartlett, "The
-square root transformation in analysis of variance", Supplement to the Journal of the Royal Statistical
-Society 3, 1936.)
+distance is small in most twins and large in a few. A count that is 0 in one run behaves in the same way.
+Student's t assumes symmetric differences, but these differences have a long tail on one side. Ten differences
+often don't show that tail at all. Near a bound, values vary more the farther they are from it, but their
+square roots do not. (See Bartlett, "The square root transformation in analysis of variance", Supplement to
+the Journal of the Royal Statistical Society 3, 1936.)
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from harness.analysis.comparison.statistics.significance import (
 
 
 def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval | None:
-    """Returns the outer ends of two intervals of a mean paired difference, and the larger p value.
+    """Returns an interval that covers two estimated intervals of a mean paired difference.
 
-    One of the two intervals is Student's. The other one has the same mean but is computed on the scale of
-    signed square roots. Its width is derived from the spread of the roots of the differences.
+    One of the two intervals is Student's. The other interval has the same mean but is computed on the scale
+    of signed square roots. Its width is derived from the spread of the roots of the differences. The result
+    has the larger of the two p values.
 
     Args:
         base: one value for each pair.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
     """Returns the indexes of the entries that no entry dominates.
 
-    An entry dominates another if it is at most as high in every cost and lower in at least one.
+    An entry dominates another entry if none of its costs is higher and at least one cost is lower.
     """
     order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
     found: list[int] = []

@@ -1,8 +1,9 @@
 """Intervals of means whose values are bounded: quantities are never below 0, and shares never exceed 1.
 
-Student's interval of such a mean may extend beyond the bound, and it often misses the long tail on the other
-side. The module therefore computes the interval on a scale without bounds: the logarithm of the mean, or its
-log-odds for shares. The delta method converts the error of the mean to that scale.
+Student's interval of such a mean may extend beyond the bound. On the other side, the interval often misses
+the long tail of the values. The module therefore computes the interval on a scale without bounds, which is
+the logarithm of the mean or, for shares, its log-odds. The delta method converts the error of the mean to
+that scale.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from harness.analysis.comparison.statistics.significance import Interval, mean_a
 
 
 def of_level(values: Sequence[float], most: float | None = None) -> Interval | None:
-    """Computes the interval of a mean via logarithms or log-odds; Student's interval if a value is below 0.
+    """Computes the interval of a mean with logarithms or log-odds, or Student's if a value is below 0.
 
     Args:
-        values: the values, which differ only by chance.
-        most: the largest possible value, for the scale of log-odds; None if there is no such bound.
+        values: values that differ only by chance.
+        most: the largest possible value, if the interval uses log-odds; None if there is no such value.
 
     Returns:
         The interval, or None with fewer than two values.

@@ -1,20 +1,21 @@
-"""Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
+"""Tests whether a series is long enough to be divided into independent blocks.
 
-The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and so
-on. The estimate rises as long as neighbouring blocks are similar, and it levels off once they are not. (See
-"Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989.) Each doubling raises
-the estimate by the correlation of neighbouring blocks. This module tests that correlation at every length.
+The method of Flyvbjerg and Petersen estimates the variance of a mean from the means of blocks, then from
+blocks that are twice as long, and so on. The estimate rises as long as neighbouring blocks are similar, and
+it reaches a plateau once they are not. (See "Error estimates on averages of correlated data", Journal of
+Chemical Physics 91, 1989.) Each doubling raises the estimate by the correlation of neighbouring blocks. This
+module tests that correlation at every length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
-plateau, or only seem to show one. If a trace has few long queues by chance, three things are too small: the
-estimate, the visible correlation, and the difference of two runs. The decision to print an interval should
-therefore depend as little as possible on that chance. For this reason, the module correlates the ranks of
-blocks, which a few long queues hardly change. (See Bartels, "The rank version of von Neumann's ratio test for
-randomness", Journal of the American Statistical Association 77, 1982.)
+plateau, or only seem to show one. If a trace has few long queues by chance, then the estimate, the visible
+correlation, and the difference of two runs are all too small. The decision whether to print an interval
+should depend on that chance as little as possible. For this reason, the module correlates the ranks of
+blocks, because a few long queues hardly change them. (See Bartels, "The rank version of von Neumann's ratio
+test for randomness", Journal of the American Statistical Association 77, 1982.)
 
-Even short blocks must be nearly independent: among the 1,024 blocks of the finest level, the correlation of
-neighbours must not exceed 1/8. This bound was chosen with queues whose waits are known. Their loads and seeds
-differ from those that docs/statistics.md reports.
+Even short blocks must be nearly independent, so the correlation between neighbours among the 1,024 blocks of
+the finest level must not exceed 1/8. This bound was calibrated on simulated queues with known waits. Their
+loads and seeds differ from those in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINEST = 1024
-"""The largest number of blocks at the finest level. Each further level has half as many blocks."""
+"""The maximum number of blocks at the finest level. Each further level has half as many blocks."""
 
 COARSEST = 64
 
 _FIRST = 1 / 8
-_LATER = 3.0  # in standard errors of a correlation of 0; large, as twelve tests can fail by chance
+_LATER = (
+    3.0  # in standard errors of a zero correlation; large, because one of twelve tests may fail by chance
+)
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
@@ -51,11 +54,10 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """Returns the error of the mean as a multiple of the error that this many blocks show.
+    """Returns the error of the mean, relative to the error that this many blocks show.
 
-    The result is the largest of three estimates: from half as many blocks, from twice as many, and from these
-    blocks. If blocks are independent, the three estimates differ only by chance, so the largest one is a safe
-    choice.
+    The result is the largest of three estimates, which use this many blocks, half as many, and twice as many.
+    If blocks are independent, the three estimates differ only by chance, so the largest one is a safe choice.
 
     Args:
         values: a series in order of time.
@@ -76,7 +78,6 @@ def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
 
 
 def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
-    """Returns the correlations of neighbouring blocks, level by level."""
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
@@ -89,7 +90,7 @@ def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> 
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rank of each value by size, starting at 1. Equal values share a rank."""
+    """Returns the rank of each value, starting at 1. Equal values share their mean rank."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

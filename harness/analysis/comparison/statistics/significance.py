@@ -1,6 +1,7 @@
 """The significance of a difference: its interval, its p value, and corrections for many tests.
 
-Student's t comes from scipy. Its import takes half a second, so it is postponed until the first test.
+Student's t comes from scipy. Importing scipy takes half a second, so the import is postponed until the first
+test.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ LEVEL = 1 - CONFIDENCE
 _SAME = 1e-12  # The relative error of equal values that are computed in a different order.
 
 ALIKE = 6
-"""If there are at least this many differences and all are equal, a test is unnecessary.
+"""If there are at least this many differences and all are equal, the difference is certain without a test.
 
-Fewer differences may be equal by chance, for example if they are counts.
+Fewer differences may be equal by chance, for example differences of counts.
 """
 
 
@@ -29,7 +30,7 @@ class Interval(NamedTuple):
         high: the upper end of the interval.
         p: the probability that chance alone causes a difference at least as large.
         size: the number of twins, or blocks of jobs, from which the interval was computed.
-        ratio: True if the ends are factors of the baseline's value; otherwise, they are differences in the
+        ratio: True if the ends are factors of the baseline's value, False if they are differences in the
             metric's unit.
     """
 
@@ -41,26 +42,26 @@ class Interval(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """True if all differences were equal, so that a test was unnecessary."""
+        """True if all differences were equal, so no test was necessary."""
         return self.low == self.high
 
     @property
     def has_nothing(self) -> bool:
-        """True if the interval contains the value that means no difference: 0, or the factor 1."""
+        """True if the interval includes the value for no difference, which is 0 or the factor 1."""
         return self.low <= (1 if self.ratio else 0) <= self.high
 
 
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
     """Returns Student's interval of paired differences.
 
-    If all pairs differ by the same amount, the interval is a point. Its p value is 1 if there is no
-    difference, and 0 otherwise. With fewer than `ALIKE` pairs, however, the p value comes from a sign test
-    and is too large for any verdict.
+    If all pairs differ by the same amount, the interval is a point, and no test is needed. The p value is
+    then 1 for no difference, and 0 otherwise. However, if there are fewer than `ALIKE` pairs, a sign test
+    gives a p value that is too large for a verdict.
 
     Args:
         base: one value for each pair.
         other: the values of the other side.
-        ratio: whether to use differences of logarithms. All values must then be above 0.
+        ratio: whether to use differences of logarithms, which requires values above 0.
 
     Returns:
         The interval, or None with fewer than two pairs.
@@ -93,7 +94,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wide(error: float, count: int) -> float:
-    """Returns half the width of Student's interval around a mean with this standard error."""
+    """Returns half the width of Student's interval around a mean , given the mean's standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
@@ -103,7 +104,7 @@ def _p_of_equal(count: int) -> float:
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
-    """Returns the two-sided probability that an estimate is at least this far from 0 without a difference.
+    """Returns the two-sided probability of an estimate at least this far from 0 if there is no difference.
 
     Args:
         estimate: the difference.
@@ -135,5 +136,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _factor(logarithm: float) -> float:
-    """Returns the factor for a logarithm, with a cap because the widest intervals exceed any float."""
+    """Returns the factor for a logarithm, or infinity if the factor would exceed any float."""
     return exp(logarithm) if logarithm < 700 else float("inf")

@@ -22,7 +22,7 @@ def skewness(values: Sequence[float]) -> float:
 
 
 def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tuple[float, float]:
-    """Returns the ends of an interval of a mean: on each side, the outer end of two intervals.
+    """Returns the ends of an interval that covers two estimated intervals of a mean.
 
     One interval is Student's t, which assumes symmetric values. The other interval is corrected for the
     values' skewness, which skews the ratio of a mean to its error in the opposite direction. Hall's
@@ -44,7 +44,7 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """Returns the larger of both methods' p values: how likely a mean this large is without a difference.
+    """Returns the probability that a mean is this large without a difference, the larger of two estimates.
 
     The result is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """
