@@ -310,7 +310,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The last decisions up to the given time, all of which were made at one time."""
+        """The decisions at the last time with decisions up to the given time."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)

@@ -27,7 +27,8 @@ class Story:
         history: the history of the job.
         clock: formats times.
         units: formats amounts.
-        at: a time in microseconds since the run's origin, to show only the stretch at that time. None shows all stretches.
+        at: a time in microseconds since the run's origin, to show only the stretch at that
+            time. None shows all stretches.
         stopped: the reason if the replay was stopped early, or else None.
     """
 

@@ -27,10 +27,12 @@ class Figures:
 
     Attributes:
         queue: the quota of the preemptor or of the waiting job.
-        message: the component's own sentence. request, short: for each label, the requested amount, and how
-        much of the requested amount is missing. usage, quota, most: the used, guaranteed and maximum amounts,
-        by name and label. runtime: the amount that is currently allowed, by name and label, if it depends on
-        the requests of all quotas. taken: the amount that a preemption takes from a quota, by name and label.
+        message: the component's own sentence.
+        request, short: for each label, the requested amount, and how much of the requested amount is missing.
+        usage, quota, most: the used, guaranteed and maximum amounts, by name and label.
+        runtime: the amount that is currently allowed, by name and label, if it depends on the requests of all
+            quotas.
+        taken: the amount that a preemption takes from a quota, by name and label.
         pool: the name, usage and quota of a pool that several queues share, and what the queues keep for
             themselves.
         shares: for each name, the weighted share before and after.

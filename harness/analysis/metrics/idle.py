@@ -89,8 +89,8 @@ class _Moved(NamedTuple):
     Attributes:
         time: the time of the change.
         job: the job that the pods belong to.
-        waiting: the change in the number of waiting pods. asked, held: for each resource, the change in what
-        waiting pods request, and the change in what is held.
+        waiting: the change in the number of waiting pods.
+        asked, held: for each resource, the change in what waiting pods request, and in what is held.
     """
 
     time: Ints

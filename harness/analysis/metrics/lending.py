@@ -1,8 +1,8 @@
-"""How much quotas borrow, and which quotas in the same cohort tree lend it.
+"""Measures how much quotas borrow, and how much other quotas in the same cohort tree lend.
 
-A quota borrows what it holds beyond its nominal quota. Borrowing first uses the cohorts' own quota. After
-that, it uses the quotas that hold less than their nominal quota, in proportion to how much each of them can
-lend at the time. Each flavor is computed separately, and the results are added up.
+What a quota holds beyond its nominal quota is borrowed. The cohorts' own quota is borrowed first. The rest
+comes from quotas that hold less than their nominal quota, in proportion to how much each of them can lend at
+the time. Each flavor is computed separately, and the results are added up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from harness.runs.run import Run
 _HALF = 32  # The number of bits in each half of a quantity.
 
 ANY = ""
-"""The name that stands for the flavor if each resource has at most one flavor."""
 
 
 class Cell(NamedTuple):
@@ -48,7 +47,7 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """Returns the cells in which a run borrows and lends: its resources, and its ClusterQueues' flavors.
+    """Returns the cells in which quotas borrow and lend, by resource and, where it matters, by flavor.
 
     Flavors form separate cells only if a resource has several of them.
 
@@ -65,7 +64,7 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
 
 
 def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
-    """Returns the groups of quotas that lend to each other: each cohort tree, and all ElasticQuotas together.
+    """Returns the groups of quotas that lend to each other: all ElasticQuotas, and each cohort tree.
 
     Args:
         cluster: the cluster's entry in `run.json`.
@@ -128,7 +127,7 @@ class Lending:
         self.borrowed: dict[str, int] = {}
         self._lent: dict[str, list[float]] = {}
         numbers = {name: number for number, name in enumerate(users)}
-        # The name and pool of each quota without jobs, and what the quota can lend at any time.
+        # The name of each quota without jobs, its pool, and how much it can always lend.
         self._without_jobs: list[tuple[str, int, int]] = []
         for place, pool in enumerate(some):
             self._own.append(min(pool.own, INT64_MAX))
@@ -152,7 +151,7 @@ class Lending:
         """Adds the levels of a piece.
 
         Args:
-            piece: the times and quotas of the changes.
+            piece: the piece, which says when and for which quota levels change.
             held: what each quota holds from then on.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
@@ -174,7 +173,7 @@ class Lending:
         Args:
             piece: the piece that contains the levels.
             holder: the number of each level's quota, in ascending order.
-            at: the number of the time at which each level begins.
+            at: the index of the time at which each level begins.
             more: what the quota borrows from then on.
             spare: what the quota can lend from then on.
         """
@@ -189,7 +188,7 @@ class Lending:
             idle[place] += lendable
         asked = groups.running(_steps(more, first)[order]) - own[each]
         there = idle[each]
-        # Sums of integers are exact. Each half of the bits is added up separately, so that the sums fit into
+        # Sums of integers are exact. The high and low bits are added up separately, so that the sums fit into
         # 64 bits even if quotas are unlimited.
         for half, unit in ((spare >> _HALF, 1 << _HALF), (spare & (1 << _HALF) - 1, 1)):
             there += groups.running(_steps(half, first)[order]) * float(unit)
@@ -198,8 +197,7 @@ class Lending:
         until[groups.last] = piece.end
         # Nothing is lent after the last row.
         passed = np.append(rate * (until - time), 0.0)
-        # Find the row of each level among the rows of its pool; the level lasts until the next row of its
-        # quota.
+        # Find each level's row among the rows of its pool. The level lasts until the next row of its quota.
         since = np.empty(len(order), np.intp)
         since[order] = np.arange(len(order))
         ends = np.zeros(len(own), np.intp)
@@ -207,8 +205,8 @@ class Lending:
         then = next_of(since, 0)
         last = next_of(first, end=True)
         then[last] = ends[pool[last]]
-        # Add up the quantity between two rows directly, because the difference of two running sums may lose
-        # it.
+        # The quantity between two rows is added up directly, because the difference of two running sums may
+        # be too inexact.
         meanwhile: Floats = np.add.reduceat(passed, np.stack((since, then), axis=1).ravel())[::2]
         parts = spare * meanwhile
         of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()
@@ -221,7 +219,7 @@ class Lending:
 
 
 def _steps(levels: Numbers, first: Bools) -> Numbers:
-    """Returns the difference between each level and the previous level of the same owner."""
+    """Returns the difference between each level and the same owner's previous level, which is first 0."""
     before = np.zeros_like(levels)
     before[1:] = levels[:-1]
     before[first] = 0

@@ -1,7 +1,8 @@
-"""The quantities held and requested over time, in pieces, so that memory doesn't grow with a run's length.
+"""Reads the levels of holders over time in pieces, so that memory doesn't grow with a run's length.
 
-Each holder has its own levels; see `harness.plugins.scopes`. A holder is either a quota that jobs count
-against (a ClusterQueue or an ElasticQuota), or it stands for the jobs of a queue without a quota.
+Levels are quantities that are held or requested. A holder is either a quota that jobs count against (a
+ClusterQueue or an ElasticQuota), or it stands for the jobs of a queue without a quota. See
+`harness.plugins.scopes`.
 """
 
 from __future__ import annotations
@@ -28,17 +29,16 @@ USED = ("allocated", "demand")
 """The kinds of levels: what holders hold, and what they hold or request."""
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
-"""The columns of jobs that name the owners of the jobs."""
 
 _MOST_KEPT = 1 << 22
-"""How many timeline rows stay in memory, at most, while a run is measured many times."""
+"""The maximum number of timeline rows that stay in memory while a run is measured many times."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
     "demand": ["allocated", "pending"],
     "held": ["held"],
 }
-"""The timeline columns that make up each kind of level."""
+"""Maps each kind of level to the timeline columns whose sum it is."""
 
 
 class Holder(NamedTuple):
@@ -76,7 +76,7 @@ class _Steps(NamedTuple):
     levels: Mapping[str, Ints]
 
     def short(self) -> _Steps:
-        """Returns the same changes in the smallest types, because changes are much smaller than levels."""
+        """Returns the same changes in smaller types, because changes are much smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
 
@@ -108,7 +108,7 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
-    """Returns the name of each job's holder as an enumeration, in the jobs' order of arrival."""
+    """Returns the holder of each job, by name, in the jobs' order of arrival."""
     return names_of_jobs(run)["holder"]
 
 
@@ -120,13 +120,13 @@ def queue_behind(run: Run) -> Mapping[str, str]:
 
 @once
 def queue_names(run: Run) -> pl.Enum:
-    """Returns the queues that jobs name."""
+    """Returns an enumeration of the queues that jobs name."""
     return pl.Enum(sorted({queue for queue in _tenants_of_jobs(run)[1] if queue is not None}))
 
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """Returns the number of each job's queue in the timeline, and the names that jobs use for the queues."""
+    """Returns the number of each job's queue in the timeline, and the jobs' names for these queues."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
@@ -143,7 +143,7 @@ def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """Yields the levels of all holders from the beginning of a window to its end.
 
-    The pieces depend only on the contents of the timeline, not on how its file is divided.
+    The pieces depend only on the contents of the timeline, not on the row groups of its file.
 
     Args:
         run: the run.
@@ -164,15 +164,15 @@ def moves(
 ) -> Iterator[Moves]:
     """Yields the changes of levels, in order of time.
 
-    There is one row for each change of a queue in the timeline. Several queues may count against the same
+    There is one row for each change of a queue in the timeline, even if several queues count against the same
     quota. The kinds of levels are `allocated`, `demand` (allocated and pending) and `held` (quota).
 
     Args:
         run: the run.
         window: the measured time.
         kinds: the kinds of levels.
-        owner_of: for each queue of the timeline, the number of the owner of its levels; by default, the
-            holder is the owner.
+        owner_of: the number of the owner of each timeline queue's levels; by default, that of the queue's
+            holder.
     """
     behind = holder_behind(run)
     if owner_of is None:
@@ -189,21 +189,20 @@ def moves(
 
 @meanwhile
 def _kept_steps(run: Run) -> list[_Steps] | None:
-    """Returns all timeline changes of a run that is measured often, or None if there are too many of them."""
+    """Returns the timeline of a run that is measured often, or None if the timeline is too long."""
     if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
         return None
     return [each.short() for each in _steps(run, tuple(_COLUMNS))]
 
 
 def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
-    """Yields the changes in the levels of the timeline's queues, in order of time."""
     columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = holder_behind(run), len(run.resources)
     tenants = pl.Enum(list(behind))
     before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
     for batch in run.batches("timeline", ("time", "queue", *columns)):
-        # Rows with the same time and tenant are adjacent, one per resource.
+        # Rows with the same time and tenant are adjacent. There is one row for each resource.
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
         left, long = long.slice(whole), long.slice(0, whole)
@@ -221,7 +220,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
 
 
 def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
-    """Returns how levels differ from the queue's previous levels, and sets `before` to the last levels."""
+    """Returns the changes from the previous levels in `before`, and updates `before`."""
     ranked = level[groups.order]
     changes = np.empty_like(ranked)
     changes[1:] = ranked[1:] - ranked[:-1]
@@ -244,12 +243,12 @@ def holder_behind(run: Run) -> Mapping[str, str]:
 
 
 def turns_of(run: Run) -> list[int]:
-    """Returns the times at which quotas, weights or capacity change; in between, all of them are constant."""
+    """Returns the times at which quotas, weights or capacities change."""
     return [begin for begin, _ in run.epochs[1:]]
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
-    """Returns all holders as they are in each epoch of a run; see `Run.epochs`.
+    """Returns the properties of all holders in each epoch of a run; see `Run.epochs`.
 
     Consecutive epochs with the same holders share a single list.
     """

@@ -1,8 +1,8 @@
-"""The owners of jobs: their queues and users, with the requests of each owner.
+"""Groups jobs by their owners, which are queues and users.
 
-The values of all queues add up to the value for all jobs, and so do the values of all users. Only owners with
-at least one job that counts have a value. There can be as many users as jobs, so only the users with the
-largest requests have separate values.
+The values of all queues add up to the value for all jobs, and so do the values of all users. An owner has a
+value only if at least one of its jobs counts. A run may have as many users as jobs, so only the users with
+the largest requests have separate values.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 MOST_USERS = 200
-"""How many users have separate values, at most."""
+"""The maximum number of users that have separate values."""
 
 NOBODY = "(none)"
-"""The user name that stands for jobs without a user."""
+"""The name of a user that stands for all jobs without a user."""
 
 
 class Owners(NamedTuple):
-    """All owners of one kind that have separate values.
+    """The owners of one kind that have separate values.
 
     Attributes:
         scopes: the scope of each owner, sorted by name. An owner's index is its number.
-        of_jobs: the number of each job's owner, in the jobs' order of arrival. An owner without separate
-            values has the number that follows the largest one.
+        of_jobs: the number of each job's owner, in the jobs' order of arrival. All owners without separate
+            values share the next number after those of the others.
         asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
             resource; empty in runs of schema 2.
-        several: whether there are several owners; a single owner would have the same values as all jobs.
+        several: whether there are several owners. If not, the only owner has the same values as all jobs.
     """
 
     scopes: Sequence[str]
@@ -46,7 +46,7 @@ class Owners(NamedTuple):
 
 
 def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[str, Owners]:
-    """Returns the queues and the users of a run's jobs, by the kind of scope.
+    """Returns the queues and the users of a run's jobs, keyed by the kind of scope.
 
     Args:
         run: the run.
@@ -59,9 +59,9 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """Returns the owners of the jobs that count.
+    """Returns the owners of those jobs that count.
 
-    If there are too many users, the function returns only those with the largest requests of any resource.
+    If there are too many users, the result contains only the users with the largest requests of any resource.
     """
     amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
     of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
@@ -105,7 +105,7 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """Returns the total need of the jobs that arrived and count, by the names of their owners."""
+    """Returns the total need of the jobs that arrived and count, grouped by their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

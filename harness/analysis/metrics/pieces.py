@@ -1,7 +1,7 @@
-"""Changes of levels, divided into pieces of time so that memory does not grow with the length of a run.
+"""Divides the changes of levels into pieces of time, so that memory does not grow with a run's length.
 
-A piece consists of parts. Sums of floats are rounded once for each part, so it does not matter for the
-results how many parts a piece has.
+A piece consists of parts. Sums of floats are rounded once for each part, so the results do not depend on how
+many parts a piece has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Moves(NamedTuple):
     Attributes:
         time: the time of each change.
         holder: the number of the holder whose levels change.
-        levels: how much each level changes; for example, `allocated<n>` is the level of the n-th resource.
+        levels: how much each level changes, for example `allocated<n>` for the n-th resource.
     """
 
     time: Ints
@@ -47,10 +47,10 @@ class Piece(NamedTuple):
         times: the times at which anything changes, in ascending order.
         end: the time until which the levels at the last of these times apply.
         holder: the number of the holder of each level, in ascending order.
-        at: the number of the time at which each level begins; for each holder, the numbers ascend from 0.
+        at: the index of the time at which each level begins. For each holder, the indexes ascend from 0.
         span: how long each level lasts.
-        levels: the values of each level; for example, `allocated<n>` is the level of the n-th resource.
-        parts: the numbers of the times at which the parts begin, from 0. The cluster changes only at these
+        levels: the values of each level, for example `allocated<n>` for the n-th resource.
+        parts: the indexes of the times at which the parts begin, from 0. The cluster changes only at these
             times, and a level of every holder begins there.
     """
 
@@ -64,7 +64,7 @@ class Piece(NamedTuple):
 
     @property
     def spans(self) -> Ints:
-        """How long it takes from each time to the next."""
+        """The spans between each time and the next."""
         return next_of(self.times, self.end) - self.times
 
 
@@ -87,7 +87,7 @@ def cut(
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
         turns: the times at which a new piece begins, in order.
-        alike: the turns at which only a new part begins, unless the current piece is already long enough.
+        alike: the turns at which the current piece goes on with a new part, unless it is already long enough.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []
@@ -104,7 +104,7 @@ def cut(
 
 
 class _Part(NamedTuple):
-    """The changes from one time (inclusive) to another (exclusive)."""
+    """The changes of a span, from its first time (inclusive) to its last (exclusive)."""
 
     changes: Moves
     start: int
@@ -127,7 +127,7 @@ def _parts(
             yield _Part(waiting.part(slice(done)), start, turn)
             waiting, start = waiting.part(slice(done, None)), turn
         while len(waiting.time) > changes:
-            # Further changes at the time of the last change may come in the next table.
+            # The next table may contain further changes at the time of the last change.
             last = int(waiting.time[changes - 1])
             done = int(waiting.time.searchsorted(last))
             if not done:
@@ -154,8 +154,7 @@ def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Ma
     times, at = time[new], new.cumsum() - 1
     groups = Groups(np.concatenate([each.holder for each in rows]))
     at = at[groups.order]
-    # If a holder changes several times at the same time, only its state after the last change becomes a
-    # level.
+    # If a holder has several changes at the same time, only the state after the last change becomes a level.
     stays = groups.last
     stays[:-1] |= at[1:] != at[:-1]
     moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}

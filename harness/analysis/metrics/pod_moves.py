@@ -1,8 +1,8 @@
-"""How many pods wait and how many hold resources, and how each decision changes these numbers.
+"""Counts the pods that wait and the pods that hold resources, decision by decision.
 
-A decision records how many pods it affects, and this number is nearly always sufficient. There are two
-exceptions. If a job is admitted with fewer pods than it has, its other pods no longer wait. If the pods of a
-job have different requests, it matters which of them wait. harness replays such jobs decision by decision.
+A decision records how many pods it affects, which is nearly always sufficient. There are two exceptions. If a
+job is admitted with fewer pods than it has, its other pods no longer wait. If the pods of a job have
+different requests, it matters which of them wait. In both cases, the decisions about the job are replayed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Moves(NamedTuple):
     """Changes in the numbers of pods, in the order of the decisions that cause them.
 
     Attributes:
-        row: the index of the decision among the given decisions; one decision may cause several changes.
-        size: the number of the request that each of these pods makes; see `PodSizes`.
+        row: the index of the decision among the given decisions. A decision may cause several changes.
+        size: the number of the pods' size; see `PodSizes`.
         waiting, holding: the change in the number of waiting pods, and in the number of pods that hold
             resources.
     """
@@ -56,10 +56,10 @@ class PodMoves:
         self._followed = _followed(run) if self._sizes.unequal else None
 
     def of(self, decisions: pl.DataFrame) -> Moves:
-        """Returns the changes that the run's next decisions cause, given in order with `COLUMNS`."""
+        """Returns the changes from the run's next decisions, which are given in order with `COLUMNS`."""
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
-        # If a job is admitted with fewer pods than it has, some of its pods may have completed before.
+        # If a job is admitted with fewer pods than it has, the others may have completed before.
         if self._followed is None:
             admits = np.flatnonzero(action == ADMIT)
             if (pods[admits] < self._sizes.pods[job[admits]]).any():
@@ -82,11 +82,12 @@ class PodMoves:
 
 
 class _Followed(NamedTuple):
-    """The jobs that were replayed decision by decision, and their changes.
+    """The jobs whose decisions were replayed, and the resulting changes.
 
     Attributes:
         jobs: whether each job was replayed in this way.
-        moves: the changes that the decisions for these jobs cause; `row` is the `seq` number of the decision.
+        moves: the changes from the decisions about these jobs, where `row` is the `seq` number of the
+            decision.
     """
 
     jobs: Bools
@@ -95,7 +96,7 @@ class _Followed(NamedTuple):
 
 @once
 def _followed(run: Run) -> _Followed:
-    """Replays the jobs that are admitted with fewer pods than they have, and the jobs with different pods."""
+    """Replays the jobs with different pods, and the jobs that are admitted with fewer pods than they have."""
     sizes = pod_sizes(run)
     decisions = run.scan("decisions")
     admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
@@ -119,11 +120,12 @@ def _followed(run: Run) -> _Followed:
 
 
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
-    """Returns what the waiting pods of jobs with different pods request after some decisions, by resource.
+    """Returns the requests of waiting pods after some decisions, for jobs with different pods.
 
     Args:
         run: the run.
-        decisions: the `seq` and the `job` of each decision; the keys of the result are the row numbers.
+        decisions: the `seq` and the `job` of each decision. The keys of the result are row numbers in this
+            frame, and the values are requests by resource.
     """
     sizes = pod_sizes(run)
     rows = [
@@ -172,7 +174,7 @@ class _Pods:
             pods: the number of pods.
             pod: the number of the pod if there is only one, or None.
             detail: the detail that the policy recorded with the decision.
-            starts: whether all waiting pods hold resources from now on, as in clusters without nodes.
+            starts: whether all waiting pods begin to hold resources, as in clusters without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)
@@ -201,7 +203,7 @@ class _Pods:
 
 
 def place_of(sets: Sequence[PodSet], pod: int) -> int:
-    """Returns the index of the pod set that a pod belongs to; pods are numbered across all pod sets."""
+    """Returns the index of a pod's pod set. Pods are numbered across all pod sets."""
     place = 0
     while pod >= sets[place].pods:
         pod -= sets[place].pods
@@ -212,8 +214,8 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
     """Returns how many pods of each pod set are admitted, given the total and the pods that remain.
 
-    The detail names the pod sets that get fewer pods, with their numbers of pods. If there is no such detail,
-    the last pods are not admitted.
+    The detail contains the numbers of pods of pod sets that get fewer pods. If there is no such detail, the
+    last pods are not admitted.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):
@@ -225,7 +227,7 @@ def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: 
 
 
 def counts_of(detail: str | None) -> dict[str, int]:
-    """Returns how many pods of each pod set run, if the detail of an admission contains these numbers."""
+    """Returns how many pods of each pod set run, if the detail of an admission says so."""
     found = parse_json(detail or "{}").get("counts")
     counts = found.items() if isinstance(found, dict) else ()
     return {name: count for name, count in counts if type(count) is int}

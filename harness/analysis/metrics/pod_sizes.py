@@ -1,6 +1,6 @@
-"""The requests of pods: the request in the pod set, or else an equal part of the job's request.
+"""Determines the requests of pods from their pod sets, or else from their job's request.
 
-If a run does not record pod sets, all pods of a job have equal requests.
+If a run does not record the pod sets of a job, all of the job's pods have equal requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PodSet(NamedTuple):
     """Pods of a job that have equal requests.
 
     Attributes:
-        size: the number of the request that each of these pods makes.
+        size: the number of the pods' size.
         name: the name of the pod set, or "" if it has none.
         pods: the number of pods.
     """
@@ -39,8 +39,8 @@ class PodSizes(NamedTuple):
 
     Attributes:
         each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first sizes
-            stand for the jobs, numbered by their rows in `jobs.parquet`. The other sizes stand for the pod
-            sets of jobs whose pods have different requests.
+            are those of the jobs, in the order of `jobs.parquet`. The other sizes are those of the pod sets
+            of jobs whose pods have different requests.
         pods: the number of pods of each job.
         unequal: the jobs with different pods, each with its pod sets in the order in which pods are numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
@@ -52,7 +52,7 @@ class PodSizes(NamedTuple):
     firsts: Ints
 
     def of(self, job: Ints, pod: Ints) -> Ints:
-        """Returns the size numbers of pods, given their jobs and their numbers within these jobs."""
+        """Returns the size numbers of pods, given their jobs and their numbers within the jobs."""
         if not self.unequal:
             return job
         place = self.firsts.searchsorted(job * _PODS + pod, side="right") - 1
@@ -83,7 +83,7 @@ def pod_sizes(run: Run) -> PodSizes:
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Returns the jobs whose pods have different requests, each with the recorded text of its pod sets."""
+    """Returns the jobs whose pods have different requests, with the recorded text of their pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

@@ -1,7 +1,7 @@
-"""The preemptions of a run: their victims, their beneficiaries, and their consequences.
+"""Finds the preemptions of a run, with their victims, their beneficiaries, and their consequences.
 
-All pods that a job loses to one preemptor at one time count as a single preemption. You can therefore compare
-schedulers that preempt jobs with schedulers that preempt pods.
+All pods that a job loses to one preemptor at the same time count as a single preemption. Schedulers that
+preempt jobs can therefore be compared with schedulers that preempt pods.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
-    """Adds `held` and `since` to the rows of `preempted_pods`.
+    """Adds the columns `held` and `since` to the rows of `preempted_pods`.
 
     The column `held` is the number of preempted pods that held resources. Pods that are preempted one by one
-    are bound. If a job is preempted as a whole, it may have been admitted without having started, or only
-    some of its pods may be bound. The column `since` is the time at which the last of these pods began to
-    hold resources.
+    are bound. A job that is preempted as a whole may have been admitted but not started, or only some of its
+    pods may be bound. The column `since` is the time at which the last of the preempted pods began to hold
+    resources.
     """
     if pods.is_empty():
         return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
@@ -73,7 +73,8 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
         )
         .collect()
     )
-    # Pods that are evicted with the whole job belong to the stay before the eviction, although they go later.
+    # If a whole job is evicted, its pods belong to the stay before the eviction, even though they leave
+    # later.
     of_pod = pl.col("stay").first().over("job", "pod", "successor")
     moved = moved.with_columns(stay=pl.when("single").then(of_pod).otherwise("stay")).drop("single")
     of_jobs = moved.with_columns(
@@ -98,15 +99,15 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
-    """Reduces the rows of `preempted_pods` to one row for each preemption, in order."""
+    """Reduces the rows of `preempted_pods` to one row per preemption, in order."""
     return pods.unique(["job", "by", "time"], keep="first", maintain_order=True)
 
 
 def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
-    """Returns the time at which the job of each preemption ran again, in microseconds, or null.
+    """Returns the time at which each preempted job ran again, in microseconds, or null.
 
-    A job runs again once it makes progress and every preempted pod holds its resources again. A job without
-    any run time counts as running again when it finishes.
+    A job runs again once it makes progress and every preempted pod holds its resources again. A job with a
+    run time of 0 counts as running again when it finishes.
     """
     if pods.is_empty():
         return pl.Series("again", dtype=pl.Int64)
@@ -120,8 +121,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     running = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        # A job that ran before the replay and is preempted as the replay begins made no progress in the
-        # replay.
+        # A job that ran before the replay and is preempted at its beginning makes no progress in the replay.
         .filter(pl.col("start") < pl.col("end"))
         .filter(pl.col("job").is_in(pods["job"].unique().implode()))
         .select("job", "start")
@@ -148,10 +148,11 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
 
 
 def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
-    """Adds `back` to the rows of `preempted_pods`.
+    """Adds the column `back` to the rows of `preempted_pods`.
 
-    This is the time from which the pod's successor holds its resources. If a job is preempted as a whole, the
-    time at which the job next makes progress counts, even if the job holds resources earlier.
+    The column contains the time at which the pod's successor begins to hold its resources. If a job is
+    preempted as a whole, the column contains the time at which the job next makes progress, even if the job
+    holds resources earlier.
     """
     single = pods.filter(pl.col("pod").is_not_null())
     if single.is_empty():

@@ -1,4 +1,4 @@
-"""How long jobs made progress, computed piece by piece so that a few bytes of memory for each job suffice."""
+"""Computes how long jobs made progress, piece by piece, with a few bytes of memory for each job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.runs.run import Run
 def progress(run: Run, window: Window) -> pl.Series:
     """Returns how long each job made progress, in microseconds and in the jobs' order of arrival.
 
-    Time in which several pods make progress in parallel counts only once. Stints that extend beyond the
+    If several pods make progress at the same time, the time counts only once. Stints that extend beyond the
     window are cut off at its end.
     """
     jobs = run.columns("jobs", "submit_time").height
@@ -35,7 +35,6 @@ def progress(run: Run, window: Window) -> pl.Series:
 
 
 def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
-    """Yields `job`, `start` and `end` of the stints with progress."""
     for batch in run.batches("stints", ("job", "start", "end", "state")):
         yield batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end)).select(
             "job", "start", end=pl.min_horizontal("end", pl.lit(window.end))
@@ -43,7 +42,7 @@ def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
 
 
 def _side_by_side(spans: pl.DataFrame) -> pl.DataFrame:
-    """Returns for each job how much time its spans cover together."""
+    """Returns, for each job, how much time its spans cover. Overlaps count only once."""
     before = pl.col("end").cum_max().shift(1).over("job")
     return (
         spans.sort("job", "start")

@@ -1,6 +1,6 @@
-"""Quota metrics: what quotas hold beyond their limit, what they borrow and lend, and quota held without pods.
+"""Measures quota held beyond limits, borrowed and lent quota, and quota held without pods.
 
-Jobs still hold quota while they are being evicted. Admitted jobs that have not started hold quota as well.
+Jobs hold quota from their admission on, even before they start and while they are being evicted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     names = [user.name for user in users]
     admits = _admits(run)
     quotas = [tuple(cluster.get(name) for name in _QUOTAS) for _, cluster in run.epochs]
-    # A change that affects only nodes begins no epoch here.
+    # A change of only the nodes does not begin an epoch here.
     epochs = [
         epoch
         for number, epoch in enumerate(run.epochs)
@@ -113,7 +113,7 @@ def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, l
 def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
     """Returns how much quota of a resource holders hold.
 
-    For an ElasticQuota, this includes bound pods that were never admitted.
+    For an ElasticQuota, the quantity includes bound pods that were never admitted.
 
     Args:
         piece: the levels.
@@ -129,7 +129,7 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
 
 
 def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
-    """Returns the resource-time of each quota for each resource, added up over epochs."""
+    """Returns the resource-time of each quota, by resource, summed over epochs."""
     found: dict[str, dict[str, float]] = {}
     for of_resource in (each for then in over for each in then):
         sums = found.setdefault(of_resource.resource, {})
@@ -139,7 +139,7 @@ def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
 
 
 def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns what was borrowed and lent by metric, resource and quota, over all flavors and epochs."""
+    """Returns what was borrowed and lent, by metric, resource and quota, over all flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
     for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
@@ -150,7 +150,7 @@ def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict
 
 
 def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
-    """Yields the quota held by pods without a node; null without nodes or if nothing was admitted."""
+    """Yields the quota held by pods without a node; null if there are no nodes or no admissions."""
     known = run.info["cluster"]["nodes"] and _admits(run)
     sums = _quota_without_pods(run, window) if known else {}
     for resource in run.resources:
@@ -166,7 +166,7 @@ def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator
 
 
 def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
-    """Returns held quota minus what bound pods request, as resource-time by holder and resource."""
+    """Returns held quota minus the requests of bound pods, as resource-time by holder and resource."""
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
     for batch in held_moves(run, window, ("held", "allocated")):
@@ -184,7 +184,6 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
 
 @once
 def _admits(run: Run) -> bool:
-    """Returns True if any job was admitted and the run records its quotas."""
     if "cohorts" not in run.info["cluster"]:
         return False
     batches = run.batches("jobs", ("admitted_time",))
@@ -203,8 +202,8 @@ class _Over:
     Attributes:
         resource: the given resource.
         trees: the quota trees that jobs use.
-        sums: the resource-time of each ClusterQueue that has a quota for the resource, even if that quota is
-            0.
+        sums: the resource-time of each ClusterQueue that has a quota for the resource, which may be a quota
+            of 0.
     """
 
     def __init__(self, run: Run, cluster: Mapping[str, Any], users: Sequence[str], resource: str) -> None:
@@ -235,13 +234,13 @@ class _Over:
                 self._add(piece, tree, used, instants[start : start + step])
 
     def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
-        """Returns the times at which a cohort or queue might exceed its limit; usually there are none."""
+        """Returns the times at which a cohort or queue might exceed its limit; usually, there are none."""
         found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
-            # Quota that queues keep is not available to their cohort. Cohorts in between may keep quota as
-            # well. To ignore their part adds more times to check but misses none.
+            # The quota that queues keep is not available to their cohort. Cohorts in between may keep quota
+            # as well. If their part is ignored, more times are checked, but none is missed.
             levels = [
                 _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
                 for queue in tree.below[place]
@@ -267,14 +266,13 @@ class _Over:
 
 
 class _Level(NamedTuple):
-    """The quantities that a queue holds, each with the time from which it applies."""
+    """The quantities that a queue holds, each with the time at which it begins to apply."""
 
     at: Ints
     held: Ints
 
 
 def _total(levels: Sequence[_Level], instants: int) -> Ints:
-    """Returns the sum of several levels at each time."""
     changes = np.zeros(instants, np.int64)
     for each in levels:
         changes[each.at] += np.diff(each.held, prepend=0)

@@ -1,4 +1,4 @@
-"""The quota that holders hold through admitted jobs, and through evicted jobs until the quota is released.
+"""Determines how much quota holders hold, including the quota of evicted jobs until it is released.
 
 An evicted job with a bound pod holds its quota until its last pod is gone, and timelines record that time. An
 evicted job without a bound pod is gone immediately, but its quota is released only after the policy's
@@ -26,7 +26,7 @@ _ENDS = ("preempt", "evict", "gone", "requeue")
 
 
 def held_moves(run: Run, window: Window, kinds: Sequence[str]) -> Iterator[Moves]:
-    """Yields changes of levels like `levels.moves`, but `held` includes quota that isn't released yet."""
+    """Yields changes like `levels.moves`, but `held` includes quota that evicted jobs still hold."""
     yield from _merged(moves(run, window, kinds), _late(run, window, kinds))
 
 
@@ -37,7 +37,7 @@ def latency_of(run: Run) -> int:
 
 @once
 def unbound_evictions(run: Run) -> pl.DataFrame:
-    """Returns the evictions of jobs without a bound pod: `seq`, `time`, `job`, and the number of `pods`."""
+    """Returns `seq`, `time`, `job` and `pods` of the evictions of jobs without a bound pod."""
     steps = run.micros("decisions").filter(pl.col("action").is_in(_ENDS))
     return (
         steps.with_columns(then=pl.col("action").shift(-1).over("job"))
@@ -73,7 +73,7 @@ def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
 
 
 def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
-    """Merges additional changes into changes that are read piece by piece. Both are in order of time."""
+    """Merges further changes into changes that are read in batches. Both are in order of time."""
     done = 0
     for batch in found:
         until = int(others.time.searchsorted(batch.time[-1], side="right")) if len(batch.time) else done

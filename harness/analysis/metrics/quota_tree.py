@@ -1,7 +1,7 @@
-"""How much queues may use with borrowing, computed by Kueue's quota arithmetic for many times at once.
+"""Computes how much quota queues may use, including borrowed quota, for many times at once.
 
-`harness.models.quota` computes the same quantities for a single state that changes step by step. In this
-module, a table contains one state per row. Quantities are added up over flavors.
+The arithmetic is Kueue's. The module `harness.models.quota` applies it to a single state that changes step by
+step. In this module, a table contains one state per row, and quantities are sums over flavors.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Node(NamedTuple):
 
     Attributes:
         queue: the name of the ClusterQueue, or None for a cohort.
-        parent: the index of the cohort above the node, or None at the top.
+        parent: the index of the parent cohort, or None at the top.
         nominal: the node's own quota.
-        kept: how much of its own quota and of what its children lend the node never lends; 0 at the top.
-        bound: the node's own limit on usage, or None if only the nodes above it limit the usage.
+        kept: how much the node never lends of its own quota and its children's; 0 at the top.
+        bound: the node's own limit on usage; None if only the nodes above limit its usage.
     """
 
     queue: str | None
@@ -75,7 +75,7 @@ class QuotaTree:
 
         Args:
             held: a table with one row for each time, and a column for each queue that holds anything. The
-                name of the column is the index of the queue.
+                name of a column is the index of the queue.
 
         Returns:
             A table with the same columns.
@@ -94,12 +94,12 @@ class QuotaTree:
         )
 
     def _passed_up(self, place: int) -> pl.Expr:
-        """Returns the usage of a cohort: what its children use beyond what they keep."""
+        """Returns how much usage a cohort's children pass up, which is the usage beyond what they keep."""
         parts = [_above(pl.col(str(child)), self.nodes[child].kept) for child in self._children[place]]
         return pl.sum_horizontal([_amount(0), *parts])
 
     def _left(self, place: int) -> pl.Expr:
-        """Returns how much a node can still use; negative if it or a node above it exceeds its limit."""
+        """Returns how much a node can still use; negative if a limit of it or of a node above is exceeded."""
         node, used = self.nodes[place], pl.col(str(place))
         limits = [_amount(_ENDLESS)]
         if node.parent is not None:
@@ -127,7 +127,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
     whole = list(nominal)
     for place in range(len(specs) - 1, -1, -1):
-        # If a quota and the part that it keeps are both unlimited, the node lends nothing. Sums over flavors
+        # If a quota is unlimited, and so is the part that is kept, the node lends nothing. Sums over flavors
         # cannot show this.
         lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
         whole[place] = kept[place] + lent
@@ -153,7 +153,6 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
 
 
 def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the cohorts, each after its parent."""
     below: dict[str, list[str]] = {}
     for name, cohort in cohorts.items():
         below.setdefault(cohort["cohort"], []).append(name)

@@ -1,9 +1,9 @@
-"""Reclaim latency: the time from a quota's request for its own resources until the quota gets them.
+"""Measures reclaim latency, the time from a quota's request for its own resources until it gets them.
 
 A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. An
 episode begins when a quota is first owed any resource, and it ends when the quota is no longer owed any. If a
-request is met at the time at which it is made, that also counts as an episode, with length 0. Most episodes
-have this length. If one episode ends and another begins at the same time, they count as a single episode.
+request is met at the time at which it is made, it counts as an episode of length 0. Most episodes have this
+length. If one episode ends and another begins at the same time, they form a single episode.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LATENCY, _OWED = "reclaim_latency", "reclaim.owed"
 
 
 class _Episodes(NamedTuple):
-    """The episodes in which holders waited.
+    """The episodes in which holders waited for their own resources.
 
     Attributes:
         holder: the number of the holder that waited.
@@ -51,7 +51,7 @@ class _Episodes(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """The times at which holders begin or cease to be owed anything; see `owed`."""
+    """The times at which holders begin or cease to be owed resources; see `owed`."""
 
     holder: Ints
     time: Ints
@@ -59,7 +59,7 @@ class _Turns(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """How decisions change what holders hold and request of each resource."""
+    """The changes in what holders hold and request of each resource, by decision."""
 
     holder: Ints
     time: Ints
@@ -78,7 +78,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies of all quotas together and of each; null if no job requests from a quota."""
+    """Yields the latencies of all quotas together and of each quota; null if no job counts against one."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)
@@ -125,8 +125,8 @@ def _episodes(run: Run, window: Window) -> _Episodes:
     turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
     groups = Groups(turns.holder)
     holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
-    # The states alternate. The first row of a time shows the state before it, and the last row shows the
-    # state after it.
+    # The states alternate, so the first row of a time implies the state before that time, and the last row
+    # shows the state after it.
     first = groups.first | firsts(time)
     last = next_of(first, end=True)
     holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
@@ -145,7 +145,7 @@ def _episodes(run: Run, window: Window) -> _Episodes:
 
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
-    """Yields the times at which holders begin or cease to be owed anything, in order, piece by piece."""
+    """Yields the times at which holders begin or cease to be owed resources, in order, piece by piece."""
     held, asked = ([np.zeros(len(users), np.int64) for _ in run.resources] for _ in range(2))
     was_owed = np.zeros(len(users), np.bool_)
     for moves, nominal in _by_nominals(run, window, len(users)):
@@ -166,7 +166,7 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 
 
 def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, Sequence[Ints]]]:
-    """Yields the changes with the holders' nominal quota. When quotas change, all holders are checked."""
+    """Yields changes with the holders' nominal quota. When quotas change, every holder has a row."""
     nominals, begins = nominals_then(run), [begin for begin, _ in run.epochs]
     nominal, *_ = nominals
     ahead = [
@@ -188,17 +188,17 @@ def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves,
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
-    """Yields how each decision changes what the holder of its job holds and requests."""
+    """Yields how decisions change what the holders of their jobs hold and request."""
     holder = codes(holder_of_jobs(run))
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):
         time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
-        # A decision moves all its pods in the same direction, so no episode begins and ends within one
+        # A decision changes all of its pods in the same way, so no episode begins and ends within one
         # decision.
         within = slice(int(time[moves.row].searchsorted(window.end, side="right")))
         moves = Moves(*(column[within] for column in moves))
         held = [amount[moves.size] * moves.holding for amount in each]
         waiting = [amount[moves.size] * moves.waiting for amount in each]
-        # Whatever is held also counts as requested.
+        # What is held counts as requested, too.
         yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

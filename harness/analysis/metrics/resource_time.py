@@ -1,13 +1,13 @@
-"""How each resource is used over a window, by all jobs and by the jobs of each queue and user.
+"""Measures how each resource is used over a window, by all jobs and by each queue and user.
 
-The module integrates what is held and requested over change points. To find out what the held resources were
-used for, it adds up stints. Both computations are exact, in integer resource-microseconds, so that for each
-owner
+Held and requested quantities are integrated from one change to the next. The purposes for which resources
+were held are added up over stints. Both computations are exact, in integer resource-microseconds, so the
+following holds for each owner:
 
     allocated = useful + lost + idle_held + unfinished
 
-Progress within the measured window counts as useful if its job finishes in the run's own window. The run's
-own window may end later than the measured window.
+Progress within the measured window counts as useful if its job finishes in the run's own window, which may
+end later than the measured window.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 _PARTS = 5
-"""The number of sums over stints: useful, lost, idle_held, unfinished, and useful for the jobs that count."""
+"""The sums over stints: useful, lost, idle_held, unfinished, and useful for the jobs that count."""
 
 
 class ResourceTime(NamedTuple):
@@ -42,10 +42,10 @@ class ResourceTime(NamedTuple):
         allocated: what pods held for any purpose.
         useful: the progress that was kept by jobs that finish in the run's own window.
         lost: the progress that evictions had discarded by the end of the window.
-        idle_held: what was held without progress: by gangs that wait, during the termination grace period, or
-            while a job restores its state.
+        idle_held: what was held without progress: by waiting gangs, during termination grace periods, or
+            while jobs restored their state.
         unfinished: the progress of jobs that do not finish, and progress that is discarded after the window.
-        demanded: the requests up to the capacity, and thus what could have been used; None without a
+        demanded: the requests up to the capacity, which is what could have been used; None without a
             capacity.
         pending: the requests of waiting pods.
         needed: the total need of the jobs that count; None if unknown.
@@ -92,7 +92,7 @@ def resource_times(
 
 
 def weighted(times: Sequence[ResourceTime], weights: Sequence[int]) -> ResourceTime:
-    """Returns the weighted sum of the uses of several resources. A sum is None if any summand is None."""
+    """Returns the weighted sum of the uses of several resources. A sum is None if any term is None."""
     some = [(time, weight) for time, weight in zip(times, weights, strict=True) if weight]
     columns = zip(*(time for time, _ in some), strict=True)
     return ResourceTime._make(
@@ -140,7 +140,7 @@ def _together(
     *,
     beyond: bool,
 ) -> list[ResourceTime]:
-    """Returns an owner's use of each resource; `beyond` says whether the window outlasts the run's own."""
+    """Returns an owner's use of each resource; `beyond` is true if the window outlasts the run's own."""
     found = []
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]
@@ -154,7 +154,7 @@ def _together(
 
 
 def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
-    """Returns the capacity of each resource, with the times from which it applies."""
+    """Returns the capacities of the resources, with the times at which they begin to apply."""
     return [
         (begin, [cluster["capacity"].get(resource) for resource in run.resources])
         for begin, cluster in run.epochs
@@ -162,9 +162,9 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrates what all jobs and the jobs of each queue held and requested, over change points."""
+    """Integrates what all jobs, and the jobs of each queue, hold and request."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
-    # A queue without any job that counts never holds or requests anything.
+    # A queue with no job that counts never holds or requests anything.
     scopes = queue_behind(run)
     owner_of = {name: numbers_of.get(scopes.get(name, ""), len(numbers_of)) for name in holder_behind(run)}
     found = Integrals(len(numbers_of) + 1, _limits(run), window)
@@ -178,7 +178,7 @@ def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held]
 
 
 def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
-    """Integrates over decisions for owners that the timeline doesn't separate; empty in schema 2."""
+    """Integrates what owners hold and request over decisions. The result is empty in schema 2."""
     found = Integrals(len(those.scopes) + 1, _limits(run), window)
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)) if each else ():
@@ -194,8 +194,8 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
 def _from_stints(
     run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
 ) -> list[list[list[list[int]]]]:
-    """Adds up what each resource was used for in stints, for all jobs and for each owner of some kinds."""
-    # All owners without separate values count together as one more owner of their kind.
+    """Adds up the uses of each resource over stints, for all jobs and for each owner of some kinds."""
+    # The owners of a kind without separate values count together as one more owner.
     widths = [len(kind.scopes) + 1 for kind in kinds]
     shape = (1, *widths)
     sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
@@ -225,7 +225,7 @@ def _from_stints(
 
 
 def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
-    """Yields stints piece by piece, cut to the window."""
+    """Yields the stints within the window, piece by piece."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -244,7 +244,7 @@ class _Stints(NamedTuple):
     """Stints within a window.
 
     Attributes:
-        job: the job of each stint.
+        job: the number of each stint's job.
         span: how long the stint made progress.
         idle: how long the stint held its resources without progress.
         lost: how much of the progress evictions had discarded by the end of the window.

@@ -1,10 +1,10 @@
-"""The windows and jobs over which runs are measured again if the compared runs have equal arrivals.
+"""Chooses the windows and jobs over which compared runs with equal arrivals are measured again.
 
 There are two cases:
 
-- If no run was cut short, sums over time end with the run that ends first. After the last arrival, a slower
-  run has an emptier cluster, which is no sign of its earlier performance. Results of jobs end with the run
-  that ends last, so jobs that their own run left unfinished keep waiting until then.
+- If no run was cut short, sums over time end with the run that ends first. After the last arrival, the
+  cluster of a slower run becomes emptier, which says nothing about its earlier performance. Results of jobs
+  end with the run that ends last, so jobs that their own run left unfinished keep waiting until then.
 - If any run was cut short, everything is measured up to the earliest cut.
 
 If any run rejected a job on arrival, the job counts in none of the runs.
@@ -47,7 +47,7 @@ class Shared(NamedTuple):
     Attributes:
         integrals: when sums over time end.
         jobs: when the results of jobs end.
-        refused: the rows of jobs that are left out although this run did not reject them on arrival.
+        refused: the rows of jobs that are left out because another run rejected them on arrival.
     """
 
     integrals: int
@@ -62,7 +62,7 @@ class Shared(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """True if everything is measured up to the same time."""
+        """True if integrals and the results of jobs end at the same time."""
         return self.integrals == self.jobs
 
     def is_own(self, run: Run) -> bool:
@@ -89,7 +89,7 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
 
 def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
-    """Yields the metrics of a run that must be replaced because they cover another window or other jobs."""
+    """Yields the metrics of a run that change because of the shared window or the left-out jobs."""
     own = run.window
     integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
     until, only = min(own.end, shared.jobs), _only(run, shared)
@@ -120,7 +120,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
 
 
 def _only(run: Run, shared: Shared) -> pl.Series | None:
-    """Returns whether each job counts, or None if all jobs count that weren't rejected on arrival."""
+    """Returns whether each job counts, or None if only the run's own rejected jobs are left out."""
     if not shared.refused:
         return None
     rows = run.columns("jobs", "submit_time").height
@@ -128,6 +128,6 @@ def _only(run: Run, shared: Shared) -> pl.Series | None:
 
 
 def _leaves_unfinished(run: Run) -> bool:
-    """Returns True if at least one job did not finish."""
+    """Returns True if at least one job of the run did not finish."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     return bool((finish == NEVER).any())

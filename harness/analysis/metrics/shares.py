@@ -1,6 +1,7 @@
-"""The share of the cluster that each holder has over time, and the holder's ideal share.
+"""Computes the share of the cluster that each holder has over time, and its ideal share.
 
-A holder's share is its dominant share: the largest fraction that the holder has of any resource's capacity.
+The share of a holder is its dominant share, which is the largest fraction of any resource's capacity that it
+has.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _MOST = 1 << 12  # A table with more columns than this does not fit into the pro
 _PIECES = 32  # The maximum number of pieces that wait for their ideal shares.
 _AT_ONCE = 1 << 15  # This many ideal shares fit into the processor's cache.
 _FULL = 1 - 1e-6
-"""If requests stay below this fraction of a resource, all of them are met. The margin covers rounding errors.
-"""
+"""If requests stay below this fraction of a capacity, all are met. The margin covers rounding errors."""
 
 
 class Askers(NamedTuple):
-    """The holders that request anything in each part of a piece.
+    """The holders with requests in each part of a piece.
 
     Attributes:
-        part: the number of the part that each time belongs to.
-        order: a column for each part with the rows of the holders; holders with requests come first.
+        part: the number of the part to which each time belongs.
+        order: a column for each part, which contains the rows of the holders. Holders with requests come
+            first.
         counts: the number of holders with requests in each part.
     """
 
@@ -49,7 +50,7 @@ class Askers(NamedTuple):
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Yields groups of times at which equally many holders have requests, and their rows at each time."""
+        """Yields groups of times with equally many holders that have requests, and these holders' rows."""
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():
@@ -57,9 +58,9 @@ class Askers(NamedTuple):
             yield some, self.order[:count, part[some]]
 
     def total(self, cells: Floats, instants: Ints | slice) -> Floats:
-        """Adds up the cells of the holders with requests at some times; the cells of other holders are 0.
+        """Adds up the cells of the holders with requests at some times. All other cells must be 0.
 
-        The last digit depends on the number of summands, but not on how many parts a piece has.
+        The rounding of a sum depends on the number of its terms, but not on how many parts a piece has.
         """
         if self.counts.min() == len(cells):
             return total(cells)
@@ -74,10 +75,10 @@ class Shares(NamedTuple):
     """The shares of holders during a piece of time.
 
     Attributes:
-        holders: the number of each holder. Holders without any request during the piece are left out.
+        holders: the numbers of the holders that request anything during the piece.
         share: the share that each of these holders (rows) has at each time of the piece (columns).
-        ideal: the ideal shares in the same layout; the same array as `share` if all holders always have their
-            ideal share.
+        ideal: the ideal shares in the same layout. If all holders always have their ideal share, this is the
+            same array as `share`.
         even: for each time, True if all holders are known to have exactly their ideal share.
         holding: for each time, the number of holders that hold anything.
         askers: the holders that request anything in each part of the piece.
@@ -92,7 +93,7 @@ class Shares(NamedTuple):
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
-    """Returns how many level changes to process together so that memory does not grow with the holders."""
+    """Returns how many changes to process together so that memory does not grow with the holders."""
     return min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
 
 
@@ -114,8 +115,8 @@ class Sharing:
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
         """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
 
-        The ideal shares of a thousand contended times take no longer to compute than those of ten. The ideal
-        shares of neighbouring pieces are therefore computed together.
+        It takes as long to compute the ideal shares for ten contended times as for a thousand. The ideal
+        shares of several pieces are therefore computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
@@ -139,7 +140,7 @@ class Sharing:
         ]
         if not capacities:
             return None
-        part = piece.parts.searchsorted(piece.at, "right") - 1  # The part that each level belongs to.
+        part = piece.parts.searchsorted(piece.at, "right") - 1  # The part to which each level belongs.
         every = [
             [quotients(piece.levels[f"{kind}{number}"], of_parts[part]) for number, of_parts in capacities]
             for kind in ("allocated", "demand")
@@ -170,7 +171,7 @@ class Sharing:
         askers, tables = Askers.of(asks[some], piece), []
         instant = np.flatnonzero(contended)
         if len(instant):
-            # The number of the level that a holder has at each time.
+            # The index of each holder's level at each time.
             cells = np.repeat(np.arange(len(rows)), lasts).reshape(-1, instants)[:, contended]
             for places, holders in askers.tables(instant):
                 at_once, when = cells[holders, places], instant[places]
@@ -186,7 +187,7 @@ class Sharing:
 
 
 class _Table(NamedTuple):
-    """The demands at those contended times of a piece that have equally many holders with requests.
+    """The demands at the contended times of a piece with the same number of holders that have requests.
 
     Attributes:
         instants: the numbers of the times.
@@ -202,7 +203,7 @@ class _Table(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of holders and of resources. Tables with equal numbers are computed together."""
+        """The numbers of holders and of resources. Tables of the same shape are computed together."""
         return len(self.rows), len(self.wants.rates)
 
 
@@ -211,7 +212,7 @@ class _Begun(NamedTuple):
 
     Attributes:
         holders, even, holding, askers: see `Shares`.
-        share: for each level, the share that its holder has from then on.
+        share: the share that corresponds to each level.
         demand: the share that the holder would have without contention.
         lasts: the number of times for which the level lasts.
         tables: the demands at the times at which not all requests can be met.
@@ -232,7 +233,7 @@ class _Begun(NamedTuple):
         return sum(each.rows.size for each in self.tables)
 
     def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
-        """Returns the shares, completed with the ideal shares of the tables, which are given by shape."""
+        """Returns the shares, with the ideal shares of the tables, which are given by the tables' shape."""
         held = self._at_instants(self.share)
         ideal = held
         if not self.even.all():
@@ -247,7 +248,7 @@ class _Begun(NamedTuple):
 
 
 def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
-    """Yields the shares of pieces whose ideal shares are computed together."""
+    """Yields shares after the ideal shares of several pieces were computed together."""
     tables: dict[tuple[int, int], list[_Table]] = {}
     for each in (table for _, begun in waiting if begun is not None for table in begun.tables):
         tables.setdefault(each.shape, []).append(each)

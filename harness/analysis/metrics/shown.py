@@ -1,4 +1,4 @@
-"""Defines how a module of metrics says which of its metrics tables show, and which of them are headlines."""
+"""Describes the metrics that tables show by default, and the headlines among these metrics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Shown(NamedTuple):
 
     Attributes:
         metric: the metric's name.
-        unseen: what the metric does not see, as a clause to read together with its values.
-        goal: the goal that the metric measures if it is a headline, which gets verdicts; otherwise "".
-        brief: whether terminals show the metric first.
-        alarm: whether terminals also show it first unless it is 0 in every run.
-        last: whether it comes after the other headlines of its goal.
+        unseen: what the metric does not see, as a clause.
+        goal: the goal that the metric measures if it is a headline, or else "". Headlines get verdicts.
+        brief: whether the brief table for terminals contains the metric.
+        alarm: whether the brief table contains the metric unless it is 0 in every run.
+        last: whether the metric comes after the other headlines of its goal.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""Starvation: jobs that are delayed for long and by many times their run time, or that start very late."""
+"""Counts starved jobs, which are delayed by many times their run time or start very late."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from harness.plugins.scopes import ALL, QUEUE, Scope
 from harness.runs.run import Run
 
 _TIMES = 10
-"""A starving job is delayed by more than this many times its own length, and by more than a day."""
+"""A job starves if it is delayed by more than this many times its own length and by more than a day."""
 
 _LATEST = 7 * DAY
-"""A job starves if it first starts later than this after its submission, no matter how long it runs."""
+"""A job also starves if it first starts later than this after its submission, however long it runs."""
 
 SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
-"""The metrics of this module that tables show."""
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:

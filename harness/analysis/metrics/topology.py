@@ -1,7 +1,7 @@
-"""The number of topology domains across which the pods of jobs are spread, from the details of admissions.
+"""Measures across how many topology domains jobs are spread, from the details of admissions.
 
-Only jobs with several pods that were placed in a topology count, but the metrics of waits cover all jobs. A
-run without such jobs has none of these metrics.
+The metrics of spread cover only jobs with several pods that were placed in a topology. The metrics of waits
+cover all jobs. A run has none of these metrics if no decision mentions a place in a topology.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.runs.run import Run
 
 _HOSTNAME = "hostname"
 _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
-"""Maps each fact about a decision to the text that expresses the fact in the decision's details."""
+"""Maps each fact about a decision to the text by which it is recognized in the decision's details."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields how many domains jobs span, the share that spans several domains, and waits for a place."""
+    """Yields how many domains jobs span, the share that spans several, and the waits for a place."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)
@@ -49,7 +49,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _any_answers(run: Run, window: Window) -> bool:
-    """Returns True if any decision mentions a place in a topology; usually, none does."""
+    """Returns True if any decision mentions a place in a topology, which is rare."""
     detail = pl.col("detail").cast(pl.String)
     says = [detail.str.contains(_SAYS[name], literal=True) for name in ("placed", "unplaced")]
     found = run.micros("decisions").filter(pl.any_horizontal(says) & _within(window)).select("job")
@@ -63,9 +63,10 @@ def _within(window: Window) -> pl.Expr:
 def _answers(run: Run, window: Window) -> pl.DataFrame:
     """Returns refusals and admissions, and what each of them says about a place in a topology.
 
-    The columns include `time`, `job` and `action`. If an admission names the domains, its pods are `placed`.
-    A refusal may say that pods are `unplaced`. The flag `alone` is true if only a place was missing. In that
-    case, quota was available for all pods, either when the head was considered or after its cycle.
+    The columns include `time`, `job` and `action`. The flag `placed` is true if an admission names domains,
+    and the flag `unplaced` is true if a decision says that pods have no place. The flag `alone` is true if
+    only a place was missing. In that case, quota was available for all pods, either when the head was
+    considered or after its cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {
@@ -96,7 +97,8 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
         .sort("time")
         .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward", check_sortedness=False)
         .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
-        # If a job is refused twice before it is admitted, only one wait counts, from the first refusal on.
+        # If a job is refused several times before it is admitted, a single wait counts, from the first
+        # refusal on.
         .group_by("job", "admitted", maintain_order=True)
         .agg(pl.col("wait").max())
     )
@@ -107,7 +109,7 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
 
 
 def _admissions(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the admissions to a topology of jobs with several pods, in order.
+    """Returns, in order, the admissions of jobs with several pods to a topology.
 
     The columns are `time`, `job`, `pods`, and the number of domains for each level. A level has the name that
     follows the `/` in its label.
@@ -136,7 +138,7 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the number of domains by level in an admission; the largest one if labels share an ending."""
+    """Returns how many domains of each level an admission spans; the most if labels share an ending."""
     found: dict[str, int] = {}
     for label, count in detail.get("spans", {}).items():
         level = label.rpartition("/")[2]
@@ -145,7 +147,7 @@ def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:
-    """Returns the progress of these jobs as `held`, in pod-microseconds, with the admission before it."""
+    """Returns the progress of the admitted jobs as `held`, in pod-microseconds, by preceding admission."""
     progress = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))

@@ -1,7 +1,7 @@
-"""Fairness between users: how evenly useful work is spread over users, relative to what they requested.
+"""Measures how evenly useful work is spread over users, relative to their requests.
 
-The users are those that the trace names, so jobs without a user are left out. A user with small requests
-counts as much as a user with large ones. The metrics do not show whether work was done early or late.
+Jobs without a user are left out. A user with small requests counts as much as a user with large ones. The
+metrics do not show whether work was done early or late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ SHOWN = (
     Shown("fairness.jain_users", "how much a user requested"),
     Shown("fairness.gini_users", "how much a user requested, and who has more"),
 )
-"""The metrics of this module that tables show."""
 
 
 def measure(
@@ -46,7 +45,7 @@ def measure(
 
 
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
-    """Returns which share of each user's requested resource-time became useful, by resource."""
+    """Returns the useful fraction of each user's requested resource-time, by resource."""
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
@@ -65,7 +64,7 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
 
 
 def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
-    """Returns for each user the resource-time of the progress that completed jobs kept."""
+    """Returns, for each user, the resource-time of the progress that completed jobs kept."""
     finished = run.columns("jobs", "finish_time")["finish_time"]
     columns = request_columns(run)
     sums = []

@@ -1,8 +1,8 @@
-"""Utilization: how much is allocated, what it is used for, how much of it is useful, and how much waits.
+"""Measures utilization: allocated capacity, its uses, its useful part, and the demand that is met.
 
 The values of queues and users are fractions of the whole cluster's capacity, so they add up to the value for
-all jobs. The demand of a queue or user, however, refers to its own requests. For slices of GPUs (MIG), there
-are also values over all profiles, in compute slices.
+all jobs. Shares of demand are an exception, because they refer to a queue's or user's own requests. For
+slices of GPUs (MIG), there are also values over all profiles, in compute slices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.plugins.scopes import ALL
 from harness.runs.run import Run
 
 HOURS = ".hours"
-"""The suffix of the name if a metric is measured in resource-hours instead of as a share of the capacity."""
+"""The suffix of metrics that are measured in resource-hours instead of as a share of the capacity."""
 
 SHOWN = (
     Shown("utilization.capacity.hours", "whether any job requested the capacity"),
@@ -30,10 +30,9 @@ SHOWN = (
     Shown("goodput.of_capacity", "how much was requested"),
     Shown("goodput.of_demand", "how long jobs waited", SERVED, brief=True),
 )
-"""The metrics of this module that tables show."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""Maps the parts of `ResourceTime` to the direction that is better.
+"""Maps each part of `ResourceTime` to the better direction.
 
 Neither direction is better for the allocated part, because losses raise it.
 """
@@ -67,15 +66,15 @@ def measure(
 
 
 def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = None) -> int | None:
-    """Returns the compute slices of all slices in the cluster over a window, in slice-microseconds.
+    """Returns the capacity of all GPU slices over a window, in compute-slice-microseconds.
 
     Args:
         run: the run.
         window: the window.
-        of: the resources that count; by default, profiles that no job requests count as well.
+        of: the resources that count; by default, all profiles, including those that no job requests.
 
     Returns:
-        The number, or None if a profile that jobs request has unlimited slices.
+        The capacity, or None if the slices of a requested profile are unlimited.
     """
     known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
     total = 0
@@ -89,7 +88,7 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """Yields the use of a resource: as shares of a capacity, in hours, and as shares of the demand."""
+    """Yields the use of a resource: as shares of the capacity, in hours, and as shares of the demand."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

@@ -1,4 +1,4 @@
-"""Waiting: the time to first progress, all time without progress, the time to completion, and slowdown.
+"""Measures waiting: time to first progress, total time without progress, completion, and slowdown.
 
 If a job has not started or finished by the end of the window, the time until then counts. Percentiles
 interpolate linearly between order statistics. Means use exact sums, so they do not depend on the order of
@@ -31,15 +31,15 @@ from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 SHORTEST = 10 * SECOND
-"""The run time that a bounded slowdown assumes for jobs that are shorter than this."""
+"""The minimum run time in the denominator of the bounded slowdown."""
 
 
 class _Shape(NamedTuple):
-    """The statistics of a column of `job_times`.
+    """The statistics to compute for a column of `job_times`.
 
     Attributes:
         metric: the metric's name.
-        statistics: the statistics to compute.
+        statistics: the names of the statistics.
         until: the column that says whether a job's time is final.
     """
 
@@ -77,7 +77,6 @@ SHOWN = (
     ),
     Shown("slowdown.bounded.mean", "long jobs, because short ones dominate it", WAITED),
 )
-"""The metrics of this module that tables show."""
 
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
 """Maps the suffixes of the metrics for early starts to the time within which a job must start."""
@@ -86,16 +85,15 @@ _COLUMNS = (
     *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
     *("admission", "delay", "length", "weight", "slowdown"),
 )
-"""The columns that `job_times` can return."""
 
 _KINDS = (QUEUE, PRIORITY)
-"""The kinds of scopes by which waits are split. They are also columns of `job_times`."""
+"""The kinds of scopes by which waits are split, which are also columns of `job_times`."""
 
 _Figures: TypeAlias = list[Figure]
 
 _NEVER = "wait.never_started"
 _UNTIL = ("started", "finished")
-_MANY = 1 << 17  # The number of jobs.
+_MANY = 1 << 17  # In jobs.
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
@@ -122,7 +120,7 @@ class _Jobs:
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; None means that all jobs do.
+        only: whether each job of the run counts. None means that all jobs count.
     """
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
@@ -131,7 +129,7 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Returns columns of `job_times`, with one row for each job that counts."""
+        """Returns columns of `job_times`, with a row for each job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
@@ -165,10 +163,9 @@ class _Kind(NamedTuple):
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
     """Returns a table with one row for each job that arrived within the window.
 
-    Events after the window are ignored, so a time that is not final has the length that has accrued by the
-    end of the window. If a job has not finished by then, its completion is estimated. The estimate assumes
-    that the job keeps its progress and runs without interruption after the window. Jobs whose run time is
-    unknown are left out.
+    Events after the window are ignored, so a time that is not final has its length at the end of the window.
+    If a job has not finished by then, its completion is estimated. The estimate assumes that the job keeps
+    its progress and runs without interruption after the window. Jobs whose run time is unknown are left out.
 
     You can request these columns, whose times are in microseconds:
 
@@ -200,7 +197,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
 
 @meanwhile
 def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
-    """Returns all columns of `job_times` if the run has few jobs and is measured often, or else None."""
+    """Returns all columns of `job_times` if the run is short and measured often, or else None."""
     if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
         return None
     return _times(run, window, _COLUMNS, None)
@@ -219,7 +216,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
     completion = finish - submit + left
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
-    # Time that a job ran before the replay counts as spent before its submission in the replay.
+    # If a job ran before the replay, that time is treated as if it preceded the job's submission.
     before = pl.lit(0)
     if RAN_BEFORE in run.micros("jobs").collect_schema():
         before = pl.col(RAN_BEFORE).fill_null(0)
@@ -262,7 +259,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
 
 
 def _parts_of_capacity(run: Run) -> list[pl.Expr]:
-    """Returns the fraction of each known capacity that a job requests."""
+    """Returns, for each known capacity, the fraction that a job requests."""
     amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
     return [
         amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
@@ -270,7 +267,7 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
-    """Returns how long all jobs waited, and how long the jobs of each queue and priority waited."""
+    """Returns the waits of all jobs, and the waits of the jobs of each queue and priority."""
     times = jobs.times(*_WAITS, *_UNTIL)
     found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
     of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
@@ -305,7 +302,7 @@ def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
 def _figures(
     times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
 ) -> dict[str, list[_Figures]]:
-    """Computes every statistic of a column of `job_times`, or null if no job has a value.
+    """Computes the statistics of a column of `job_times`; null if no job has a value.
 
     Args:
         times: the jobs' times.
@@ -328,7 +325,7 @@ def _figures(
         found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if len(rows) == len(values):  # This is the case if all jobs have the same priority, for example.
+            if len(rows) == len(values):  # For example, all jobs may have the same priority.
                 found[kind][place] = of_all
                 continue
             of_rows = going[rows] if some_go else going[: len(rows)]
@@ -362,7 +359,7 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
 
 
 def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
-    """Computes the mean bounded slowdown of each group of jobs in the same way as `slowdown.bounded.mean`.
+    """Computes the mean bounded slowdown of each group of jobs, like `slowdown.bounded.mean`.
 
     Args:
         run: the run.
@@ -381,7 +378,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
-    """Returns the weighted mean slowdown, or None if no job has a weight."""
+    """Returns the mean slowdown, weighted by `weight`; None if no job has a weight."""
     weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None

@@ -1,4 +1,4 @@
-"""Reports on runs, with built-in sections that are registered in the same way as the sections of plugins.
+"""Reports on runs. Built-in sections are registered like the sections of plugins.
 
 Authors of sections import blocks from here; see `harness.analysis.report.blocks`.
 """
@@ -95,7 +95,7 @@ def harness_register_sections(register: RegisterSection) -> None:
 
 
 def _section(name: str) -> MakeSection:
-    """Returns a function that makes a section, and imports the section's module only when it is called."""
+    """Returns a function that imports a section's module when it is called, and makes the section."""
 
     def make(material: Material) -> Iterable[Block]:
         return import_module(f"harness.analysis.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]

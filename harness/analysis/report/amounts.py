@@ -10,7 +10,7 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND, Unit, unit_of
 
 
 def shown_in(resource: str) -> Unit:
-    """Returns the unit for amounts of a resource in sentences and charts.
+    """Returns the unit in which sentences and charts show amounts of a resource.
 
     The unit of a counted resource, such as a device, is the name of the resource.
     """
@@ -23,7 +23,7 @@ def shown_in(resource: str) -> Unit:
 
 
 def number(value: float) -> str:
-    """Formats a figure with three significant digits, or as an integer if it is whole or at least 100."""
+    """Formats a figure with three digits, or as an integer if it is whole or at least 100."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
@@ -39,7 +39,7 @@ class Scale(NamedTuple):
 
     Attributes:
         unit: the unit in the axis title; empty if the numbers already show the unit.
-        size: how many of the metric's units are equal to one unit of the axis.
+        size: the number of the metric's units in one unit of the axis.
         shown_as: the format of the axis's numbers; empty for short numbers such as 15k.
     """
 
@@ -55,7 +55,7 @@ class Scale(NamedTuple):
 def scale_of(unit: str, values: Sequence[float]) -> Scale:
     """Chooses the scale for values in a metric's unit.
 
-    Times have a unit that is suitable for the longest time, and fractions are in per cent.
+    Times are in a unit that suits the longest time, and fractions are in per cent.
     """
     if unit == "s":
         most = max(map(abs, values), default=0.0)

@@ -48,7 +48,7 @@ class Code:
 
     Attributes:
         text: the lines of the text.
-        folded: the heading that readers see until they open the text; "" if the text is always visible.
+        folded: the heading under which the text is folded; "" if the text is always visible.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Cell:
     Attributes:
         text: the figure.
         verdict: the verdict on the figure.
-        sign: the sign of the verdict; screen readers read it as a word.
+        sign: the sign of the verdict, which screen readers read as a word.
         bar: the length of a bar next to the figure, from -1 (to the left) to 1 (to the right); None for no
             bar.
     """
@@ -81,8 +81,8 @@ class Table:
         caption: the topic of the table.
         head: a name for each column.
         rows: the rows, each with as many cells as `head`.
-        prose: whether the cells contain text, which is left-aligned and wraps.
-        folded: whether readers see only the caption until they open the table.
+        prose: whether the cells contain text, which is aligned to the left and may wrap.
+        folded: whether the table is folded, so that readers first see only the caption.
     """
 
     caption: str
@@ -94,7 +94,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A headline figure of every run.
+    """A headline metric, with its figure in every run.
 
     Attributes:
         topic: the subject of the figure, in one word.
@@ -109,7 +109,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The headline figures, which are shown side by side."""
+    """Headline figures, which are shown side by side."""
 
     scores: Sequence[Score]
 
@@ -119,10 +119,10 @@ class Key:
     """The meaning of a colour in a chart.
 
     Attributes:
-        name: what the colour represents, for example a queue or a run.
+        name: the name of what the colour represents, for example of a queue or a run.
         colour: the colour in the chart, which comes from `harness.analysis.report.palette`.
         dash: the dash pattern of a line, in pixels; empty for a solid line or an area.
-        line: whether the colour belongs to a line rather than an area.
+        line: whether the colour is that of a line and not of an area.
     """
 
     name: str
@@ -137,11 +137,10 @@ class Figure:
 
     Attributes:
         title: the topic of the chart.
-        words: the same content in sentences with figures, for readers who cannot see the chart and for
-            Markdown.
-        draw: draws the chart, given the width in pixels of the whole chart with its axes. The function is
-            called for several widths, but never for Markdown.
-        keys: the meanings of the colours; the chart itself needs no legend.
+        words: sentences with the content of the chart, for Markdown and for readers who cannot see the chart.
+        draw: a function that draws the chart, given the width of the whole chart in pixels. The function is
+            called for several widths, but not for Markdown.
+        keys: the meanings of the colours, which replace a legend inside the chart.
         note: how to read the chart, if this is not obvious.
     """
 

@@ -1,4 +1,4 @@
-"""Defines the choices that a frontier chart shows as points, and finds those that no other one beats."""
+"""Defines the choices in a frontier chart, and finds the choices that no other choice beats."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ class Choice(NamedTuple):
 def unbeaten(choices: Sequence[Choice], x: Axis, y: Axis) -> set[int]:
     """Returns the indexes of the choices that no other choice dominates.
 
-    A choice dominates another if it is at least as good on both axes and better on one of them.
+    A choice dominates another choice if it is at least as good on both axes and better on at least one.
     """
     return undominated([(x.sign * each.x, y.sign * each.y) for each in choices])

@@ -1,4 +1,4 @@
-"""Makes table rows that compare runs: the baseline's value, then each other run's value and change."""
+"""Makes table rows that compare runs: the baseline's value, then the other runs' values and changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JUDGEMENTS: dict[Verdict, Judgement] = {
 
 
 def compared_head(material: Material, first: str) -> list[str]:
-    """Returns the head of a table that compares runs; `first` is the heading above the names of the rows."""
+    """Returns the head of a table that compares runs. `first` is the heading of the first column."""
     head = [first, material.names[0]]
     for name in material.names[1:]:
         head += [name, "change"]
@@ -32,13 +32,13 @@ def compared_head(material: Material, first: str) -> list[str]:
 
 
 def compared_row(name: str, pairs: Sequence[tuple[str, Cell]]) -> list[str | Cell]:
-    """Returns a table row: its name, then each run's value and change; the baseline has no change."""
+    """Returns a table row with a name, and then each run's value and change. The baseline has no change."""
     (value, _), *others = pairs
     return [name, value, *(cell for pair in others for cell in pair)]
 
 
 def cells(line: Line) -> list[tuple[str, Cell]]:
-    """Returns for each run the value and its difference from the baseline's value."""
+    """Returns, for each run, its value and its difference from the baseline's value."""
     values = [value for value, _ in line.cells]
     digits = digits_of(*line.row.values)
     changes = [_cell(change, line.measured, digits) for change in line.row.changes]
@@ -51,13 +51,13 @@ def _cell(change: Change, measured: Measurement, digits: int) -> Cell:
 
 
 def hours_waited(line: Line, jobs: Sequence[int]) -> list[float | None]:
-    """Converts the mean wait of each run into the sum over all its jobs, in hours; see `so_far`."""
+    """Converts each run's mean wait into the sum over all of its jobs, in hours; see `so_far`."""
     seconds = zip(line.row.values, jobs, strict=True)
     return [None if mean is None else mean * count * SECOND / HOUR for mean, count in seconds]
 
 
 def so_far(material: Material) -> str:
-    """Returns a suffix for hours waited, which says that the waits of some jobs had not ended."""
+    """Returns a suffix for hours waited that says that some jobs were still waiting, if this is the case."""
     shares = (value for line in material.lines("wait.never_started") for value in line.row.values)
     return " (so far)" if any(shares) else ""
 
@@ -65,12 +65,12 @@ def so_far(material: Material) -> str:
 def hours_cells(
     hours: Sequence[float | None], judged: Line, *, widest: float | None = None
 ) -> list[tuple[str, Cell]]:
-    """Returns for each run the total hours that jobs waited, and the difference from the baseline's hours.
+    """Returns, for each run, the hours that its jobs waited, and the difference from the baseline's hours.
 
     Args:
         hours: the hours of each run.
-        judged: the mean wait, whose verdict also applies to the sum.
-        widest: the difference that gets the longest bar; by default, there are no bars.
+        judged: the line of the mean wait, whose verdict applies to the sum, too.
+        widest: the difference with the longest bar; by default, there are no bars.
     """
     base, *others = hours
     found = [("-" if base is None else number(base), Cell(""))]

@@ -1,4 +1,4 @@
-"""Converts altair's charts into SVG, or into specifications for the browser."""
+"""Converts altair charts into SVG, or into specifications for the browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.analysis.report.blocks import Figure
 from harness.base.errors import InputError
 
 WIDE, NARROW = 900, 350
-"""The widths of drawn figures: for desktops and paper, and for phones."""
+"""The widths in which figures are drawn: for desktops and paper, and for phones."""
 
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
 _DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
@@ -20,14 +20,14 @@ _OWN = re.compile(
     r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
     r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
 )
-"""Matches texts in JSON that equal the name of a property that every JavaScript object has."""
+"""Matches JSON strings that equal the name of a property of every JavaScript object."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "sans-serif",
     "view": {"stroke": None},
-    # The page describes each chart as a whole, so the parts of a chart need no description.
+    # The page describes each chart as a whole, so its parts need no descriptions.
     "mark": {"aria": False},
     "axis": {
         "aria": False,
@@ -64,7 +64,7 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
     """Returns a figure as a Vega-Lite specification."""
     import altair as alt
 
-    # Validating charts would take a fifth of the time, and tests already validate them.
+    # Charts are not validated here, because validation takes a fifth of the time and tests cover it.
     with alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = figure.draw(width).to_dict(validate=False)
     own = spec.get("config", {})
@@ -81,10 +81,10 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
 def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
     """Changes the texts of a specification so that Vega draws them correctly.
 
-    Each character that JavaScript counts as two is replaced by the replacement character, because Vega may
-    cut a long text between the two halves, and half a character is invalid. A text that every JavaScript
-    object has as a property, such as `constructor`, gets a zero-width space. Otherwise, Vega mistakes it
-    for a text that it has seen before.
+    Characters that JavaScript counts as two are replaced by the replacement character, because Vega may cut a
+    long text between the two halves of such a character. If a text equals the name of a property that every
+    JavaScript object has, such as `constructor`, a zero-width space is added. Without the space, Vega would
+    mistake the text for one that it has seen before.
     """
     text = json.dumps(spec)
     replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
@@ -97,11 +97,11 @@ def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
 def live(figure: Figure) -> dict[str, Any]:
     """Returns a figure as the specification of an interactive chart.
 
-    The chart shows the values under the pointer, and readers can move its horizontal axis.
+    The chart shows the values under the pointer, and readers can move and zoom the horizontal axis.
     """
     spec = specification(figure, WIDE)
     spec["config"]["mark"] |= {"tooltip": True}
-    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # for values in tooltips, not on axes
+    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # for tooltips, not for axes
     views = []
     for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
         first = panel["layer"][0] if "layer" in panel else panel
@@ -120,7 +120,7 @@ def live(figure: Figure) -> dict[str, Any]:
 
 
 def svg(figure: Figure, width: int) -> str:
-    """Returns a figure as SVG; the descriptions of marks become tooltips."""
+    """Returns a figure as SVG, in which the descriptions of marks are tooltips."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))
@@ -129,5 +129,4 @@ def svg(figure: Figure, width: int) -> str:
 
 
 def _shorter(number: re.Match[str]) -> str:
-    """Rounds a coordinate to a tenth of a pixel."""
     return f"{float(number[0]):.1f}".removesuffix(".0")

@@ -12,7 +12,7 @@ from harness.plugins.section import named
 
 
 def markdown(report: Report) -> str:
-    """Writes all chapters, with names escaped so that they have no meaning in Markdown or HTML.
+    """Writes a report as Markdown. Names are escaped, so they cannot act as Markdown or HTML.
 
     Raises:
         PluginError: a plugin's section cannot be written.

@@ -1,4 +1,4 @@
-"""Describes the changes of a run's cluster as marks: what changed, when, and for how long."""
+"""Describes the changes of a run's cluster as marks, with the time and length of each change."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.runs.epochs import SORTS, sentence, sort_name, sort_of, told_sorts
 from harness.runs.run import Run
 
 FAILURES = "failures"
-"""The kind of a change that removes a node; metrics use this name for the evictions that follow."""
+"""The kind of changes that remove a node. Metrics use this name for the evictions that follow."""
 
 ROWS = (FAILURES, *reversed(SORTS), "removed", "added", "others")
-"""The kinds of changes in the order in which charts and tables show them, with nodes first."""
+"""The kinds of changes in the order in which charts and tables show them, which begins with nodes."""
 
 
 class Mark(NamedTuple):
@@ -24,7 +24,7 @@ class Mark(NamedTuple):
         sort: the kind of the change, one of `ROWS`.
         name: the name of the object, with its kind.
         begin: when the change happens, in microseconds since the run's origin.
-        end: when all changed fields have changed again; None if they never do.
+        end: when all of the changed fields have changed again; None if some never do.
         told: the kind and the change in words.
     """
 
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 
 class _Open:
-    """A mark that is not complete yet; `_left` contains the fields that have not changed again."""
+    """A mark that may still be extended. `_left` contains the fields that have not changed again."""
 
     def __init__(self, at: int, edit: Mapping[str, Any]) -> None:
         self.begin = at
@@ -59,7 +59,7 @@ class _Open:
         failed = self._edit["kind"] == "Node" and self.how == "removed"
         sort = FAILURES if failed else sort_of(self._edit)
         told = sentence(self._edit)
-        if sort != self.how:  # otherwise the sentence already says the kind
+        if sort != self.how:  # otherwise, the sentence already names the kind
             told = f"{sort_name(sort, 1)}: {told}"
         return Mark(sort, f"{self._edit['kind']} {self._edit['name']}", self.begin, self._end, told)
 
@@ -67,13 +67,13 @@ class _Open:
 def marks_of(run: Run) -> list[Mark]:
     """Returns the changes of a run's cluster in chronological order.
 
-    A change that restores a field's first value has no mark of its own, but ends the previous mark. If an
-    object changes several times within a second, the changes share a mark. This is the case, for example,
-    for a cordon and the taint that follows it.
+    If a change restores a field's first value, the change has no mark of its own but ends the previous mark.
+    If an object changes several times within a second, the changes share a mark. For example, a taint follows
+    a cordon immediately.
     """
     found: list[_Open] = []
     latest: dict[tuple[str, str], _Open] = {}
-    # For each field that has changed, its first value and its last mark.
+    # Maps each changed field to its first value and its last mark.
     changed: dict[tuple[str, str, str], tuple[str | None, _Open]] = {}
     for event in run.info["cluster"].get("events", ()):
         at = event["at_us"]

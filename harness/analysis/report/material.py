@@ -1,4 +1,4 @@
-"""The material for the sections of a report: the runs, and data that several sections share."""
+"""Prepares runs for the sections of a report, with the data that several sections share."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """One series of a chart: a holder, or all holders that are too small for a series of their own.
+    """A series in charts, which stands for one holder or for all holders that are too small for a series.
 
     Attributes:
-        name: the name to show, which is printable, short and unique among the lanes.
+        name: the displayed name, which is printable, short and unique.
         holders: the names of the lane's holders.
         colour: the colour of the lane, which is the same in every chart.
-        nominal: for each run, the lane's own quota of the charts' resource; None without quotas.
+        nominal: for each run, the lane's own quota for `Material.resource`; None without quotas.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Material:
     Args:
         comparison: the runs.
         command: the command line that makes the report; None if the report is made in Python.
-        part: the span of time for which jobs are shown one by one, as `FROM..TO`.
+        part: the span of time in which jobs are shown individually, as `FROM..TO`.
 
     Raises:
         InputError: a time of the part cannot be read.
@@ -68,12 +68,12 @@ class Material:
         command: the given command line.
         runs: the runs of the comparison.
         names: the printable name of each run.
-        shifts: for each run, what to add to a time since its origin to get a time on the time axis. The
-            axis begins at the baseline's origin.
+        shifts: for each run, the time of its origin on the time axis. The time axis begins at the baseline's
+            origin.
         windows: each run's own window, on the time axis.
         window: the span of the time axis, from the first submission to the end of the run that ends last.
-        resource: the resource that charts of amounts show, which is the one that the baseline uses most.
-        part: the span of time for which jobs are shown one by one; None if no part was given.
+        resource: the resource whose amounts charts show, which is the one that the baseline uses most.
+        part: the span of time in which jobs are shown individually; None if no part was given.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Material:
 
     @cached_property
     def marks(self) -> list[list[Mark]]:
-        """For each run, the changes of its cluster within the run's own window, in the run's own time."""
+        """For each run, its cluster's changes within its own window, with times since its own origin."""
         return [
             [
                 mark
@@ -131,7 +131,7 @@ class Material:
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
-        """Returns for each run the total quota of the lanes for `resource`, as steps on the time axis."""
+        """Returns, for each run, the lanes' total quota for `resource`, as steps on the time axis."""
         names = [name for lane in lanes for name in lane.holders]
 
         def own(cluster: Mapping[str, Any]) -> int | None:
@@ -141,13 +141,13 @@ class Material:
         found = []
         for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True):
             levels = steps(run.epochs, own)
-            if any(each.amount is not None for each in levels):  # 0 while a lane has no quota
+            if any(each.amount is not None for each in levels):  # a lane counts as 0 while it has no quota
                 levels = [Step(each.time, each.amount or 0) for each in levels]
             found.append(self.drawn(levels, window, shift))
         return found
 
     def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Returns the steps within a run's window on the time axis, without steps that have no level.
+        """Moves steps to the time axis, cuts them to a run's window, and removes steps without a level.
 
         Args:
             levels: the steps, with times since the run's origin.
@@ -164,7 +164,7 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """The lines for all jobs, with the metrics of a comparison's table and a few further metrics."""
+        """The lines for all jobs, with the metrics of a comparison's table and a few more."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
@@ -172,20 +172,20 @@ class Material:
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def lines(self, metric: str, scope: str = "all") -> list[Line]:
-        """Returns the lines of a metric, one for each scope and resource; empty if it was not measured."""
+        """Returns a metric's lines, one for each scope and resource; empty if the metric was not measured."""
         return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
 
     @cached_property
     def _measured(self) -> set[tuple[str, str]]:
-        """The metrics that have values, each paired with its scopes and with the kinds of these scopes."""
+        """The metrics that have values, paired with their scopes and with the kinds of these scopes."""
         known = {(row.metric, row.scope) for row, _ in self.comparison.select(scope=None)}
         return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
 
     def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
-        """Calls `ask` for every run and returns the answers.
+        """Returns the result of `ask` for each run.
 
         Raises:
-            RunError: a table of a run is damaged; the message names the run.
+            RunError: a run's table is damaged. The message names the run.
         """
         answers = []
         for run in self.runs:
@@ -195,9 +195,9 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A sentence that says that the figures of each run cover all jobs of this run.
+        """A sentence that says that figures cover all jobs of each run, even if other runs lack them.
 
-        The sentence begins with a space. It is empty if all runs have the same jobs.
+        The text begins with a space. It is empty if all runs have the same jobs.
         """
         pairs = self.comparison.pairs
         if pairs.whole:
@@ -207,15 +207,15 @@ class Material:
 
     @property
     def common_jobs(self) -> str:
-        """The words for the jobs that job-by-job comparisons cover; empty if all runs have the same jobs."""
+        """A description of the jobs that all runs have; empty if all runs have the same jobs."""
         pairs = self.comparison.pairs
         return "" if pairs.whole else f"the {pairs.count:,} jobs that all runs have"
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run and queue, the number of jobs that all runs have and accept.
+        """For each run, the number of jobs in each queue that all runs have and accept.
 
-        Metrics of waits cover exactly these jobs.
+        Metrics of waits cover these jobs.
         """
         found, pairs = [], self.comparison.pairs
         ends = [each.jobs for each in self.comparison.shares] or [run.window.end for run in self.runs]
@@ -228,7 +228,7 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """The holders that held most of `resource` in all runs together, and one lane for all others."""
+        """The holders that hold the most of `resource` in all runs together, and one lane for the others."""
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for window, changes in zip(self.windows, self._moves, strict=True):
             for holder, amount in series.used(changes, window).items():
@@ -250,18 +250,18 @@ class Material:
 
     @cached_property
     def holder(self) -> str:
-        """What a lane represents, in one word: a quota, or a queue if no run has quotas."""
+        """The kind of holders that lanes represent: quotas, or queues if no run has quotas."""
         known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
         return QUOTA if known else QUEUE
 
     @property
     def places(self) -> Mapping[str, int]:
-        """For each holder, the number of its lane."""
+        """Maps each holder to the index of its lane."""
         return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
 
     @cached_property
     def held(self) -> list[list[float]]:
-        """For each run, the mean amount of `resource` that each lane held over the run's own window."""
+        """For each run, the mean amount of `resource` that each lane holds over the run's own window."""
         found = []
         for window, changes in zip(self.windows, self._moves, strict=True):
             span = max(1, window.end - window.start)
@@ -284,14 +284,14 @@ class Material:
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """Returns for each run the result of `reduction.per_pixel` within the run's own window.
+        """Returns, for each run, its levels per pixel within its own window; see `reduction.per_pixel`.
 
         The results of all runs have the same axis.
 
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.
             pixels: the number of pixels for `window`.
-            together: whether to combine all lanes in a single series, which has the number 0. Otherwise, each
+            together: whether to combine all lanes into a single series, whose number is 0. Otherwise, each
                 lane is a series.
         """
         return self.reduced(
@@ -310,7 +310,7 @@ class Material:
         ]
 
     def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
-        """Reduces each run's whole window to a single pixel.
+        """Returns each run's levels over its whole window, as a single pixel.
 
         Each frame has a row for every series that ever had a level.
         """
@@ -333,7 +333,7 @@ class Material:
         return self.on_axis(self.of_runs(lambda run: series.moves(run, self.resource)))
 
     def on_axis(self, frames: Iterable[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
-        """Returns the frames of all runs with their times on the time axis.
+        """Converts the times in the frames of all runs to the time axis.
 
         Args:
             frames: frames whose times are relative to each run's own origin.
@@ -349,7 +349,7 @@ def moved(window: Window, shift: int) -> Window:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Prepares names for display: removes control characters, shortens names, and makes them differ."""
+    """Prepares names for display: removes control characters, shortens the names, and makes them distinct."""
     return told_apart(names, _LONGEST_NAME)
 
 

@@ -1,4 +1,4 @@
-"""Computes how much pods held in each topology domain over time, from the nodes of the pods."""
+"""Computes how much pods held in each topology domain over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Level(NamedTuple):
     """A level of a topology in one run.
 
     Attributes:
-        topology, name: the name of the topology, and the node label.
+        topology, name: the name of the topology, and the node label of the level.
         nodes: for each domain, the names of its nodes. The name of a domain consists of its label values
             for this level and all coarser levels.
     """
@@ -30,7 +30,7 @@ class Level(NamedTuple):
 
 
 def levels_of(run: Run) -> list[Level]:
-    """Returns the levels of the topologies in a run's cluster, coarsest first and without the host name."""
+    """Returns the levels of the topologies in a run's cluster, the coarsest first, without the host name."""
     found = []
     for topology in run.info["cluster"].get("domains", ()):
         for depth, name in enumerate(topology["levels"], start=1):
@@ -42,9 +42,9 @@ def levels_of(run: Run) -> list[Level]:
 
 
 def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[Step]]:
-    """Returns for each domain the capacity of its nodes for a resource over time.
+    """Returns each domain's capacity for a resource over time, which is the sum over its nodes.
 
-    The first step applies until the first change.
+    The first step lasts until the first change.
     """
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
@@ -65,7 +65,7 @@ def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[S
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """Returns the changes of the amounts that pods hold, with the columns `time`, `node` and `amount`.
+    """Returns the changes in what pods hold on nodes, with the columns `time`, `node` and `amount`.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -97,7 +97,7 @@ def levels(
     Args:
         changes: the result of `moves`.
         nodes: the nodes of each domain.
-        places: the number of each domain's series; other domains are left out.
+        places: the number of each domain's series. Other domains are left out.
     """
     numbers = {node: places[domain] for domain, own in nodes.items() if domain in places for node in own}
     number = pl.col("node").replace_strict(

@@ -1,7 +1,7 @@
-"""Writes a report as an HTML page that needs no network and contains a script only on request.
+"""Writes a report as an HTML page that needs no network. It contains a script only on request.
 
-This module escapes all text, and removes control characters with `harness.base.text.printable`. The security
-policy of the page forbids all content from outside the page.
+All text is escaped, and control characters are removed with `harness.base.text.printable`. The security
+policy of the page forbids all external content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _WORDS = {
     "open": "not judged",
 }
 _BAR = 80
-"""The width of the bars in tables, in pixels."""
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -66,7 +65,7 @@ def page(report: Report, *, interactive: bool = False) -> str:
 
 
 class _Writer:
-    """Writes blocks, and numbers the figures among them."""
+    """Writes blocks and numbers the figures."""
 
     def __init__(self) -> None:
         self.figures: list[Figure] = []
@@ -88,7 +87,7 @@ class _Writer:
                 head = f"<h3>{_text(title)}</h3>" if title else ""
                 return head + "<ul>" + "".join(f"<li>{_prose(item)}</li>" for item in items) + "</ul>"
             case Code(text, folded):
-                # `printable` would replace line breaks, which are control characters.
+                # `printable` replaces control characters, which include line breaks.
                 lines = "\n".join(_text(line) for line in text.split("\n"))
                 made = f'<pre tabindex="0"><code>{lines}</code></pre>'
                 return f"<details><summary>{_text(folded)}</summary>{made}</details>" if folded else made
@@ -120,12 +119,12 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Returns the text, with the pieces between backticks marked as code."""
+    """Returns text as HTML, in which the parts between backticks are code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _slug(name: str) -> str:
-    """Converts the name of a section into the section's anchor."""
+    """Converts the name of a section into an anchor."""
     return escape("-".join(printable(name).split()))
 
 
@@ -153,7 +152,7 @@ def _cell(cell: str | Cell) -> str:
 
 
 def _bar(length: float | None) -> str:
-    """Returns a bar that points to the left or right of the middle and has the colour of its cell."""
+    """Returns a bar that points left or right from the middle and has the colour of its cell."""
     if length is None:
         return ""
     end = _BAR / 2 * (1 + max(-1.0, min(1.0, length)))
@@ -165,7 +164,7 @@ def _bar(length: float | None) -> str:
 
 
 def _judged(cell: Cell) -> str:
-    """Returns a change with a sign for sighted readers and a word for screen readers."""
+    """Returns a cell with a sign for sighted readers and a word for screen readers."""
     text = _text(cell.text)
     if cell.sign:
         text += f' <span aria-hidden="true">{_text(cell.sign)}</span>'
@@ -207,12 +206,12 @@ def _swatch(key: Key) -> str:
 
 
 def _hidden(svg: str) -> str:
-    """Hides the parts of a chart from screen readers, which read the chart's description instead."""
+    """Hides a chart from screen readers, which read the chart's description instead."""
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
 def _tones() -> str:
-    """Returns a style sheet with the tones of all palette colours, for light and for dark pages."""
+    """Returns style sheets with the tones of all palette colours, for light and for dark pages."""
 
     def variables(dark: bool) -> str:
         return "".join(
@@ -229,7 +228,7 @@ def _tones() -> str:
 
 
 def _script(figures: Sequence[Figure]) -> tuple[str, str]:
-    """Returns the script that makes charts interactive, and the permission that the script needs."""
+    """Returns the script that makes charts interactive, and the policy entry that permits it."""
     import vl_convert
 
     code = vl_convert.javascript_bundle(_resource("page.js")).replace("</script", "<\\/script")

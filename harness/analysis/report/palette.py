@@ -1,4 +1,4 @@
-"""The colours of charts, which colour-blind readers can distinguish, with tones for light and dark pages.
+"""Defines colours for charts that colour-blind readers can distinguish, for light and dark pages.
 
 The lines of runs use Okabe and Ito's palette, and also have different dashes. The areas of queues use Paul
 Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn with the
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Tone(NamedTuple):
-    """A colour for light backgrounds and its counterpart for dark backgrounds."""
+    """A colour on light backgrounds and its counterpart on dark backgrounds."""
 
     light: str
     dark: str

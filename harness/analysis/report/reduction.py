@@ -1,7 +1,7 @@
-"""Makes long series short enough to draw, by keeping the lowest, mean and highest level of every pixel.
+"""Shortens long series for drawing to the lowest, mean and highest level of each pixel.
 
-A chart cannot show the changes within a pixel. However, no peak is lost, because a peak is the highest level
-of its pixel.
+A chart cannot show the changes within a pixel. However, no peak is lost, because the highest level of each
+pixel is kept.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from harness.plugins.measurement import Window
 
 
 def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFrame:
-    """Summarizes step functions over parts of a window that have the same length.
+    """Summarizes step functions over parts of a window, which have equal lengths.
 
     Args:
-        changes: the columns `series`, `time` in microseconds and `level`. The level is an integer that
-            lasts until the next row of the series, or until the end of the window. Rows are in order of
-            time; if two rows have the same time, the second one is used. Before its first row, a series has
-            the level 0.
+        changes: the columns `series`, `time` in microseconds and `level`. The level is an integer that lasts
+            until the next row of the series, or until the end of the window. Rows are in order of time. If
+            two rows have the same time, the second row is used. Before its first row, a series has the level
+            0.
         window: the time to draw.
-        pixels: the number of parts; there are fewer if the window has fewer microseconds.
+        pixels: the number of parts, or fewer if the window has fewer microseconds.
 
     Returns:
         The columns `series`, `pixel` (from 0), `time` (the middle of the pixel), `low`, `mean` (over time)
@@ -51,7 +51,7 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
         .group_by("series", "pixel", maintain_order=True)
         .agg(
             low=pl.col("level").min(),
-            # Integers have the same sum on every machine and in any order.
+            # Sums of integers are the same on every machine and in any order.
             area=(pl.col("level").cast(pl.Int128) * pl.col("span")).sum(),
             span=pl.col("span").sum(),
             high=pl.col("level").max(),

@@ -1,4 +1,4 @@
-"""The commands that repeat a report: the commands that made the runs, and the one that made the report."""
+"""Lists the commands that repeat a report, including the commands that made its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.runs.settings import SETTINGS, given_of
 def repeat(material: Material) -> Iterator[str]:
     """Yields shell commands or, for runs that were made in Python, the calls that make these runs.
 
-    All lines are printable, because the name of a trace may contain characters that would affect a terminal.
+    All lines are printable, because names may contain characters that would affect a terminal.
     """
     lines: dict[str, None] = {}
     for run in material.runs:
@@ -29,8 +29,8 @@ def repeat(material: Material) -> Iterator[str]:
 def _calls(run: Run) -> Iterator[str]:
     """Yields the call of `harness.replay` that makes a run, after the lines that the call needs.
 
-    A policy class has no file, and a cluster that was changed in memory has none either. The call then uses
-    a name, and a comment explains what it stands for.
+    Policy classes and clusters that were changed in memory have no files. In this case, the call uses a name,
+    and a comment explains the name.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
@@ -61,12 +61,12 @@ def _calls(run: Run) -> Iterator[str]:
 def _cluster(info: Mapping[str, Any]) -> tuple[list[str], str]:
     """Returns the lines before the call, and the call's argument for the cluster.
 
-    The argument is "" if the call finds the cluster itself.
+    The argument is "" if the call needs none.
     """
     source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
     if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
         return [], ""
-    if files is None:  # the run is from before these files were recorded
+    if files is None:  # older runs do not record these files
         return [], repr(source)
     if not files or not files[0]:
         return [f"# cluster was made in memory: {source}"], "cluster"

@@ -14,7 +14,7 @@ from harness.plugins.section import named
 
 
 class Chapter(NamedTuple):
-    """A section with its blocks; `owner` is the plugin that registered the section."""
+    """A section with its blocks. The attribute `owner` is the plugin that registered the section."""
 
     name: str
     owner: str
@@ -40,7 +40,7 @@ class Report:
         """Writes the report as a single, self-contained HTML page.
 
         Args:
-            interactive: whether to add a script, with which readers can zoom charts and see values.
+            interactive: whether to add a script that lets readers zoom charts and see values.
 
         Raises:
             InputError: the packages that draw charts are not installed.
@@ -66,7 +66,7 @@ def compose(
         comparison: the runs.
         plugins: the plugins with the registered sections.
         command: the command line that makes the report.
-        gantt: the span of time for which jobs are shown one by one, as `FROM..TO`. By default, all jobs are
+        gantt: the span of time in which jobs are shown individually, as `FROM..TO`. By default, all jobs are
             shown if the runs are small.
 
     Raises:

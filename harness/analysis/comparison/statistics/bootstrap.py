@@ -216,8 +216,8 @@ def _signs(blocks: int) -> Numbers:
 def _sign_flipped(differences: Numbers) -> float:
     """Returns the p value of a sum if the signs of the blocks' differences were random.
 
-    If a few blocks make up most of a sum of lost work, the standard error of the sum has no meaning, but the
-    signs of the differences still carry information.
+    If a few blocks make up most of a sum of lost work, the standard error of the sum has no meaning.
+    The signs of the differences still carry information.
     """
     apart = differences[differences != 0]
     if not len(apart):

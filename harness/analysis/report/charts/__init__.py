@@ -1,1 +1,1 @@
-"""The code that draws charts with altair, which is imported only when a chart is drawn."""
+"""Draws charts with altair. This package is imported only when a chart is drawn."""

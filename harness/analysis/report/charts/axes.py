@@ -1,4 +1,4 @@
-"""The axes, sizes and panels that all charts share."""
+"""Defines axes, sizes and panels for all charts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 LEFT = 58
-"""The width of the vertical axis in pixels; it does not depend on the labels, so that panels align."""
+"""The width of the vertical axis in pixels. It does not depend on labels, so that panels are aligned."""
 RIGHT = 14
 NARROW = 500
 
 _WAITS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
-"""Maps minutes to their labels on an axis of waits."""
+"""Maps minutes to the labels of an axis of waits."""
 
 _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
 
@@ -32,40 +32,40 @@ def inner(width: int, *, columns: int = 1) -> int:
 
 
 def time_axis(material: Material, *, labels: bool = True, part: Window | None = None) -> alt.X:
-    """Returns the time axis, which is the same for all runs; with `part`, the axis covers only that part."""
+    """Returns the time axis, which is the same for all runs. With `part`, it covers only that part."""
     shown = part or material.window
     domain = [_at(material, shown, time) for time in shown]
     if domain[0] == domain[1]:
         domain[1] += 1.0
     axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
     if _dated(material):
-        # The ends are expressions, because Vega-Lite wraps plain times in a form that its expression
+        # The ends are expressions, because Vega-Lite converts plain times to a form that its expression
         # interpreter cannot read.
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
         if labels and not Clock(material.runs[0]).is_utc:
-            axis.title = "UTC"  # times in texts are in the trace's time zone
+            axis.title = "UTC"  # texts, in contrast, use the trace's time zone
         return alt.X("at:T", scale=scale, axis=axis)
     axis.title = f"{_unit(shown)[1]} since the first submission" if labels else None
     return alt.X("at:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
 
 
 def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
-    """Adds the column `at`, which is the column `time` converted to the time axis; see `time_axis`."""
+    """Replaces the column `time` by the column `at`, which contains positions on the time axis."""
     return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 
 def upright_axis(title: str, **settings: Any) -> alt.Axis:
-    """Returns a vertical axis with space for numbers such as 12.5% between the axis and its title."""
+    """Returns a vertical axis with space for numbers such as 12.5% between its line and its title."""
     extent = LEFT - 20
     return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
 
 
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
-    """Returns a vertical axis that begins at 0; see `written` for the format of its numbers."""
+    """Returns a vertical axis that begins at 0. See `written` for the format of its numbers."""
     top = top or 1
-    # There are no more ticks than integers, so that all ticks are at integers. A minimum step would not be
-    # enough, because Vega may use a smaller step.
+    # The number of ticks is limited so that all ticks are at integers. A minimum step would not be enough,
+    # because Vega may use a smaller step.
     ticks = 4 if shown_as or top < 1 else min(4, int(top))
     axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
     return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
@@ -84,7 +84,7 @@ def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
 
 
 def written(shown_as: str) -> str:
-    """Returns the number format of an axis: a given d3 format, or short numbers such as 0.25, 400 and 15k."""
+    """Returns an expression that formats numbers in a d3 format, or else in a short form such as 15k."""
     if shown_as:
         return f"format(datum.value, '{shown_as}')"
     return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
@@ -110,14 +110,14 @@ def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
 
 
 def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
-    """Converts the numbers of keys to the names of these keys."""
+    """Converts numbers of keys to the names of the keys."""
     return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
 
 
 def endings(names: Iterable[str], letters: int) -> list[str]:
-    """Shortens long names by removing their first letters, because names differ more often at their end.
+    """Shortens long names at the beginning, because names differ more often at the end.
 
-    Vega would remove the last letters, so names with the same beginning would look the same.
+    Vega shortens names at the end, so names with the same beginning would look the same.
     """
     return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
 
@@ -134,11 +134,11 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
 def stepped(
     material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int], x: alt.X
 ) -> alt.Chart:
-    """Returns a reference line that changes its level at given times.
+    """Returns a reference line whose level changes at given times.
 
     Args:
         material: the source of the time axis.
-        steps: times on that axis, and the level from each time on.
+        steps: times on the time axis, each with the level that begins then.
         dash: the dashes of the line.
         x: the time axis of the other layers.
     """
@@ -156,8 +156,8 @@ def stepped(
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
     """Combines layers on the same axes into a panel with a title."""
     chart = alt.layer(*layers)
-    assert isinstance(chart, alt.LayerChart)  # layers of charts without facets are a LayerChart
-    heading = alt.Title(title, anchor="start", limit=width + LEFT)  # it begins left of the axis
+    assert isinstance(chart, alt.LayerChart)  # layers of charts without facets always form a LayerChart
+    heading = alt.Title(title, anchor="start", limit=width + LEFT)  # the title begins to the left of the axis
     drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
     return drawn
 

@@ -1,4 +1,4 @@
-"""Horizontal bars around a zero line: a row for each queue, with one bar for each key."""
+"""Draws horizontal bars on both sides of a zero line, with a row for each label and a bar for each key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.analysis.report.blocks import Key
 from harness.analysis.report.charts import axes
 
 _LABEL, _LETTERS = 130, 18
-"""The space for row names in pixels, and the number of letters that fit."""
+"""The space for the names of rows in pixels, and the number of letters that fit."""
 _NARROW_LABEL, _NARROW_LETTERS = 92, 12
 
 
@@ -27,10 +27,10 @@ def grouped(
     name: str = "",
     limit: float | None = None,
 ) -> alt.LayerChart:
-    """Returns a chart with horizontal bars next to each other.
+    """Returns a chart with groups of horizontal bars.
 
     Args:
-        rows: the number of the label, the number of the key, and the value.
+        rows: the bars. Each has the number of its label, the number of its key, and a value.
         labels: the names of the rows.
         keys: the colours of the bars in a row.
         width: the width of the chart.

@@ -1,4 +1,4 @@
-"""Events counted in equal parts of the window and stacked by kind, with one panel per run."""
+"""Draws numbers of events in equal parts of the window, stacked by kind, with one panel per run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counts(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """Returns a chart with bars for the numbers of events.
+    """Returns a chart whose bars show numbers of events.
 
     Args:
         material: the source of the runs and the time axis.

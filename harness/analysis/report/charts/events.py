@@ -1,4 +1,4 @@
-"""A strip below a chart over time that shows how a run's cluster changes."""
+"""Draws a strip with the changes of a run's cluster, for use below a chart over time."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from harness.base.text import first_of
 
 _ROW = 16
 _APART = 26
-"""The minimum distance in pixels between the beginnings of two marks in a row; closer marks are merged."""
+"""The minimum distance in pixels between two marks in a row. Closer marks are merged."""
 
 _NAMED = 3
-"""The number of objects that the text of a merged mark names."""
+"""The maximum number of objects that the text of a merged mark names."""
 
 _PILL, _PILL_SIZE = "M-.5,-.55H.5A.55,.55,0,0,1,.5,.55H-.5A.55,.55,0,0,1,-.5,-.55Z", 12**2
-"""The outline around a number, and its size; Vega scales the outline by the square root of the size."""
+"""The outline around a number, and its size. Vega scales the outline by the square root of the size."""
 
 
 def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.LayerChart:
     """Returns a strip with a row for each kind of change.
 
-    Ticks show where changes begin, and bars show how long they last. If the beginnings of several changes
-    are closer to each other than the width of a number, a single mark shows how many changes there are.
+    Ticks show when changes begin, and bars show how long they last. If the beginnings of several changes are
+    too close to each other, a single mark shows the number of changes.
 
     Args:
         material: the source of the runs, their changes and the time axis.
@@ -75,7 +75,7 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
 
 
 def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int, int]]:
-    """Yields the times during which any of these changes lasts, and closes gaps shorter than `least`.
+    """Yields the spans in which any change lasts. Gaps that are shorter than `least` are closed.
 
     Args:
         marks: the marks, in order of time.
@@ -92,7 +92,7 @@ def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int
 
 
 def _told(group: Sequence[Mark], clock: Clock) -> str:
-    """Describes a mark in words for the tooltip."""
+    """Describes a mark, or several merged marks, in words for the tooltip."""
     first, last = clock.text(group[0].begin), clock.text(group[-1].begin)
     if len(group) == 1:
         until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"

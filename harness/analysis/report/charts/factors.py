@@ -1,4 +1,4 @@
-"""Charts of an experiment's factors: effects with intervals, heat maps, and small multiples."""
+"""Draws an experiment's factors: effects with intervals, heat maps, and small multiples."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from harness.analysis.report.charts.levels import PANEL
 
 _ROW = 20
 _LABELS, _LETTERS = 200, 28
-"""The space for names of effects in pixels, and the number of letters that fit."""
+"""The space for the names of effects in pixels, and the number of letters that fit."""
 _NARROW_LABELS, _NARROW_LETTERS = 130, 18
 _NAMES, _NAME_LETTERS = 96, 14
-"""The space for names of a heat map's rows and columns in pixels, and the number of letters that fit."""
+"""The space for the names of a heat map's rows and columns in pixels, and the number of letters that fit."""
 _PLACES, _PLACE_LETTERS = 70, 10
-"""The space for horizontal labels of small multiples in pixels, and the number of letters that fit."""
+"""The space for the horizontal labels of small multiples in pixels, and the number of letters that fit."""
 _CELL = 34
 _MULTIPLE = 110
 _PALEST, _FULLEST = 0.08, 0.75
 
 
 class Effect(NamedTuple):
-    """The effect of a factor's value.
+    """The effect of one value of a factor.
 
     Attributes:
         name: the factor and its value.
@@ -45,7 +45,7 @@ class Effect(NamedTuple):
 
 
 def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
-    """Returns a chart with a row for each effect, which shows the effect as a point with its interval."""
+    """Returns a chart with a row for each effect, which is drawn as a point with its interval."""
     wide = width >= axes.NARROW
     room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
     names = axes.endings((each.name for each in found), letters)
@@ -110,7 +110,7 @@ def heat_map(
     titles: tuple[str, str],
     width: int,
 ) -> alt.LayerChart:
-    """Returns a heat map whose colours are stronger for higher values; cells without a value stay empty."""
+    """Returns a heat map. Higher values have stronger colours, and cells without a value stay empty."""
     values = [each.value for each in squares]
     low, span = min(values), max(values) - min(values)
     depth = [_PALEST + (_FULLEST - _PALEST) * ((each - low) / span if span else 0.0) for each in values]
@@ -182,10 +182,10 @@ def multiples(
     shown_as: str,
     width: int,
 ) -> alt.ConcatChart:
-    """Returns small multiples, all on the same scale.
+    """Returns small multiples, which all have the same scale.
 
-    Each value of one factor has a panel, each value of a second factor has a line, and the horizontal axis
-    shows a third factor.
+    There is a panel for each value of one factor, and a line for each value of a second factor. The
+    horizontal axis shows a third factor.
     """
     columns = min(len(panels), max(1, width // PANEL))
     inside = axes.inner(width, columns=columns)
@@ -201,7 +201,7 @@ def multiples(
         },
         orient="row",
     )  # fmt: skip
-    # A line is broken where a setting has no value.
+    # Lines have gaps where settings have no value.
     every = frame.select("panel", "key").unique(maintain_order=True)
     every = every.join(pl.DataFrame({"place": list(places)}, schema={"place": pl.String}), how="cross")
     frame = every.join(frame, on=["panel", "key", "place"], how="left", maintain_order="left_right")

@@ -1,4 +1,4 @@
-"""Charts of choices as named points. Points that no other point beats are filled and joined."""
+"""Draws choices as points with names. Points that no other point beats are filled and joined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """Returns a chart with a point for each choice; a name that does not fit appears only in the tooltip.
+    """Returns a chart with a point for each choice. A name that does not fit appears only in the tooltip.
 
     Args:
         choices: the points.
@@ -33,8 +33,8 @@ def frontier(
         x_axis: the horizontal axis.
         y_axis: the vertical axis.
         width: the width of the chart.
-        best: the choices that no other choice beats, if there are more than two axes; no line joins them in
-            this case.
+        best: the choices that no other choice beats, if more than these two axes matter. In this case, no
+            line joins the points.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best
@@ -100,7 +100,7 @@ def _names(
     y_ends: Sequence[float],
     inside: int,
 ) -> list[alt.Chart]:
-    """Draws the names, and lines that connect distant names to their points."""
+    """Draws the names, with lines from distant names to their points."""
 
     def back(across: float, down: float) -> tuple[float, float]:
         return (
@@ -132,7 +132,7 @@ def _names(
 
 
 def _around(values: Sequence[float]) -> list[float]:
-    """Returns the ends of an axis with a margin around all values."""
+    """Returns the ends of an axis that has a margin around all values."""
     low, high = min(values), max(values)
     room = (high - low) * 0.15 or abs(high) * 0.1 or 1.0
     return [low - room, high + room]

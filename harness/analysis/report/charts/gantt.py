@@ -1,4 +1,4 @@
-"""Gantt charts with a panel for each run, a row for each job, and bars for the time it held resources."""
+"""Draws Gantt charts with a panel for each run, a row for each job, and bars while it holds resources."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.plugins.measurement import Window
 
 _ROW = 11
 _LEFT = 98
-"""The space for names next to the rows, in pixels."""
+"""The space for names beside the rows, in pixels."""
 _LETTERS = 14
-"""The number of letters of a name that fit next to the rows."""
+"""The number of letters of a name that fit beside a row."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
-    """Draws jobs in order of arrival.
+    """Returns a chart with a row for each job, in order of arrival.
 
     Args:
         material: the source of the runs and the time axis.

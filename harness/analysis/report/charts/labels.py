@@ -10,10 +10,9 @@ from harness.base.text import columns
 SIZE = 11
 """The font size of names, in pixels."""
 _LETTER = 6.3
-"""The approximate width of a letter at that size."""
 _LINE = 13
 _POINT = 7
-"""The distance in pixels from the middle of a point to its edge."""
+"""The distance in pixels from the centre of a point to its edge."""
 _RINGS = (10, 20, 32, 46, 62, 80)
 _AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 
@@ -23,7 +22,7 @@ Line: TypeAlias = tuple[Point, Point]
 
 
 class Box(NamedTuple):
-    """The area that something covers on a chart, in pixels from the upper left corner."""
+    """A rectangle on a chart, in pixels from the upper left corner."""
 
     left: float
     top: float
@@ -40,9 +39,9 @@ class Box(NamedTuple):
         )
 
     def crossed(self, line: Line) -> bool:
-        """Returns True if a line crosses the area."""
+        """Returns True if a line crosses the rectangle."""
         (x, y), (to_x, to_y) = line
-        since, until = 0.0, 1.0  # the section of the line that may be within the area
+        since, until = 0.0, 1.0  # the section of the line that may be inside
         for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
             if at == to:
                 if not least < at < most:
@@ -54,7 +53,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The middle of a name, and whether the name is so far from its point that a line must connect them."""
+    """The centre of a name, and whether the name is so far from its point that a line must connect them."""
 
     x: float
     y: float
@@ -62,7 +61,7 @@ class Label(NamedTuple):
 
 
 def box_of(text: str, x: float, y: float) -> Box:
-    """Returns the area that a name covers if its middle is at this point."""
+    """Returns the rectangle that a name covers if its centre is at this point."""
     half = columns(text) * _LETTER / 2
     return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 
@@ -70,11 +69,11 @@ def box_of(text: str, x: float, y: float) -> Box:
 def placed(
     points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
 ) -> list[Label | None]:
-    """Finds a place for each name; the place is None if the name does not fit.
+    """Returns a place for each name, or None for a name that does not fit.
 
     Args:
-        points: the points, in pixels from the upper left corner. If there are more points than names, the
-            last points have no name.
+        points: the points, in pixels from the upper left corner. The last points have no names if there are
+            fewer names.
         names: the names of the first points, with the most important name first.
         lines: lines in the chart that names must not cover.
         width: the width of the plot.
@@ -100,7 +99,7 @@ def placed(
 
 
 def _places(name: str, x: float, y: float) -> Iterator[Label]:
-    """Yields the possible places of a name, with the nearest place first."""
+    """Yields the possible places of a name, from the nearest to the farthest."""
     half = columns(name) * _LETTER / 2
     for ring in _RINGS:
         for right, down in _AROUND:

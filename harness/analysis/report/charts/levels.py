@@ -1,4 +1,4 @@
-"""Charts of levels over time: stacked areas with a panel for each run, and lines with all runs in a panel."""
+"""Draws levels over time: as stacked areas for each run, or as lines for all runs in a panel."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from harness.analysis.report.material import Lane, Material
 PIXELS_A_POINT = 3
 PANEL = 280
 _LETTER = 7
-"""The approximate width of a letter in a panel's title, in pixels."""
 
 
 class Reference(NamedTuple):
     """A reference line.
 
     Attributes:
-        steps: times on the time axis, each with the level from this time on. There is a single step if the
-            level never changes.
+        steps: times on the time axis, each with the level that begins then. If the level never changes, there
+            is a single step.
         dash: the dashes of the line.
     """
 
@@ -48,7 +47,7 @@ def stacked(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """Returns one panel per run with the stacked means of all series, and the maximum of their sum.
+    """Returns one panel per run, with the stacked means of all series and the peaks of their sum.
 
     If a run's cluster changes, a strip below the run's panel shows the changes.
 
@@ -56,7 +55,7 @@ def stacked(
         material: the source of the time axis.
         titles: the titles of the panels.
         areas: for each panel, the result of `per_pixel` in the unit of the axis.
-        peaks: the same for the sum of all series.
+        peaks: for each panel, the same for the sum of all series.
         keys: the colours of the series, by number.
         references: the reference lines of each panel.
         width: the width of the chart.
@@ -99,7 +98,7 @@ def by_lane(
     title: str,
     references: Callable[[Lane], Sequence[Reference]] = lambda _: (),
 ) -> alt.ConcatChart:
-    """Returns a panel for each lane; see `panels`."""
+    """Returns a panel for each lane, with a line for each run; see `panels`."""
     names = [lane.name for lane in material.lanes]
     return panels(material, names, reduced, list(map(references, material.lanes)), width=width, title=title)
 
@@ -113,12 +112,12 @@ def panels(
     width: int,
     title: str,
 ) -> alt.ConcatChart:
-    """Returns a panel for each series, with a line for each run; all panels have the same time axis.
+    """Returns a panel for each series, with a line for each run. All panels have the same time axis.
 
     Args:
         material: the source of the time axis.
         names: the names of the series, by number.
-        reduced: returns the result of `per_pixel` for every run, given a number of pixels.
+        reduced: a function from a number of pixels to the result of `per_pixel` for each run.
         references: the reference lines of each series.
         width: the width of the chart.
         title: the title of the vertical axes.
@@ -165,9 +164,9 @@ def lines(
     shown_as: str = "",
     references: Sequence[Reference] = (),
 ) -> alt.LayerChart:
-    """Returns a panel with a line for each run, and a band from the lowest to the highest value per pixel.
+    """Returns a panel with a line and a band for each run.
 
-    The lines show the mean of each pixel.
+    The line shows the mean of each pixel, and the band shows the range from the lowest to the highest value.
 
     Args:
         material: the source of the time axis.

@@ -1,4 +1,4 @@
-"""Charts that compare simulations with a record: waits as points, and errors over time as lines."""
+"""Draws comparisons of simulations with a record: waits as points, and errors over time as lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEIGHT = 260
 
 
 def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> alt.LayerChart:
-    """Plots simulated waits against recorded waits, in minutes, on axes that show short and long waits."""
+    """Plots simulated waits against recorded waits, in minutes, on axes that suit short and long waits."""
     frame = pl.concat(
         each.select(
             (pl.col("wait") / MINUTE).alias("recorded"),
@@ -42,7 +42,7 @@ def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> a
 def over_time(
     material: Material, keys: Sequence[Key], medians: Sequence[pl.DataFrame], width: int
 ) -> alt.LayerChart:
-    """Plots median errors over time, in minutes; each frame has the columns `time` and `error`."""
+    """Plots median errors over time, in minutes. Each frame has the columns `time` and `error`."""
     frame = pl.concat(
         each.select("time", (pl.col("error") / MINUTE).alias("mean"), pl.lit(key.name).alias("name"))
         for key, each in zip(keys, medians, strict=True)

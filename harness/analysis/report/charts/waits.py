@@ -1,4 +1,4 @@
-"""Distributions of waits and slowdowns on logarithmic axes, and waits by the size of jobs."""
+"""Draws distributions of waits and slowdowns on logarithmic axes, and waits by the size of jobs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _Scale(NamedTuple):
     """A logarithmic axis.
 
     Attributes:
-        shortest: the value at which the axis begins; shorter values are drawn there.
+        shortest: the value at which the axis begins. Smaller values are drawn there.
         least: the lowest value at which the axis may end.
-        rough: the labels of values.
-        fine: additional labels, which are used if they fit.
+        rough: the labels of the axis.
+        fine: additional labels, which are shown if they fit.
     """
 
     shortest: int
@@ -35,7 +35,7 @@ class _Scale(NamedTuple):
     fine: Mapping[int, str]
 
     def axis(self, longest: float, *, room: bool) -> alt.X:
-        """Returns the axis; its values are multiples of the shortest value."""
+        """Returns the axis, whose numbers are multiples of the shortest value."""
         marks = {**self.rough, **(self.fine if room else {})}
         names = {mark // self.shortest: name for mark, name in sorted(marks.items()) if mark <= longest}
         return alt.X(
@@ -60,14 +60,14 @@ _SLOWDOWNS = _Scale(1, 10, {10**power: f"{10**power:,} ×" for power in range(8)
 
 
 def wait_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """Returns a panel for each group with a line for each run; shorter waits are drawn as one second."""
+    """Returns a panel for each group, with a line for each run. Shorter waits are drawn as one second."""
     return _distribution(material, found, width, _WAITS, title="jobs started", height=80)
 
 
 def slowdown_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """Returns a panel of slowdowns with a line for each run.
+    """Returns a panel of slowdowns, with a line for each run.
 
-    A job's slowdown is its completion time as a multiple of its run time.
+    The slowdown of a job is its completion time divided by its run time.
     """
     return _distribution(material, found, width, _SLOWDOWNS, title="jobs finished", height=150)
 
@@ -80,7 +80,7 @@ def _distribution(
     longest = max(found.longest, scale.least)
     steps, span = inside // 2, log10(longest / scale.shortest)
     grid = [scale.shortest * 10 ** (span * step / steps) for step in range(steps + 1)]
-    grid[-1] = longest  # the last point counts every job, even if it was rounded
+    grid[-1] = longest  # rounding must not move the last point below the longest value
     x = scale.axis(longest, room=inside >= axes.NARROW)
     panels = []
     for place, name in enumerate(found.names):
@@ -103,7 +103,7 @@ def _distribution(
 
 
 def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
-    """Returns for each value of the grid the fraction of the jobs that have at most this value."""
+    """Returns, for each value of the grid, the fraction of jobs with at most this value."""
     values = waited.sorted.cast(pl.Float64)
     counts = values.search_sorted(pl.Series(grid, dtype=pl.Float64), side="right")
     return pl.DataFrame({"x": [each / scale.shortest for each in grid], "mean": counts / waited.jobs})
@@ -112,7 +112,7 @@ def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
 def by_size(
     material: Material, found: Waits, percents: Mapping[int, str], *, width: int, title: str
 ) -> alt.ConcatChart:
-    """Returns the waits of jobs by their size, on an axis that shows both short and long waits.
+    """Returns a chart of waits by the size of jobs, on an axis that suits short and long waits.
 
     Args:
         material: the source of the runs.
@@ -123,7 +123,7 @@ def by_size(
     """
     columns = 1 if width < axes.NARROW else len(percents)
     inside = axes.inner(width, columns=columns)
-    # The line is broken at a size for which no wait is known, because a continuous line would suggest one.
+    # Lines have a gap where no wait is known for a size, because a continuous line would suggest one.
     rows = [
         (percent, name, key.name, None if (wait := waited.quantile(percent)) is None else wait / MINUTE)
         for key, of_run in zip(material.run_keys, found.of_runs, strict=True)

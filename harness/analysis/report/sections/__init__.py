@@ -1,1 +1,1 @@
-"""The built-in sections with their text, tables and charts."""
+"""Defines the built-in sections with their text, tables and charts."""

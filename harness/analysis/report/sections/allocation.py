@@ -1,4 +1,4 @@
-"""The section on allocation: the amounts that quotas or queues held over time, and their own quotas."""
+"""The section on allocation, which shows what quotas or queues held over time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 _MOST, _SHORT = 300, 12
-"""The maximum number of changes in a table, and in a table that is not folded."""
+"""The maximum number of changes in a table, and the maximum in a table that is not folded."""
 
 _TOLD = 3
-"""If a quota has at most this many levels, the text names each of them."""
+"""The maximum number of levels of a quota that the text lists individually."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields a stacked chart of all lanes for each run, then a chart of each lane with all runs."""
+    """Yields stacked charts of all lanes for each run, then charts of each lane for all runs."""
     unit = shown_in(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
@@ -135,7 +135,6 @@ def _lane_words(material: Material) -> str:
 
 
 def _course(steps: Sequence[Step], size: int) -> str:
-    """Describes how a lane's own quota changes over time."""
     amounts = [(each.amount or 0) / size for each in steps]
     if len(amounts) <= _TOLD:
         return ", then ".join(map(number, amounts)) or _NONE

@@ -1,4 +1,4 @@
-"""What a report is based on: the trace, the cluster, settings, conventions, warnings and commands."""
+"""The section on what a report is based on, such as traces, clusters, settings, conventions and commands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _of_cluster(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
-    """Yields lines about a trace, from its entry in `run.json`."""
+    """Yields lines about a trace, given its entry in `run.json`."""
     yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
     for reason, count in trace.get("left_out", {}).items():
         yield f"left out: {count:,} rows: {reason}"
@@ -73,7 +73,7 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
 
 
 def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
-    """Yields lines about a cluster, from its entry in `run.json`."""
+    """Yields lines about a cluster, given its entry in `run.json`."""
     amounts = ", ".join(
         f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
     )
@@ -118,13 +118,12 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 
 def _run_times(settings: Mapping[str, Any]) -> str:
-    """Describes how the run times of unfinished work in the manifests were set."""
+    """Describes how the run times of unfinished objects in the manifests were set."""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     return f"{settings.get('unfinished', '–')}{seed}"
 
 
 def _calibrated(changed: Mapping[str, str]) -> str:
-    """Describes the changes that were made to the trace before the replay."""
     return ", ".join(f"{name.replace('_', ' ')} {_step(name, text)}" for name, text in changed.items()) or "–"
 
 

@@ -1,4 +1,4 @@
-"""The section on preemptions: their reasons, their number over time, and chains of preemptions."""
+"""The section on preemptions, with their reasons, their numbers over time, and their chains."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _BINS = 120
 _DEPTHS = 4
-"""Chains that are at least this long share one row."""
+"""Preemptions at this depth or deeper share one row."""
 _NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} others or more"}
 _LINKS = 6
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the preemptions of each run by reason, or a sentence if there were none."""
+    """Yields the preemptions of each run by reason, or just a sentence if there were none."""
     found = material.on_axis(material.of_runs(_preemptions))
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")
@@ -62,7 +62,7 @@ def _preemptions(run: Run) -> pl.DataFrame:
 
 
 def _chains(material: Material) -> Iterator[Block]:
-    """Yields a table of how many preemptions followed others, and the longest chain of each run."""
+    """Yields a table of preemptions by depth, and the longest chain of each run."""
     found = material.of_runs(_chains_of)
     deepest = max(depth for each in found for depth in each.depths)
     if not deepest:
@@ -83,7 +83,7 @@ def _chains(material: Material) -> Iterator[Block]:
 
 
 class _Chains(NamedTuple):
-    """The depth of each preemption of a run, and the longest chain in words, if there is one."""
+    """The depths of a run's preemptions, and a description of the longest chain, if there is one."""
 
     depths: Sequence[int]
     longest: str

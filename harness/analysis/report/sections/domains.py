@@ -1,4 +1,4 @@
-"""The section on topology domains: the amounts that pods held in each domain, and its capacity."""
+"""The section on topology domains, which shows what pods held in each domain and its capacity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 MOST = 24
-"""The maximum number of domains that have a panel in each chart; the most used domains have one."""
+"""The maximum number of domains in each chart, which are the most used ones."""
 
 
 class _Shown(NamedTuple):
@@ -34,8 +34,8 @@ class _Shown(NamedTuple):
         names: the printable names of the domains.
         steps: for each run, the amounts held in each domain: `series` (the number of the domain), `time`
             and `level`.
-        room: for each run and domain, the capacity of the domain's nodes over time, on the time axis; empty
-            if the run's cluster does not have the domain.
+        room: for each run and domain, the capacity of the domain's nodes, as steps on the time axis; empty if
+            the run's cluster does not have the domain.
         left_out: the number of domains that are not shown.
     """
 

@@ -1,4 +1,4 @@
-"""The section on fairness: how far shares are from their ideal, and who holds too much or too little."""
+"""The section on fairness, which shows how far shares are from their ideals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 ONE = 10**9
-"""A share of 1. Shares are integers in billionths, so that sums are the same on every machine."""
+"""The integer for a share of 1. Shares are in billionths, so that sums are the same on every machine."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields charts of the deviation over time and of each lane's mean excess, if there are several lanes."""
+    """Yields charts of deviations over time and of mean excesses by lane, if there are several lanes."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)
@@ -111,13 +111,13 @@ def _excess(material: Material, found: Sequence[Deviation], width: int) -> Chart
 
 
 class Deviation(NamedTuple):
-    """The deviations of a run's shares.
+    """How far the shares of a run's holders are from their ideal shares.
 
     Attributes:
         changes: the columns `series` (always 0), `time` and `level`. The level is half the sum of all
-            differences between shares and ideal shares, which is the share of the cluster that the wrong
-            holders have.
-        excess: for each holder, its share minus its ideal share, on average over the run's window.
+            absolute differences between shares and ideal shares. It is the share of the cluster that the
+            wrong holders have.
+        excess: each holder's mean share minus its mean ideal share over the run's window.
     """
 
     changes: pl.DataFrame
@@ -125,7 +125,7 @@ class Deviation(NamedTuple):
 
 
 def deviation(run: Run) -> Deviation:
-    """Computes how far the holders of a run are from their ideal shares."""
+    """Computes how far the shares of a run's holders are from their ideal shares."""
     users = holders(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)

@@ -1,4 +1,4 @@
-"""The section on the trade-off between waits and lost work, with the runs that no other run beats."""
+"""The section on the trade-off between waits and costs, with the runs that no other run beats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """The metric of an axis, its value in every run, and whether each value is a lower bound."""
+    """The metric of an axis, with its value in every run, and whether each value is a lower bound."""
 
     about: str
     measured: Measurement
@@ -38,13 +38,12 @@ class _Side(NamedTuple):
         return Axis(told, self.scale.shown_as)
 
     def told(self, place: int) -> str:
-        """Describes a value."""
         least = bool(self.at_least[place])
         return f"{self.about} {shown(self.values[place], self.measured.unit, at_least=least)}"
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields a chart of several runs, or a sentence if the runs differ too little."""
+    """Yields a chart with a point for each run, or a sentence if the runs differ too little."""
     if len(material.runs) < 2:
         return
     unit = shown_in(material.resource)
@@ -74,7 +73,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """Returns the first of the given metrics that has a value in every run and differs between runs."""
+    """Returns the first given metric that has a value in every run and differs between runs."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:

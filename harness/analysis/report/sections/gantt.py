@@ -1,4 +1,4 @@
-"""The section that shows single jobs, for small runs or for a given span of time."""
+"""The section that shows individual jobs, for small runs or for a given span of time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CROSS = "A cross marks an eviction that threw progress away."
 def blocks(material: Material) -> Iterator[Block]:
     """Yields a chart with a bar for every span in which a job held resources.
 
-    If no span of time is given, only small runs have a chart. If the span has many jobs, the chart shows
-    the jobs that held the most resources, and a sentence says how many jobs there are.
+    If no span of time is given, there is a chart only for small runs. If there are too many jobs in a given
+    span, the chart shows the jobs that held the most, and a sentence gives the total number of jobs.
     """
     part = material.part
     if part is None:
@@ -79,7 +79,7 @@ def _figure(
 
 
 def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
-    """Returns the meanings of the marks that appear in any panel."""
+    """Returns explanations of the marks that appear in any panel."""
     drawn = set[str]()
     for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
         mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)
@@ -100,7 +100,7 @@ def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
-    """Returns how much each job held within a span of time; null if the job was not there."""
+    """Returns how much each job held within a span of time, or null if the job was not there."""
     span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
     stints = (
         run.micros("stints")
@@ -131,7 +131,7 @@ def _words(material: Material) -> str:
 
 
 def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
-    """Describes how many jobs held resources, how many started and when, and how many were evicted."""
+    """Describes, for each run, how many jobs held resources, started, and were evicted in a span of time."""
     sentences = []
     for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
         with reading(run.path):

@@ -1,4 +1,4 @@
-"""The first section: the recommendation with its condition, and what each run costs and gains."""
+"""The first section, with the recommendation, and the costs and gains of each run."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _HEADLINES = (
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the recommendation, then four headline figures of each run, and what each run costs.
+    """Yields the recommendation, the headline figures of each run, and the costs of each run.
 
-    Before the figures, it lists replays that were stopped because they made no progress, metrics that
-    failed, and differences other than plugins.
+    Before the figures come the replays that were stopped because they made no progress, the metrics that
+    failed, and the differences other than plugins.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
@@ -98,7 +98,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Yields a table of costs and gains, and a second one for each run's own jobs if the jobs differ."""
+    """Yields a table of costs and gains. If jobs differ, a second table covers each run's own jobs."""
     rows, caption = list(_amounts(material)), "What each run costs and gains"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
@@ -114,7 +114,7 @@ def _costs(material: Material) -> Iterator[Table]:
 
 
 def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
-    """Yields each row with the measurement that it shows."""
+    """Yields the rows of the table, each with its measurement."""
     unit = shown_in(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):

@@ -1,4 +1,4 @@
-"""The section on gains and losses: how long the jobs of queues waited, and which work was lost."""
+"""The section on gains and losses, with waits and lost work by queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS = (
 
 
 def _waited(material: Material) -> Iterator[Block]:
-    """Yields how many hours the jobs of each queue waited, for the queues whose hours differ most."""
+    """Yields a chart of the hours that jobs waited, for the queues with the largest differences."""
     counts = material.jobs_of_queues
     found = []
     for line in material.lines("wait.first_start.mean", QUEUE):
@@ -54,13 +54,13 @@ def _waited(material: Material) -> Iterator[Block]:
 
 
 def _spread(hours: Sequence[float | None]) -> float:
-    """Returns the largest distance of a run's hours from the baseline's; for a single run, its hours."""
+    """Returns the largest difference of a run's hours from the baseline's hours, or a single run's hours."""
     base, *others = [each or 0.0 for each in hours]
     return max((abs(each - base) for each in others), default=base)
 
 
 class _Loss(NamedTuple):
-    """The resource-hours that a queue lost, and the resource-hours that others lost for it."""
+    """The resource-hours that a queue's jobs lost, and those that others lost to its jobs."""
 
     own: float = 0.0
     for_it: float = 0.0
@@ -95,7 +95,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
-    """Returns for each queue the work that it lost and the work that was lost for it, from the metrics."""
+    """Returns, for each queue, the work that its jobs lost and the work that others lost to them."""
     metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
@@ -148,13 +148,13 @@ def _chart(
 
 
 def _counts(run: Run) -> pl.DataFrame:
-    """Counts preemptions for each pair of a victim's and a beneficiary's queue."""
+    """Counts preemptions for each pair of the victim's queue and the beneficiary's queue."""
     each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
     return each.group_by("queue", "by_queue").len()
 
 
 def _pairs(material: Material) -> Iterator[Block]:
-    """Yields a table of preemptions for each pair of a victim's and a beneficiary's queue."""
+    """Yields a table of the most frequent pairs of a victim's queue and a beneficiary's queue."""
     counts: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(material.of_runs(_counts)):
         for victim, beneficiary, count in each.iter_rows():

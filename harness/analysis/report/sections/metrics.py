@@ -1,4 +1,4 @@
-"""The section with all figures, which is the table of the comparison."""
+"""The section with all figures, which contains the table of the comparison."""
 
 from __future__ import annotations
 

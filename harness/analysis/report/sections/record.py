@@ -1,4 +1,4 @@
-"""The section that compares simulations with the record of what happened, if one of the runs is a record."""
+"""The section that compares simulations with a record of what happened."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MOST = 1500
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the errors of first starts, and charts of simulated and recorded waits and of errors over time.
+    """Yields a table of the errors of first starts, and charts of waits and of errors over time.
 
-    If no run is a record, it yields nothing.
+    If no run is a record, there are no blocks.
     """
     found = [place for place, run in enumerate(material.runs) if run.is_record]
     others = [place for place, run in enumerate(material.runs) if not run.is_record]
@@ -131,7 +131,7 @@ def _over_time(
 
 
 def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the median `error` of the jobs submitted in each part of the window, with the part's middle."""
+    """Returns the median `error` of jobs by submission in each part of the window, at the part's middle."""
     start = material.window.start
     step = (material.window.end - start) // _BINS + 1
     return (
@@ -144,7 +144,7 @@ def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _range(name: str, medians: pl.Series) -> str:
-    """Describes the range from the earliest to the latest median."""
+    """Describes the range of the medians."""
     if medians.is_empty():
         return f"{name}: no job starts."
     ends = dict.fromkeys(_side(float(medians.sort()[at])) for at in (0, -1))

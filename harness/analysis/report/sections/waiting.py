@@ -1,4 +1,4 @@
-"""The section on waits: waiting jobs over time, distributions of waits and slowdowns, and waits by size."""
+"""The section on waits, with waiting jobs over time, distributions, and waits by size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PERCENTS = {50: "half of the jobs start within", 95: "95 of 100 start within"}
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields charts of waiting jobs and waits, in total and by lane, then of slowdowns and waits by size."""
+    """Yields charts of waiting jobs and waits, then of slowdowns, and then of waits by size."""
     several = len(material.lanes) > 1
     yield Figure(
         title="Waiting jobs",
