@@ -1,4 +1,4 @@
-"""The functions that notebooks and the command line call, such as `replay()` and `compare()`."""
+"""Functions for notebooks and for the command line, such as `replay()` and `compare()`."""
 
 from __future__ import annotations
 
@@ -84,16 +84,17 @@ def replay(
             file doesn't exist, harness derives a cluster from the trace and lists its assumptions in
             `run.info["cluster"]["assumed"]`.
         options: the policy's options.
-        label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
+        label: the name of the run, such as `pr` or `fairsharing@pr`. The default is the policy's name.
         calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
         output: the run is stored in the folder `<output>/<trace>/<run>`.
         force: replay even if the same run already exists.
-        keep: the parts of the run to store: `all`; the `metrics`, with `run.json`; or `nothing`, so that
-            metrics exist only in memory.
-        twin: the twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; the trace
-            itself by default.
+        keep: the parts of the run to store, which are `all`, or the `metrics` with `run.json`, or `nothing`.
+            With `nothing`, metrics exist only in memory.
+        twin: the twin of the trace to replay, such as `3` or `3@SEED`; see `harness.trace.shake`. The default
+            is the trace itself.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: called now and then with the simulated time and the number of jobs that have arrived.
+        watch: a function that harness calls from time to time with the simulated time and the number of jobs
+            that have arrived.
         settings: how jobs arrive, start, lose work and end, see `harness.runs.settings.Given`.
 
     Raises:
@@ -327,7 +328,6 @@ def forecast(
 
 
 def _warn_of_metrics(runs: Iterable[Run]) -> None:
-    """Warn Python callers about metrics that failed."""
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
         warn(f"{sentence}; harness keeps the run without this metric", stacklevel=3)
 
@@ -449,7 +449,7 @@ def compare(
 def isolated(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Returns the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
+    """Return the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
 
     To measure these metrics, harness replays the jobs of each quota alone (`Request.alone`) with only the
     nominal quota. It stores these runs and reuses them. If a replay is impossible, the metrics are null and
@@ -474,7 +474,7 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Returns the runs with `idle.*` among their metrics: idle resources by the reason why jobs waited.
+    """Return the runs with `idle.*` among their metrics, which divide idle resources by why jobs waited.
 
     To measure these metrics, harness replays each run again and finds the reasons minute by minute. It stores
     the reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why. The
@@ -498,7 +498,7 @@ def make_report(
     command: str | None = None,
     gantt: str | None = None,
 ) -> Report:
-    """Returns a report about runs of the same jobs, which `.html()` and `.markdown()` render.
+    """Return a report on runs of the same jobs, which its methods `html()` and `markdown()` write.
 
     Args:
         runs: the runs, or their folders, or a comparison of runs.
@@ -525,7 +525,7 @@ def make_report(
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns a pair of name and label for each `NAME` or `NAME@LABEL`; labels are unique.
+    """Return a pair of a name and a unique label for each `NAME` or `NAME@LABEL`.
 
     Raises:
         OptionError: two runs would have the same label.

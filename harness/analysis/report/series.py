@@ -1,4 +1,4 @@
-"""Step functions of the amount that each holder holds, and of the number of its jobs that wait."""
+"""Computes step functions of what each holder holds, and of how many of its jobs wait."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 
 
 def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
-    """Returns how many resource-microseconds each holder held within a window, from a result of `moves`."""
+    """Returns the resource-microseconds that each holder held within a window, from a result of `moves`."""
     held = pl.col("allocated").cast(pl.Int128) * (window.end - pl.col("time"))
     sums = changes.filter(pl.col("time") < window.end).group_by("holder").agg(held.sum())
     return {holder: int(amount) for holder, amount in sums.iter_rows()}

@@ -1,4 +1,4 @@
-"""Distributions of the waits of jobs until their first progress, and of their slowdowns."""
+"""Computes distributions of waits until the first progress, and of slowdowns."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Waited(NamedTuple):
 
     Attributes:
         jobs: the number of jobs, whether or not they started.
-        sorted: the waits of the jobs that started, in microseconds and in ascending order, or the slowdowns
-            of the jobs that finished.
+        sorted: the waits of the jobs that started, in microseconds, or the slowdowns of the jobs that
+            finished. Both are in ascending order.
     """
 
     jobs: int
     sorted: pl.Series
 
     def within(self, value: float) -> float:
-        """Returns the fraction of the jobs that waited at most this long, or have at most this slowdown."""
+        """Returns the fraction of all jobs whose wait or slowdown is known and at most this value."""
         return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
 
     def quantile(self, percent: int) -> float | None:
-        """Returns the value that a given percentage of the jobs does not exceed.
+        """Returns the value that this percentage of the jobs does not exceed.
 
-        The value is None if fewer jobs started or finished.
+        The result is None if fewer jobs started or finished.
         """
         place = -(-self.jobs * percent // 100)
         return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
@@ -54,12 +54,12 @@ class Waits(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The longest of all waits, or 0 without waits."""
+        """The longest of all waits, or 0 if there are none."""
         return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
 
 
 def waits(material: Material) -> Waits:
-    """Returns the waits of each lane's jobs; if there are several lanes, the waits of all jobs come first."""
+    """Returns the waits of each lane's jobs. If there are several lanes, the first group is all jobs."""
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
@@ -76,7 +76,7 @@ def waits(material: Material) -> Waits:
 
 
 def _first_starts(run: Run) -> pl.DataFrame:
-    """Returns `job` and `first_start` of all jobs; the start is null if a job had not started."""
+    """Returns `job` and `first_start` of all jobs, where null means that a job had not started."""
     times = job_times(run, run.window, "job", "first_start", "started")
     return times.select("job", pl.when("started").then("first_start"))
 
@@ -88,8 +88,7 @@ def _waited(waits: pl.Series) -> Waited:
 def slowdowns(material: Material) -> Waits:
     """Returns the slowdown of each job that finished.
 
-    The slowdown is the total time as a multiple of the run time, and it is bounded as in
-    `slowdown.bounded`.
+    The slowdown is the total time divided by the run time. It is bounded as in `slowdown.bounded`.
     """
 
     def of_all(run: Run) -> list[Waited]:
@@ -100,7 +99,7 @@ def slowdowns(material: Material) -> Waits:
 
 
 def waits_by_size(material: Material) -> Waits:
-    """Groups the waits of jobs by the amount that they request of the resource in charts.
+    """Groups the waits of jobs by how much they request of the resource in charts.
 
     The limit of each group is twice the limit of the previous group. Each group has jobs in at least one
     run, and the groups with the smallest requests come first. Runs that do not record requests have no
@@ -124,7 +123,7 @@ def waits_by_size(material: Material) -> Waits:
 
 
 def _doubling(amount: float) -> int:
-    """Returns the group of an amount: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, ..."""
+    """Returns the group of an amount: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, etc."""
     return 0 if amount <= 0 else 1 + ceil(log2(max(1.0, amount)))
 
 

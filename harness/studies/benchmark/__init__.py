@@ -1,1 +1,1 @@
-"""A benchmark for policies: named tasks whose files are fixed by checksums, scores, and their checks."""
+"""A benchmark for policies, with tasks whose files are fixed by checksums, and with scores."""

@@ -1,8 +1,8 @@
-"""Judges a run of a task by its decisions, and trusts nothing else in the run's folder.
+"""Judges a run of a task by its decisions, without trusting anything else in the run's folder.
 
-The outside checker of `harness.testing.checks` goes through the decisions and compares the tables with the
-results. The entries of `run.json` about the trace, the cluster and the settings are derived again from the
-task, and the metrics are computed again.
+The independent checker in `harness.testing.checks` follows the decisions and compares the resulting state
+with the tables. The entries of `run.json` about the trace, the cluster and the settings are derived from the
+task again. The metrics are computed again, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.testing.checks import check_run
 _SHOWN = 3
 _TABLES = ("jobs", "decisions", "stints", "timeline")
 _OF_RUNS = ("quota_of", "queues", "cohorts")
-"""The entries about a run's cluster that depend on whether the policy applies elastic quotas."""
+"""The entries about the cluster that depend on whether the policy applies elastic quotas."""
 
 
 class Judgement(NamedTuple):
@@ -46,7 +46,7 @@ class Judgement(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A replay that may have produced a run.
+    """One of the replays that may have produced a run.
 
     Attributes:
         info: the entries of the replay's `run.json` that do not depend on decisions.
@@ -57,7 +57,7 @@ class Expected(NamedTuple):
     plan: Callable[[], Plan]
 
     def has_quotas_of(self, info: Mapping[str, Any]) -> bool:
-        """Returns True if another `run.json` has the same queues and quotas."""
+        """Returns True if another run's `run.json` has the same queues and quotas."""
         return all(info["cluster"].get(name) == self.info["cluster"].get(name) for name in _OF_RUNS)
 
 
@@ -72,10 +72,10 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
     Args:
         folder: the run's folder.
-        expected: the replays that may have produced the run. They differ in the policy, and therefore in the
-            quotas that count.
+        expected: the replays that may have produced the run. They use different policies, which may apply
+            different quotas.
         plugins: the plugins with the metrics.
-        check: whether to run the outside checker on the decisions.
+        check: whether to run the independent checker on the decisions.
     """
     try:
         run = Run.open(folder)
@@ -91,13 +91,15 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
         rows, failed = measure(trusted, plugins.metrics)
     except HarnessError as error:
         return Judgement([error.message], [])
-    except Exception as error:  # A forged table may raise any error. Report it and judge the other runs.
+    except (
+        Exception
+    ) as error:  # A forged table may raise any error, which must not stop the judgement of other runs.
         return Judgement([f"the checker cannot read its tables: {told(error)}"], [])
     return Judgement(list(failed.values()), rows)
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """Returns the plan that produced a run, and the run with the entries of that plan.
+    """Returns the plan that a run belongs to, and the run with that plan's entries in `run.json`.
 
     Raises:
         InputError: no plan has the queues of the run.
@@ -114,7 +116,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields a sentence for each setting that differs from the task's."""
+    """Yields a sentence for each setting that differs from the task's setting."""
     for name, expected in plan.recorded.items():
         found = run.info["settings"].get(name)
         if found != expected:
@@ -124,7 +126,7 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields a sentence about jobs whose arrival differs from the task's."""
+    """Yields at most one sentence, about jobs that do not arrive when the task says."""
     frame = jobs_of(plan).frame
     expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
     if plan.settings.until is not None:
@@ -139,7 +141,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields faults in the time span of the run, which must last as long as any job makes progress."""
+    """Yields faults of the run's time span, which must last as long as any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

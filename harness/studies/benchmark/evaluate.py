@@ -1,4 +1,4 @@
-"""`harness.evaluate` scores a policy in a task, fast enough for search loops with thousands of calls."""
+"""Provides `harness.evaluate`, which scores a policy in a task and is fast enough for thousands of calls."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ from harness.studies.experiments.preparation import prepared
 from harness.studies.experiments.specification import PLUGIN, SEED, Arm
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""The environment variables that processes with policies receive. None of them contains a secret."""
+"""The environment variables that are passed to processes with policies. None of them contains a secret."""
 
 _SIZE = 1 << 28
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of a policy in a task. Equal policies have equal evaluations.
+    """The result of a policy in a task, which is the same for equal policies.
 
     Attributes:
-        task: the name of the task, and the seed of its weeks if there is one.
-        error: why the policy failed; "" if it did not fail.
+        task: the name of the task, with the seed of its weeks if there is one.
+        error: the reason why the policy failed, or "".
         score: the score on a scale from 0 for the worst built-in policy to 1 for the best; None if there is
             an error.
-        low, high: the 95 % interval of the score over twins; None for a single twin.
+        low, high: the ends of the 95 % interval of the score over twins; None for a single twin.
         groups: the score of each group that counts: `served`, `waited`, `shared` and `disrupted`.
         metrics: the mean of each objective over twins.
         lost_most: a sentence about the objective with the lowest score.
         worst_queue: a sentence about the queue whose jobs are delayed most in the first twin.
-        jobs: for each of the three jobs with the longest delays in the first twin, what happened to the job.
+        jobs: the history of each of the three jobs with the longest delays in the first twin.
         printed: the beginning of the policy's output.
-        held: the limits that the system enforces: `memory`, `output`, `files`, `processes and network`.
+        held: the limits that the system enforces, from `memory`, `output`, `files`, and `processes and
+            network`.
     """
 
     task: str
@@ -86,23 +87,23 @@ def evaluate(
     """Replays a policy on the twins of a task in a separate process, and scores it.
 
     The first evaluation of a task also replays the built-in policies, because they define the scale of
-    scores. Their runs are kept.
+    scores. harness keeps their runs.
 
     Args:
-        policy: a class, a file (`.py`) that contains one, the source text of a class, or the name of a
-            registered policy.
-        task: a task, or the name of a task of the suite.
+        policy: a class, a `.py` file with a class, the source text of a class, or the name of a registered
+            policy.
+        task: a task, or the name of a task in the suite.
         options: the options of the policy.
-        seed: the seed with which new weeks are drawn from the record; None for the task's own weeks.
+        seed: the seed for drawing new weeks from the record; None for the task's own weeks.
         twins: the number of twins to replay, at least 1; by default, the task defines it.
         seconds: the time limit for all replays together.
         memory: the memory limit of the process, as a number of bytes or as a text such as `2Gi`.
-        brief: True to return only the score and the metrics. Then no job is explained, and the outside
-            checker does not check the decisions, so forged tables go unnoticed.
+        brief: whether to return only the score and the metrics. In this case, no job is explained. The
+            independent checker does not check the decisions either, so forged tables remain unnoticed.
         suite: the name or the file of the suite that contains the task.
         output: the folder for the runs of built-in policies, with one folder per suite.
 
-    Returns: The evaluation; if the policy fails, `error` says why.
+    Returns: The evaluation. If the policy fails, `error` says why.
 
     Raises:
         InputError: an argument is invalid, or the files of the task have changed.
@@ -150,8 +151,6 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Ready:
-    """A task with everything that is needed to evaluate policies in it."""
-
     reference: Reference
     inputs: bytes
     digest: str
@@ -179,7 +178,7 @@ def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
 
 
 class _Server:
-    """The process that copies itself for each evaluation. The first evaluation starts the process."""
+    """The process that copies itself for each evaluation. It starts at the first evaluation."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -238,7 +237,7 @@ atexit.register(_server.end)
 
 
 def _lost_most(scale: Reference, score: Score) -> str:
-    """Returns the objective with the lowest score, and the value of the best built-in policy."""
+    """Describes the objective with the lowest score, and the value of the best built-in policy."""
     found = [
         (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
     ]

@@ -1,4 +1,4 @@
-"""Judges the runs of a policy without executing the policy, and explains the worst results."""
+"""Judges the runs of a policy without executing the policy, and explains its worst results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LABEL = "evaluated"
 
 @dataclass(frozen=True)
 class Twin:
-    """One twin of a task, in the form in which processes receive it to replay and judge it.
+    """One twin of a task, in the form in which it is sent to the processes that replay and judge it.
 
     Attributes:
-        requests: the replays of the twin by built-in policies, one for each way to interpret quotas; the
-            first one is for `none`.
+        requests: the replays of the twin by built-in policies, one for each way to apply quotas. The first
+            replay is the one by `none`.
         infos: for each of these replays, the entries of `run.json` that do not depend on decisions.
     """
 
@@ -40,7 +40,7 @@ class Twin:
 
     @classmethod
     def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
-        """Creates the twin that has these replays.
+        """Creates a twin from its replays.
 
         Raises:
             InputError: a replay is not possible.
@@ -54,12 +54,12 @@ class Twin:
         return cls([request for request, _ in kept], [expected.info for _, expected in kept])
 
     def expected(self, plugins: Plugins) -> Iterator[Expected]:
-        """Yields the replays that may have produced a run of the twin."""
+        """Yields the replays that may have produced a run of this twin."""
         for request, info in zip(self.requests, self.infos, strict=True):
             yield Expected(info, partial(request.plan, plugins))
 
     def of(self, policy: str | PolicyFactory, options: Mapping[str, Any], output: Path) -> Request:
-        """Returns the replay of the twin by another policy."""
+        """Returns the replay of this twin by another policy."""
         return replace(
             self.requests[0], plugin=policy, options=options, label=_LABEL, output=output, keep="all"
         )
@@ -70,12 +70,12 @@ def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict
 
     Args:
         twins: the twins of the task, pickled.
-        folder: the folder of the runs, which has a subfolder named by the number of each twin.
+        folder: the folder with a subfolder for each twin, which is named by the twin's number.
         plugins: the plugins with the metrics and the built-in policies.
-        brief: True to skip the outside checker and the explanation of jobs.
+        brief: whether to skip the independent checker and the explanation of jobs.
 
-    Returns: `rows` with the measurements of each twin, and `queue` and `jobs` with texts about the first
-        twin; or `error`.
+    Returns: Either `error`, or the measurements of each twin as `rows`, with texts about the first twin as
+        `queue` and `jobs`.
     """
     every: list[list[Measurement]] = []
     runs: list[Path] = []
@@ -111,7 +111,7 @@ def _worst_queue(rows: Sequence[Measurement]) -> str:
 
 
 def _told(path: Path) -> dict[str, str]:
-    """Returns what happened to the jobs with the longest delays, by job."""
+    """Returns what happened to each of the jobs with the longest delays."""
     run = Run.open(path)
     end = pl.col("finish_time").fill_null(run.window.end)
     jobs = run.micros("jobs").with_columns(held_up=end - pl.col("submit_time") - pl.col("duration"))

@@ -1,4 +1,4 @@
-"""A policy in the form that is sent to its process: a name, an importable class, or source code."""
+"""Converts policies to the form in which they are sent to a process: a name, a class, or source code."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Packed = Mapping[str, Any]
 
 
 def packed(policy: str | Path | type) -> Packed:
-    """Returns a policy in the form in which it can be sent.
+    """Returns a policy in a form that can be sent to another process.
 
     Args:
-        policy: a class, a file that contains one, the source text of a class (more than one line), or the
-            name of a registered policy.
+        policy: a class, a file with a class, the source text of a class (more than one line), or the name of
+            a registered policy.
 
     Raises:
         OptionError: the policy can't be found, or its source is too long.
@@ -45,10 +45,10 @@ def packed(policy: str | Path | type) -> Packed:
 
 
 def unpacked(given: Packed) -> str | PolicyFactory:
-    """Loads the policy in the process that runs it. This executes the code of the policy.
+    """Loads a policy in the process that runs it, which executes the policy's code.
 
     Raises:
-        PolicyError: the code fails, or contains no policy.
+        PolicyError: the code fails, or does not contain exactly one policy.
     """
     if "plugin" in given:
         return str(given["plugin"])
@@ -61,7 +61,7 @@ def unpacked(given: Packed) -> str | PolicyFactory:
         return _chosen(_module(given), given.get("name"))
     except PolicyError:
         raise
-    except BaseException as error:  # This includes SystemExit, because any error counts as a result.
+    except BaseException as error:  # Any error counts as a result, even SystemExit.
         raise PolicyError(f"the policy cannot be loaded: {told(error)}") from error
 
 
@@ -106,7 +106,7 @@ def _module(given: Packed) -> ModuleType:
 
 
 def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
-    """Returns the policy of a module: the named class, or the only class that has no subclass there."""
+    """Returns the policy of a module, which is the named class, or the only class without subclasses."""
     classes = [each for each in vars(module).values() if isinstance(each, type) and _is_policy(each)]
     last = [each for each in classes if not any(each in other.__mro__[1:] for other in classes)]
     found = [each for each in classes if each.__name__ == name] if name is not None else last
@@ -120,5 +120,5 @@ def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
 
 
 def _is_policy(of: type) -> bool:
-    """Returns True if the policy's own code defines the class, and the class has a policy's methods."""
+    """Returns True if a class is defined in the policy's own code and has the methods of a policy."""
     return of.__module__ == _MODULE and all(hasattr(of, call) for call in _CALLS)

@@ -1,4 +1,4 @@
-"""Runs tasks as experiments over twins, one for each policy and task, so that completed replays are kept."""
+"""Runs tasks as experiments over twins, so that completed replays are kept."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Reference(NamedTuple):
     scales: Sequence[Scale]
 
     def score(self, values: Values) -> Score:
-        """Returns the score of a policy."""
+        """Returns the score that corresponds to a policy's values."""
         return scored(self.scales, values)
 
     @property
     def scores(self) -> Mapping[str, Score]:
-        """Returns the score of each built-in policy."""
+        """The score of each built-in policy."""
         return {name: self.score(values) for name, values in self.values.items()}
 
 
@@ -54,7 +54,7 @@ def run_task(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Experiment:
-    """Replays policies on the twins of a task, unless the replays are already stored.
+    """Replays policies on the twins of a task. Replays that are already stored are skipped.
 
     Args:
         task: the task.
@@ -64,7 +64,7 @@ def run_task(
         seed: the seed for drawing new weeks from the record.
         keep: which tables of each replay to keep.
         workers: the number of processes; see `harness.sweep`.
-        watch: is called at the beginning, and for each replay.
+        watch: a function that is called at the beginning and after each replay.
 
     Raises:
         InputError: a file of the task has changed, or there is no such policy.
@@ -84,7 +84,7 @@ def reference(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Reference:
-    """Returns the results of the built-in policies in a task, after replaying missing runs.
+    """Returns the results of the built-in policies in a task. Missing runs are replayed first.
 
     Args:
         task: the task.
@@ -92,7 +92,7 @@ def reference(
         output: the folder of the suite.
         seed: the seed for drawing new weeks from the record.
         workers: the number of processes; see `harness.sweep`.
-        watch: is called at the beginning, and for each replay.
+        watch: a function that is called at the beginning and after each replay.
 
     Raises:
         InputError: a file of the task has changed.

@@ -1,4 +1,4 @@
-"""Scores, which place a policy between the worst built-in policy (0) and the best one (1)."""
+"""Computes scores, which place a policy between the worst built-in policy (0) and the best one (1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Estimate, Judged, estimate, plain_mean
 
 LACKING = -1.0
-"""The score of an objective without a value. It is as far below 0 as the best built-in policy is above 0."""
+"""The score of an objective that has no value, as far below 0 as the best built-in policy is above 0."""
 
 Values = Mapping[str, Mapping[int, float | None]]
-"""Maps an objective to the value of each twin, or to None if a twin has no value."""
+"""Maps an objective to the value of each twin, or to None for a twin without a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Scale:
     best: float
 
     def score(self, value: float | None) -> float:
-        """Returns the score of a value. The scale is linear, below 0 and above 1 as well."""
+        """Returns the score of a value, on a linear scale that extends below 0 and above 1."""
         return LACKING if value is None else (value - self.worst) / (self.best - self.worst)
 
 
@@ -46,7 +46,7 @@ class Score:
     """The score of a policy in a task.
 
     Attributes:
-        score: the mean over the groups and all twins, with its interval.
+        score: the mean over groups and twins, with its interval.
         groups: for each group, the mean over its objectives, with its interval.
         objectives: for each objective, its mean over twins; None if it has no values.
     """
@@ -73,7 +73,7 @@ def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
 
 
 def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
-    """Returns the values of a task's objectives in some replays; the first replay is twin 1."""
+    """Returns the values of a task's objectives in some replays, where the first replay is twin 1."""
     found: dict[str, dict[int, float | None]] = {}
     for metric in _metrics(task):
         for twin, measured in enumerate(rows, start=1):
@@ -137,7 +137,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
 
 def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
-    """Returns each policy's rank: 1 if no policy dominates it, 2 if only policies of rank 1 do, and so on."""
+    """Returns the rank of each policy: 1 if no policy dominates it, 2 if only policies of rank 1 do, etc."""
     left = dict(scores)
     found: dict[str, int] = {}
     rank = 1
@@ -155,7 +155,7 @@ def _estimated(values: Sequence[float]) -> Estimate:
 
 
 def _mean(values: Mapping[int, float | None]) -> float | None:
-    """Returns the mean over the twins that have a value; None if no twin has a value."""
+    """Returns the mean over the twins with a value, or None if no twin has a value."""
     there = [value for value in values.values() if value is not None]
     return fsum(there) / len(there) if there else None
 

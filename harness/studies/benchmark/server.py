@@ -1,8 +1,8 @@
 """Evaluates policies in copies of this process, so that no copy has to import modules again.
 
-This process reads only the output of its copies, and it never runs code of a policy. For each evaluation, it
-makes two confined copies. The first copy replays the policy. The second copy never sees the policy, and
-judges the runs by their decisions.
+This process never runs the code of a policy, and it reads only the output of its copies. For each evaluation,
+it makes two confined copies. The first copy replays the policy. The second copy judges the runs by their
+decisions, without seeing the policy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
-    """Writes the length of a message, and then the message."""
+    """Writes a message, preceded by its length."""
     stream.write(_LENGTH.pack(len(message)) + message)
     stream.flush()
 
@@ -60,7 +60,7 @@ def received(stream: IO[bytes]) -> bytes | None:
 
 
 def main() -> None:
-    """Answers requests for evaluations until the stream ends."""
+    """Answers requests for evaluations until the input ends."""
     _import_all()
     libraries = {"replay": load(block=["metrics"]), "judge": load()}
     _adopt_orphans()
@@ -69,7 +69,7 @@ def main() -> None:
         for spec in libraries["replay"].policies:
             look_at(spec)
         codes_of_metrics(libraries["judge"].metrics)
-        gc.freeze()  # Garbage collection in a copy would copy memory pages.
+        gc.freeze()  # Otherwise, garbage collection in a copy would copy memory pages.
         while (message := received(sys.stdin.buffer)) is not None:
             asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
             inputs.update(asked.pop("inputs", {}))
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Imports the modules that copies use, so that the copies don't have to."""
+    """Imports the modules that copies use, so that copies need not import them."""
     for name in _USED:
         package = import_module(name)
         for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
@@ -86,7 +86,7 @@ def _import_all() -> None:
 
 
 def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
-    """Returns the answer of `judging.judged` or an `error`, and also `printed` and `held`."""
+    """Returns the answer of `judging.judged`, or an `error`. Either one also has `printed` and `held`."""
     place = Path(asked["folder"])
     first, second = place / "replay", place / "judge"
     for folder in (first, second):
@@ -113,7 +113,7 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
 
 
 def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: Path) -> None:
-    """Replays the policy on every twin. If the policy fails, the answer contains the reason."""
+    """Replays a policy on every twin. If the policy fails, the answer contains the reason."""
     answer: dict[str, Any] = {"done": False}
     requests = pickle.loads(inputs)  # noqa: S301 - from the process that began the server
     sys.path[:] = asked["path"]
@@ -149,7 +149,7 @@ def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[P
 
 
 def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
-    """Does some work in a copy of this process. Returns why the work failed, or "" if it succeeded."""
+    """Does some work in a copy of this process. Returns the reason if it fails, or else ""."""
     child = os.fork()
     if not child:
         try:
@@ -192,7 +192,7 @@ def _end(process: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Yields the remaining child processes of this process, if the system can list them."""
+    """Yields the remaining child processes of this process, where the system can list them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:
@@ -201,7 +201,7 @@ def _children() -> Iterator[int]:
 
 
 def _adopt_orphans() -> None:
-    """Becomes the parent of processes whose parent has ended, if the system supports it."""
+    """Makes this process the parent of processes whose parent has ended, where the system supports it."""
     if sys.platform == "linux":
         import ctypes
 
@@ -209,7 +209,7 @@ def _adopt_orphans() -> None:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """Returns the output of a copy as texts and numbers, which the caller must check."""
+    """Returns the output of a copy as plain values, which the caller must check."""
     try:
         found = json.loads(_read(path, _LONGEST_ANSWER))
     except (ValueError, RecursionError):
@@ -218,7 +218,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """Returns the beginning of a file, or "" for anything else, such as a link or pipe that a policy made."""
+    """Returns the beginning of a file, or "" if the path is a link or a pipe that a policy made, for example."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

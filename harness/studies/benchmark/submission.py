@@ -1,4 +1,4 @@
-"""A submission is a folder with the runs of one policy, and a document with the results."""
+"""Reads, writes and checks submissions, which are folders with the runs and results of one policy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Result:
 
     Attributes:
         task: the name of the task.
-        seed: the seed with which the weeks were drawn; None for the task's own weeks.
+        seed: the seed for which the weeks were drawn; None for the task's own weeks.
         twins: the number of replayed twins.
         score: the score over these twins.
     """
@@ -59,7 +59,7 @@ class Result:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Result:
-        """Makes a result from the plain values of `to_json`."""
+        """Makes a result from the plain values that `to_json` returns."""
         twins = int(content["twins"])
         score = Score(
             _estimate(content["score"], twins),
@@ -77,7 +77,7 @@ class Submission:
     Attributes:
         suite: the name of the suite.
         policy: the name of the policy.
-        clairvoyant: whether the policy sees how long jobs will run, which no real scheduler can see.
+        clairvoyant: whether the policy knows how long jobs will run, which no real scheduler can know.
         results: the results, in the order in which the suite lists the tasks.
     """
 
@@ -87,7 +87,7 @@ class Submission:
     results: Sequence[Result] = field(default_factory=tuple)
 
     def with_result(self, result: Result) -> Submission:
-        """Returns the submission with one more result, which replaces an earlier one for the same weeks."""
+        """Returns the submission with one more result. It replaces an earlier result for the same weeks."""
         others = [each for each in self.results if (each.task, each.seed) != (result.task, result.seed)]
         return Submission(self.suite, self.policy, self.clairvoyant, [*others, result])
 
@@ -140,7 +140,7 @@ class Submission:
 def faults_of(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins, reference: Reference
 ) -> list[str]:
-    """Returns the faults in a result of a submission.
+    """Returns the faults of a result in a submission.
 
     The runs are judged by their decisions, and their scores are computed again.
 
@@ -149,7 +149,7 @@ def faults_of(
         submission: the content of the submission's document.
         result: one of the submission's results.
         task: the task of that result.
-        plugins: the plugins with metrics and built-in policies, but without the submission's policy.
+        plugins: the plugins with metrics and built-in policies. The submission's policy is not among them.
         reference: the results of the built-in policies for the same weeks.
     """
     found: list[str] = []
@@ -199,7 +199,6 @@ def _judged(
 
 
 def _expected(bench: Bench, task: Task, seed: int) -> Iterator[Expected]:
-    """Yields the replays of one twin by the built-in policies."""
     for policy in task.built_in:
         point: Point = {PLUGIN: policy, SEED: seed}
         make = partial(bench.plan, point, bench.request(point))

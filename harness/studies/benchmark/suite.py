@@ -1,7 +1,7 @@
-"""The tasks of a benchmark. Each task is fixed by a version and the checksums of its files.
+"""Defines the tasks of a benchmark, which are fixed by a version and the checksums of their files.
 
-Because traces are public, unseen weeks can be drawn from them. The judge chooses a seed, which determines the
-blocks that are drawn from the record, and the speed of arrivals.
+The traces are public, so a judge can also draw unseen weeks from them. The judge's seed determines which
+blocks of the record are drawn, and the speed of arrivals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.generate.uniform import key_of
 
 FOLDER = Path(__file__).parent / "suites"
-"""The folder with the suites that are part of harness."""
+"""The folder of the suites that are part of harness."""
 
 NEWEST = "sched-1.0"
 """The default suite."""
@@ -35,7 +35,7 @@ LARGEST_SEED = 1_000_000
 
 _PER_SEED = 1_000
 _FACTORS = ("9/10", "1", "11/10")
-"""A seed may scale arrivals by one of these factors, in addition to the task's own factor."""
+"""The factors by which a seed may scale arrivals, in addition to the task's own factor."""
 
 _HINT = "docs/benchmark.md describes every field"
 
@@ -48,17 +48,18 @@ class Task:
         suite: the name of the suite.
         name: the name of the task.
         about: a one-line description of the task.
-        trace: the file of the trace; the file of its cluster is next to it.
-        patch: the file of a patch for the cluster, including changes over time; None if there is no patch.
-        sums: the checksum that each file must have.
+        trace: the file of the trace. The file of its cluster is next to it.
+        patch: the file of a patch for the cluster, which may include changes over time; None if there is no
+            patch.
+        sums: the expected checksum of each file.
         resource: the resource that the objectives measure, such as `nvidia.com/gpu`.
         settings: settings of `harness replay`, by option name.
         built_in: the policies that define the scale of scores.
         twins: the number of twins of the trace to replay.
         shake: the jitter of a twin, in the format of `--shake`.
         record: the window from which new weeks are drawn.
-        blocks: the length of a drawn block.
-        length: the length of the part of the draw that is replayed.
+        blocks: the length of each drawn block.
+        length: how much of the drawn time is replayed.
         objectives: the metrics of each group.
     """
 
@@ -79,7 +80,7 @@ class Task:
     objectives: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
-        """Checks that the files are the original files of the task.
+        """Raises an error unless the files are the original files of the task.
 
         Raises:
             InputError: a file differs or is missing.
@@ -97,13 +98,13 @@ class Task:
                 )
 
     def called(self, seed: int | None) -> str:
-        """Returns the name of the task's folder; each seed has its own folder."""
+        """Returns the name of the task's folder, which is different for each seed."""
         return self.name if seed is None else f"{self.name}-seed-{seed}"
 
     def spec(
         self, arms: Sequence[Arm], seed: int | None = None, *, twins: int | None = None, keep: ItemKeep
     ) -> Spec:
-        """Returns the experiment that replays some policies.
+        """Returns the experiment that replays some policies on the task.
 
         Args:
             arms: the policies to replay.
@@ -167,7 +168,7 @@ class Suite:
 
     @property
     def built_in(self) -> list[str]:
-        """The built-in policies of all tasks, without duplicates."""
+        """The built-in policies of all tasks."""
         return list(dict.fromkeys(name for task in self.tasks.values() for name in task.built_in))
 
 
@@ -175,7 +176,7 @@ def load_suite(given: str | Path = NEWEST) -> Suite:
     """Loads a bundled suite by its name, or your own suite from a file.
 
     Raises:
-        SpecError: the file can't be read, or has faults; the error lists each fault with its field.
+        SpecError: the file can't be read, or has faults. The error lists each fault with its field.
         OptionError: no suite with this name comes with harness.
     """
     path = Path(given)
@@ -239,7 +240,7 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
 
 
 def _file(fields: Fields, name: str, folder: Path) -> Path:
-    """Returns a bundled trace by its name, or a file in the folder of the suite."""
+    """Returns the path of a bundled trace, or of a file in the suite's folder."""
     text = fields.string(name, required=True)
     if text in BUNDLED:
         return bundled_path(text)

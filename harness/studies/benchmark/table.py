@@ -1,4 +1,4 @@
-"""The table of a benchmark, which shows the scores of every policy in every task."""
+"""Formats the table of a benchmark, which shows the scores of every policy in every task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from harness.studies.benchmark.submission import Result, Submission
 from harness.studies.experiments.objectives import Estimate
 
 Scores = Mapping[str, Mapping[str, Score]]
-"""Maps a task to the score of each policy."""
 
 _NONE = "-"
 
@@ -22,7 +21,7 @@ _NONE = "-"
 def scores_of(
     references: Mapping[str, Reference], submissions: Sequence[Submission], seed: int | None
 ) -> Scores:
-    """Returns the scores of built-in policies and submissions for a seed, in tasks with a reference."""
+    """Returns the scores of built-in policies and submissions for a seed, in all tasks with a reference."""
     found: dict[str, dict[str, Score]] = {}
     for task, reference in references.items():
         found[task] = dict(reference.scores)
@@ -34,7 +33,7 @@ def scores_of(
 
 
 def result_of(submission: Submission, task: str, seed: int | None) -> Result | None:
-    """Returns the result of a task for the weeks of a seed; None if there is no result."""
+    """Returns the result of a task for the weeks of a seed, or None if there is none."""
     return next((each for each in submission.results if (each.task, each.seed) == (task, seed)), None)
 
 
@@ -74,10 +73,10 @@ def _ranks(scores: Mapping[str, Score]) -> list[int]:
 
 
 def _rows(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns the rows of two tables.
+    """Returns the rows of two tables, one by task and one by group.
 
-    The first has the score of each policy in each task. The second has the mean score of each policy in each
-    group, and how often the policy has the first rank.
+    The first table contains the score of each policy in each task. The second table contains the mean score
+    of each policy in each group, and how often the policy has rank 1.
     """
     policies = list(dict.fromkeys(policy for of in scores.values() for policy in of))
     first = [["task", *policies]]

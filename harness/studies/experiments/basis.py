@@ -18,10 +18,10 @@ _RESULTS = "results"
 
 
 def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
-    """Yields the factors, the items that were not made, the inputs, and the commands that repeat all of it.
+    """Yields the factors, the missing items, the inputs, and the commands that repeat the experiment.
 
     Args:
-        experiment: the experiment; old experiments have no record of their inputs.
+        experiment: the experiment. Old experiments have no record of their inputs.
         command: the command line that made the report.
     """
     yield Table(
@@ -45,7 +45,6 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
 
 
 def _state(experiment: Experiment) -> Iterator[str]:
-    """Yields sentences about items and seeds."""
     items = experiment.items
     for count, state in items["state"].value_counts().sort("state").select("count", "state").iter_rows():
         yield f"{count:,} items are {state}"
@@ -59,7 +58,6 @@ def _state(experiment: Experiment) -> Iterator[str]:
 
 
 def _code(made: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the versions of plugins and harness, and the checksums of their code."""
     for each in made["plugins"]:
         yield f"plugin {each['name']} {each['version']}: code sha256 {each['code']}"
     versions = ", ".join(f"{name} {version}" for name, version in made["harness"]["versions"].items())
@@ -67,7 +65,7 @@ def _code(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repeated(experiment: Experiment, made: Mapping[str, Any], command: str | None) -> Iterator[Block]:
-    """Yields the specification, and the commands that run the experiment and make the report again."""
+    """Yields the specification, and the commands that repeat the experiment and its report."""
     lines = []
     if "specification" in made:
         source = made["source"]

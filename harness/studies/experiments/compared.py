@@ -1,4 +1,4 @@
-"""Compares settings of an experiment with one of them, seed by seed, as text, Markdown, JSON or CSV."""
+"""Compares settings of an experiment seed by seed, as text, Markdown, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _LISTED = "harness experiment show lists some"
 
 
 class Compared:
-    """A comparison of settings with the first one, by default in the headline metrics.
+    """A comparison of settings with the first of them.
 
     Args:
         judged: the experiment.
-        items: one item of each setting. The item stands for all seeds of its setting.
+        items: one item of each setting, which stands for all seeds of that setting.
         metrics: the names of the metrics; if empty, the headline metrics.
 
     Raises:
@@ -60,11 +60,11 @@ class Compared:
 
     @property
     def names(self) -> list[str]:
-        """The names of the settings, in the form `item NUMBER` with the first item of the setting."""
+        """The names of the settings, such as `item 3`, where 3 is the setting's first item."""
         return [f"item {setting.item}" for setting in self.settings]
 
     def text(self, width: int | None = None) -> str:
-        """Returns a table with notes for a terminal of this width; None for any width."""
+        """Returns a table with notes for a terminal. A `width` of None means no limit."""
         body = [
             [name_of(line.measured), *(" ".join(filter(None, cell)) for cell in line.cells)]
             for line in map(line_of, self._rows)
@@ -83,7 +83,7 @@ class Compared:
         return changes_frame(self._rows, self.names)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the comparison as plain values; `metrics` has the same form as in `Comparison.to_json`."""
+        """Returns the comparison as plain values. Its `metrics` are as in `Comparison.to_json`."""
         return {
             "schema": "1",
             "experiment": self._judged.experiment.name,
@@ -107,7 +107,6 @@ class Compared:
 
 
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
-    """Yields notes about the differences in a table."""
     if not seeds:
         yield "?: without seeds, one replay cannot separate the setting's effect from luck"
         return
@@ -129,7 +128,7 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
-    """Returns the measured rows of the chosen settings with verdicts, and the family of tests."""
+    """Returns rows with verdicts for the chosen settings, and the family of tests."""
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):
@@ -152,7 +151,7 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
 
 
 def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
-    """Returns the tests of all headline metrics, which are corrected together even if some are not shown."""
+    """Returns the tests of all headline metrics, which are corrected together even if not all are shown."""
     figures: list[dict[Key, Sequence[float | None]]] = [{} for _ in chosen]
     tests: dict[tuple[Key, int], float] = {}
     for measured in _measured(judged, HEADLINES):
@@ -168,7 +167,6 @@ def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
 
 
 def _paired(judged: Judged, chosen: Sequence[Setting], measured: Measurement) -> Paired:
-    """Returns the values of each setting, seed by seed."""
     values = judged.values(measured)
     of_settings = [values[each.item] for each in chosen]
     seeds = dict.fromkeys(chain.from_iterable(each.values for each in of_settings))

@@ -1,4 +1,4 @@
-"""The main effect of each factor: how a metric changes in comparison with the factor's first value."""
+"""Computes main effects: how a metric changes between a factor's first value and each other value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Effect(NamedTuple):
         base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
         most: the largest difference.
-        settings: the number of pairs of settings that have a value.
+        settings: the number of pairs of settings in which both have a value.
         lack: the number of pairs of items with the same seed in which at least one side has no value.
     """
 
@@ -61,7 +61,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """Returns a sentence about factors or values whose effect is unknown, because they vary with others."""
+    """Returns a sentence about factors or values that vary only with others, so their effect is unknown."""
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}
@@ -87,7 +87,7 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
         levels.setdefault(setting.point[factor], {})[others] = setting
-    # If points are drawn, the first item may have another value.
+    # If points are drawn at random, the first item may have another value.
     order = {value_text(value): at for at, value in enumerate(judged.experiment.factors[factor])}
     present = sorted(
         (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
@@ -105,8 +105,8 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
-    """Returns the figures of an effect, without the factor's values; None if no pair has both values."""
-    # Each seed has one mean over all pairs, because all pairs share the seed's draw.
+    """Returns the figures of an effect, or None if no pair of settings has both values."""
+    # The mean over all pairs is computed for each seed, because all pairs share a seed's draw.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
     absent = items = 0
@@ -131,6 +131,6 @@ def _difference(
     lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
     difference, base_mean = estimate(means)._replace(partly=lack.partly), plain_mean(bases, at_least=least)
-    if positive and difference.low is not None:  # A positive value can't fall by more than itself.
+    if positive and difference.low is not None:  # A positive value can't decrease by more than itself.
         difference = difference._replace(low=max(difference.low, min(difference.value, -base_mean.value)))
     return difference, base_mean, min(of_pair), max(of_pair), len(of_pair), lack

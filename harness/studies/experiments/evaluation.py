@@ -1,4 +1,4 @@
-"""Makes one item of an experiment: replays it and measures it."""
+"""Makes the items of an experiment by replaying and measuring them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.studies.experiments.requests import Bench, Inputs
 from harness.studies.experiments.specification import Point
 
 ABOUT = b"harness.item"
-"""The metadata key under which an item's file stores its description."""
+"""The metadata key of an item's description in the item's file."""
 
 _LEVEL = 3
 
@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
     Attributes:
         number: the position of the item in the experiment.
-        key: the name of the stored results. Equal inputs, settings and code have equal names.
+        key: the name of the stored results, which depends on the inputs, the settings and the code.
         point: the values of the factors.
     """
 
@@ -46,7 +46,7 @@ class Made(NamedTuple):
     Attributes:
         item: the item.
         table: the metrics as a Parquet file; None if the item failed.
-        error: why the item failed, and what to do about it.
+        error: the reason why the item failed, and what to do about it.
         seconds: CPU time.
     """
 
@@ -58,11 +58,11 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Replays:
-    """The replays of an experiment; see `Work`.
+    """The work of an experiment, which is to replay its items; see `Work`.
 
     Attributes:
-        inputs: the inputs of items.
-        output: the folder for whole runs, if they are kept.
+        inputs: the inputs of the items.
+        output: the folder for whole runs, if whole runs are kept.
     """
 
     inputs: Inputs
@@ -74,7 +74,7 @@ class Replays:
         return max(memory_for(trace) for trace in self.inputs.traces.values())
 
     def begun(self, _: Report | None = None) -> Callable[[Item], Made]:
-        """Prepares this process, and returns the function that makes an item."""
+        """Returns a function that makes items in this process."""
         return Maker(self.inputs, self.output).make
 
     def failed(self, item: Item, error: BaseException) -> Made:
@@ -86,8 +86,8 @@ class Maker:
     """Makes items of one experiment.
 
     Args:
-        inputs: the inputs of items.
-        output: the folder for whole runs, if they are kept.
+        inputs: the inputs of the items.
+        output: the folder for whole runs, if whole runs are kept.
     """
 
     def __init__(self, inputs: Inputs, output: Path) -> None:
@@ -112,7 +112,7 @@ class Maker:
             return Made(item, None, "there is not enough memory", process_time() - began)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # A defect in one item must not stop the others.
+        except BaseException as error:  # A defect in one item must not stop the other items.
             return Made(
                 item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
             )
@@ -132,7 +132,7 @@ def _table(run: Run, item: Item) -> bytes:
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """Returns the file of an item, with the metrics as data and the description as metadata."""
+    """Returns the file of an item, which stores metrics as data and the description as metadata."""
     buffer = BytesIO()
     table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)

@@ -1,4 +1,4 @@
-"""A running or finished experiment, with its items and its table."""
+"""Provides access to the items and the table of a running or finished experiment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Experiment:
 
     @cached_property
     def items(self) -> pl.DataFrame:
-        """One row per item: its number, key, the values of its factors, its `state` and `error`."""
+        """A table with the number, the key, the factors' values, the `state` and the `error` of each item."""
         found = self._folder.items()
         there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
         states, errors = [], []
@@ -65,7 +65,7 @@ class Experiment:
         )
 
     def about(self, key: str) -> Mapping[str, Any]:
-        """Reads the description of an item: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+        """Reads the description of an item, with `key`, `run`, `jobs`, `stopped` and `unmeasured`.
 
         Raises:
             RunError: the file is missing or damaged.
@@ -74,9 +74,9 @@ class Experiment:
 
     @cached_property
     def stopped(self) -> Sequence[int]:
-        """The numbers of the items that were stopped without progress.
+        """The numbers of the items that were stopped because they made no progress.
 
-        The figures of these items do not cover all jobs.
+        The figures of such items do not cover all jobs.
 
         Raises:
             RunError: an item is damaged.
@@ -85,7 +85,7 @@ class Experiment:
         return [item for item, key in done.iter_rows() if self.about(key)["stopped"]]
 
     def to_polars(self) -> pl.DataFrame:
-        """Returns one row per item, metric, scope and resource, with a column for each factor.
+        """Returns a row per item, metric, scope and resource, with a column for each factor.
 
         Raises:
             RunError: an item is damaged.

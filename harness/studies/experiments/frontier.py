@@ -1,4 +1,4 @@
-"""The Pareto set of some objectives, and how the waits of queues change."""
+"""Computes the Pareto set of some objectives, and the changes in the waits of queues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Outcome(NamedTuple):
     Attributes:
         setting: the setting.
         values: the value of each objective.
-        best: True if no other setting under the same circumstances is at least as good in all objectives and
-            better in one of them.
+        best: whether the setting is in the Pareto set. If it is, no other setting under the same
+            circumstances is at least as good in all objectives and better in at least one.
     """
 
     setting: Setting
@@ -44,7 +44,8 @@ class Shift(NamedTuple):
 def outcomes(judged: Judged) -> list[Outcome]:
     """Returns the outcome of every setting.
 
-    A setting without a value is left out, for example if a percentile was not reached with some seeds.
+    A setting is left out if an objective has no value, for example because a percentile was not reached with
+    some seeds.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
@@ -61,13 +62,13 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
-    """Returns the settings that no other setting beats, grouped by circumstances."""
+    """Returns the settings in the Pareto set, grouped by circumstances."""
     best = [each for each in found if each.best]
     return [best[at] for places in _alike(judged, [each.setting for each in best]) for at in places]
 
 
 def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
-    """Returns the places of settings grouped by circumstances, in the order of the first settings."""
+    """Returns the indexes of settings, grouped by circumstances."""
     names, found = circumstances(judged), dict[tuple[Any, ...], list[int]]()
     for at, setting in enumerate(settings):
         found.setdefault(tuple(setting.point[name] for name in names), []).append(at)
@@ -75,10 +76,10 @@ def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
 
 
 def circumstances(judged: Judged) -> list[str]:
-    """Returns the factors that nobody can choose in a real cluster.
+    """Returns the factors that are circumstances, which nobody can choose in a real cluster.
 
-    These are the trace, the changes of the trace, and the costs of preemption. Settings with different loads,
-    for example, cannot beat each other.
+    Circumstances are the trace, changes to the trace, and the costs of preemption. For example, settings with
+    different loads cannot beat each other.
     """
     varied = judged.experiment.factors.items()
     return [name for name, values in varied if name in GIVEN and len(values) > 1]

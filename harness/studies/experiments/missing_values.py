@@ -1,4 +1,4 @@
-"""Sentences about missing values of an experiment, and about means and rankings that leave them out."""
+"""Describes missing values of an experiment, and the means and rankings that leave them out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.studies.experiments.objectives import Judged, Setting
 
 
 def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row]) -> Iterator[str]:
-    """Explains the `-` in these lines, and lists the means that cover only some seeds.
+    """Yields sentences that explain each `-` in these lines, and the means that cover only some seeds.
 
     Args:
         judged: the experiment.

@@ -1,4 +1,4 @@
-"""Names of experiments, of their inputs and of their factors."""
+"""Checks and derives names of experiments, of their inputs and of their factors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from harness.runs.labels import checked_label
 
 
 def name_of(text: str) -> str:
-    """Checks that a name can be the name of a folder on any system, and part of a label.
+    """Returns a name if it can be a folder's name on any system, and part of a label.
 
     Raises:
-        OptionError: the name can't be used there.
+        OptionError: the name can't be used in this way.
     """
     return checked_label(text)
 

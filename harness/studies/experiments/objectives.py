@@ -1,4 +1,4 @@
-"""The objectives of an experiment, which are metrics with a better direction, and their values by setting."""
+"""Finds the objectives of an experiment, and their values for each setting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from harness.studies.experiments.specification import SEED
 from harness.studies.experiments.store import value_text as stored_text
 
 DEFAULT = ("wait.first_start.p95", "disruption.lost", "fairness.share_deviation")
-"""The default objectives of experiments."""
 
 _FORM = "write a metric, with its scope or resource: 'disruption.lost{resource=nvidia.com/gpu}'"
 
@@ -35,9 +34,10 @@ class Estimate(NamedTuple):
         value: the mean, or the value if there is only one.
         low: the lower end of the interval; None if there are fewer than two values.
         high: the upper end of the interval.
-        p: the probability that chance alone gives a mean at least this far from 0; None without an interval.
+        p: the probability of a mean at least this far from 0 if only chance matters; None without an
+            interval.
         values: the number of values.
-        partly: in words, the number of seeds that the mean covers; "" if it covers all seeds.
+        partly: a text with the number of seeds that the mean covers; "" if the mean covers all seeds.
         at_least: whether the mean is a lower bound and can still grow.
     """
 
@@ -63,12 +63,12 @@ def _with_interval(values: Sequence[float], found: Interval | None) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """Returns the mean without an interval, for values whose differences are not due to chance."""
+    """Returns the mean without an interval, for values that do not differ by chance."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
 def value_text(value: Any) -> str:
-    """Formats a value for people. Numbers get a few digits, even if the table stores them as text."""
+    """Formats a value for people. Numbers have few digits, even if the table stores them as text."""
     if value is None:
         return "-"
     text = stored_text(value)
@@ -76,13 +76,13 @@ def value_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    # For example, 007 is text that looks like a number.
+    # A text such as 007 looks like a number, but is not one.
     of_float = isinstance(value, float) or text == str(number)
     return plain_number(number, 6) if of_float and isfinite(number) else text
 
 
 _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
-"""The functions that format a value, with all digits or as people see it."""
+"""The functions that format a value, first with all digits and then for people."""
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
@@ -109,14 +109,14 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _in_table(value: Any) -> Iterator[str]:
-    """Yields the texts that a value may have in the table, because an integer may be stored as a float."""
+    """Yields the texts that a value may have in the table, where an integer may be stored as a float."""
     yield stored_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         yield stored_text(float(value))
 
 
 class Setting(NamedTuple):
-    """The values of an experiment's factors, without the seed.
+    """A combination of values of an experiment's factors, without the seed.
 
     Attributes:
         item: the number of the setting's first item.
@@ -133,7 +133,7 @@ class OverSeeds(NamedTuple):
     Attributes:
         values: the value for each seed of the experiment; None if a seed has no value.
         at_least: whether any value is a lower bound and can still grow.
-        unit: the unit of the metric; shares are at most 1.
+        unit: the unit of the metric. Shares are at most 1.
     """
 
     values: Mapping[int, float | None]
@@ -157,7 +157,7 @@ class OverSeeds(NamedTuple):
 
 
 class Judged:
-    """The values of an experiment's settings in some metrics.
+    """The metrics of an experiment's settings.
 
     Args:
         experiment: an experiment with at least one finished item.
@@ -209,7 +209,7 @@ class Judged:
 
     @cached_property
     def _items_of(self) -> Mapping[int, Mapping[int, int]]:
-        """Maps the first item of each setting to its items by seed, whether or not they have run.
+        """Maps the first item of each setting to the setting's items by seed, whether or not they have run.
 
         The seed is 0 if there are no seeds.
         """
@@ -259,7 +259,7 @@ class Judged:
         return {item: each.mean for item, each in self.values(measured).items()}
 
     def scopes(self, kind: str) -> list[str]:
-        """Returns the scopes of a kind that were measured, such as all `queue=NAME`."""
+        """Returns the measured scopes of a kind, such as all `queue=NAME`."""
         scopes = self.frame.filter(pl.col("scope").str.starts_with(f"{kind}="))["scope"]
         return sorted(scopes.unique())
 
@@ -270,12 +270,12 @@ class Judged:
 
 
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
-    """Finds the metric that a text names. The result carries no value.
+    """Returns the metric that a text names, without a value.
 
     Args:
         frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
         text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether a user wrote the text, which then must name its resource.
+        given: whether a user wrote the text. If so, the text must name its resource.
 
     Raises:
         OptionError: the text is not a metric, does not name its resource, or the metric has no direction.
@@ -292,7 +292,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
 
 
 def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measurement:
-    """Finds the measured metric of a condition; see `measured_as`."""
+    """Returns the metric that a condition names, without a value; see `measured_as`."""
     rows = frame.filter(metric=asked.metric)
     if rows.is_empty():
         known = frame["metric"].unique()
@@ -318,6 +318,6 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
 
 
 def _main(resources: Sequence[str]) -> str:
-    """Returns the main resource of a cluster: the devices if there are any, or else cpu."""
+    """Returns the main resource of a cluster: devices if there are any, or else cpu or the first resource."""
     devices = sorted(each for each in resources if "/" in each)
     return devices[0] if devices else "cpu" if "cpu" in resources else resources[0]
