@@ -30,7 +30,7 @@ def test_the_notebook_about_fair_sharing_answers_its_question(tmp_path: Path) ->
 def test_the_notebook_about_fair_sharing_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each of its cells, without a kernel, on the trace's first three days; its committed answer is as above."""
+    """Each of its cells, without a kernel, on the trace's first three days; the committed answer is equal."""
     nbformat = pytest.importorskip("nbformat", reason="no notebook: pip install 'harness-replay[notebook]'")
     cells = [
         each
