@@ -218,7 +218,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """Returns the beginning of a file, or "" if, for example, a policy made a link of this name."""
+    """Returns the beginning of a file, or "" if it is a link or a pipe that a policy made, for example."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""Reads the specifications of experiments from YAML or the command line, and reports all faults together."""
+"""Reads specifications of experiments from YAML or the command line, and reports all faults at once."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def load_spec(path: Path) -> Spec:
-    """Reads the experiment in a file; paths are relative to the folder of the file.
+    """Reads the experiment in a file. Paths are relative to the folder of the file.
 
     Raises:
-        SpecError: the file cannot be read, or has faults; the error lists each fault with its line or field.
+        SpecError: the file cannot be read, or has faults. The error lists each fault with its line or field.
     """
     content = read_content(path)
     return spec_of(content, source=str(path), folder=path.parent, name=plain_stem(path))
@@ -54,7 +54,7 @@ def read_content(path: Path) -> Any:
     """Reads a file that contains one YAML document.
 
     Raises:
-        SpecError: the file cannot be read, or is not one YAML document.
+        SpecError: the file cannot be read, or does not contain exactly one YAML document.
     """
     return settled(read_specification(path, "an experiment", hint=_HINT)[0])
 
@@ -66,10 +66,10 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
         content: the fields of the specification, as plain values.
         source: the name of the specification in messages.
         folder: the folder to which paths are relative.
-        name: the name of the experiment, if the content has none.
+        name: the name of the experiment, if the content does not set one.
 
     Raises:
-        SpecError: the mapping has faults; the error lists each fault with its field.
+        SpecError: the mapping has faults. The error lists each fault with its field.
     """
     faults: list[Fault] = []
     fields = Fields(content, "", faults)
@@ -87,8 +87,6 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
 
 
 class _Reader:
-    """Reads the fields of an experiment."""
-
     def __init__(self, fields: Fields, folder: Path, faults: list[Fault]) -> None:
         self._fields, self._folder, self._faults = fields, folder, faults
 
@@ -124,7 +122,7 @@ class _Reader:
     # --- inputs -------------------------------------------------------------------------------------------
 
     def _several(self, one: str, many: str, *, file: str) -> Mapping[str, Path]:
-        """Returns files by label, given as a text, a list of texts, or a mapping of labels to texts."""
+        """Returns files by label. The field is a text, a list of texts, or a mapping of labels to texts."""
         fields = self._fields
         if one in fields and many in fields:
             fields.fault(many, f"cannot be combined with {one}; give one of the two")
@@ -153,7 +151,7 @@ class _Reader:
         return Frozen(found)
 
     def _apart(self, name: str, paths: Sequence[str]) -> bool:
-        """Returns True if no two files have the same label."""
+        """Returns True if the labels of all files differ, and records a fault otherwise."""
         twice = [
             label for label, count in Counter(label_of(Path(each)) for each in paths).items() if count > 1
         ]
@@ -164,18 +162,18 @@ class _Reader:
         return not twice
 
     def _path(self, text: str) -> Path:
-        """Returns a path, or several comma-separated paths, relative to the specification's folder."""
+        """Returns a path, or several comma-separated paths, relative to the folder of the specification."""
         return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
 
     def _patches(self) -> Mapping[str, Path | None]:
-        """Returns the patches by label; `base` stands for the cluster without changes."""
+        """Returns the patches by label, with `base` for the cluster without changes."""
         patches = self._files("patches", self._fields.raw("patches"), "patch")
         if "base" in patches:
             self._fields.fault("patches.base", "is the name of the cluster without a patch")
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
-        """Returns the plugins, given as a name, a list of `NAME[@LABEL]`, or maps of a name to options."""
+        """Returns the plugins. The field is a name, or a list of `NAME[@LABEL]` or of maps to options."""
         fields = self._fields
         raw = fields.raw("plugins")
         given = [raw] if isinstance(raw, str) else raw
@@ -297,7 +295,7 @@ class _Reader:
         return tuple(rules)
 
     def _random(self) -> Drawn | None:
-        """Returns the value of `COUNT@SEED`."""
+        """Returns the value of the field `random`, whose form is `COUNT@SEED`."""
         raw = self._fields.raw("random")
         if raw is None:
             return None
@@ -308,7 +306,7 @@ class _Reader:
         return Drawn(int(count), int(seed or 0))
 
     def _seeds(self) -> Seeds | None:
-        """Returns the seeds, given as a number or as a mapping with `count`, `first` and a kind of draw."""
+        """Returns the seeds. The field is a number, or a mapping with `count`, `first` and a kind of draw."""
         raw = self._fields.raw("seeds")
         if raw is None:
             return None
@@ -323,7 +321,7 @@ class _Reader:
         if not ways:
             return Seeds(count, first)
         how = fields.raw(ways[0])
-        # For example, the value is a number in `sample: 0.5`.
+        # In `sample: 0.5`, for example, the value is a number.
         if isinstance(how, (int, float)) and not isinstance(how, bool):
             return Seeds(count, first, str(ways[0]), str(how))
         return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
@@ -342,7 +340,7 @@ class _Reader:
 
 
 def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
-    """Returns an experiment in which more factors vary; existing factors get the new values.
+    """Returns an experiment in which more factors vary. Existing factors get the new values.
 
     Raises:
         SpecError: a factor varies together with another factor, or an exclusion refers to it.
@@ -365,7 +363,7 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
 
 
 def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
-    """Parses factors in the form `NAME=VALUE,VALUE,...`; values that look like numbers become numbers.
+    """Parses factors in the form `NAME=VALUE,VALUE,...`. Values that look like numbers become numbers.
 
     Raises:
         InputError: a text does not have this form, or two texts name the same factor.
@@ -385,12 +383,12 @@ def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
 
 
 def several(text: str) -> list[Value]:
-    """Returns the values of a comma-separated text; those that look like numbers become numbers."""
+    """Returns the values in a comma-separated text. Values that look like numbers become numbers."""
     return [_plain(value.strip()) for value in text.split(",")]
 
 
 def _plain(text: str) -> Value:
-    """Parses a text as a YAML value."""
+    """Parses a text as a YAML value, or returns the text if it is neither a text nor a number in YAML."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text

@@ -1,4 +1,4 @@
-"""The points of an experiment: the grid of all factors without the excluded points, or a sample of it."""
+"""Computes the points of an experiment, which are a grid without excluded points, or a sample of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeAlias
 from harness.studies.experiments.specification import SEED, Point, Spec, Value
 
 _MOST_TRIED = 2_000_000
-"""The maximum number of grid points that are searched for random points."""
+"""The maximum number of grid points that are tried when random points are drawn."""
 
 Applies: TypeAlias = Callable[[str, Point], bool]
-"""Returns True if a factor applies to a point; an option applies only to plugins that have it."""
+"""Returns True if a factor applies to a point. An option applies only to plugins that have it."""
 
 
 def size(spec: Spec) -> int:
@@ -26,7 +26,7 @@ def size(spec: Spec) -> int:
 def points(spec: Spec, applies: Applies) -> list[Point]:
     """Returns every point once, in the order of the specification.
 
-    Seeds vary fastest, followed by the last of the other factors. If a factor does not apply to a point, its
+    Seeds vary fastest, and then the last of the other factors. If a factor does not apply to a point, its
     value is None. Points that differ only in such factors are the same point.
     """
 
@@ -41,7 +41,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """Yields the points that are not excluded, or the requested number of different random points."""
+    """Yields the points that are not excluded, or the requested number of random points among them."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:
@@ -62,7 +62,7 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
 
 
 def _at(spec: Spec, number: int) -> Point:
-    """Returns the point at this index of the whole grid."""
+    """Returns the point with this index in the whole grid."""
     places: list[int] = []
     for group in reversed(spec.axes):
         number, place = divmod(number, len(group[0].values))

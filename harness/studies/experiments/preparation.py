@@ -51,17 +51,17 @@ _SEEDED = ("sample", "priority-share")
 
 _HINT = "nothing was replayed; docs/experiments.md describes every field"
 _TAKEN = ("item", "key", *schemas.METRICS)
-"""The names of table columns, which no factor may have."""
+"""The names of columns in tables, which no factor may have."""
 
 
 def prepared(spec: Spec, plugins: Plugins) -> Bench:
     """Reads the inputs of an experiment and tries all its values.
 
-    Every value is tried once, together with the first value of every other factor, in a replay that is
-    prepared but not started. All traces are tried on all clusters.
+    Every value is tried once, in a replay that is prepared but not started. All other factors have their
+    first value in this replay. All traces are tried on all clusters.
 
     Raises:
-        SpecError: an input cannot be read or a value cannot be used; the error lists each fault with its
+        SpecError: an input cannot be read, or a value cannot be used. The error lists each fault with its
             field.
     """
     faults = Faults()
@@ -104,10 +104,10 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
 
 
 def items_of(bench: Bench) -> list[Item]:
-    """Returns all items of an experiment, with their numbers.
+    """Returns all items of an experiment, numbered from 0.
 
     Raises:
-        SpecError: no item is left.
+        SpecError: the exclusions leave no item.
     """
     with looked_at_once({}):
         found = [
@@ -128,8 +128,8 @@ def items_of(bench: Bench) -> list[Item]:
 def _faults_of_points(bench: Bench) -> list[Fault]:
     """Returns the faults of an experiment's values.
 
-    Values are first tried in points that are items. If a point fails, each value is also tried separately.
-    This way, a fault names its field, and faults of other fields are found as well.
+    Values are first tried in points that are items. If a point fails, its values are also tried separately,
+    so that each fault names its field and no fault hides another.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
@@ -151,7 +151,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """Returns the bench with only these of the settings that do not vary."""
+    """Returns the bench without those fixed settings that are not in `names`."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
@@ -183,11 +183,11 @@ class Faults:
             self.add(fault.where, fault.what)
 
     def add(self, where: str, what: str) -> None:
-        """Adds a fault, unless the same fault was added for another place."""
+        """Adds a fault, unless the same fault was already added for another place."""
         self._found.setdefault(what, Fault(where, what))
 
     def of(self, where: str, attempt: Callable[[], Any]) -> Any:
-        """Returns the result of an attempt; if the attempt fails, adds a fault and returns None."""
+        """Returns the result of an attempt. If the attempt fails, adds a fault and returns None."""
         try:
             return attempt()
         except HarnessError as error:
@@ -251,7 +251,7 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
 
 
 def _place(spec: Spec, factor: Factor) -> str:
-    """Returns the field that sets a factor in a specification, or "" for inputs, plugins and seeds."""
+    """Returns the field that sets a factor in a specification; "" for inputs, plugins and seeds."""
     together = [group for group in spec.groups if len(group) > 1]
     for number, group in enumerate(together):
         if factor in group:
@@ -260,7 +260,7 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the fields and values of a setting everywhere in the specification."""
+    """Yields each field that sets a setting, with its value."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):
@@ -281,7 +281,7 @@ def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
 
 
 def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """Yields a name and a point for each trace, cluster and patch; see `_trials` for `alone`."""
+    """Yields a name and a point for each trace, cluster and patch. For `alone`, see `_trials`."""
     inputs = [group[0] for group in bench.spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
     seeds = bench.spec.seeds
     rest: dict[str, Value] = {PLUGIN: bench.spec.arms[0].label}
@@ -295,12 +295,12 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """Yields points that together contain every plugin and value, with the field that each point tries.
+    """Yields points that together contain every plugin and value, each with the field that it tries.
 
     Args:
         bench: the bench that makes the points.
-        alone: True to change only the value that the point tries. Otherwise, all other factors have their
-            first value, as in a point of `_starts`.
+        alone: whether to set only the value that the point tries. If not, all other factors have their first
+            value, as in a point of `_starts`.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -309,14 +309,14 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     if alone and spec.seeds is not None:
         yield "seeds", {**start, SEED: spec.seeds.first}
     for factor, labels in _varied(bench):
-        tried = not alone and len(labels) == len(spec.arms)  # The starting point already has the first value.
+        tried = not alone and len(labels) == len(spec.arms)  # A starting point already has the first value.
         for value in factor.values[1 if tried else 0 :]:
             point = {**start, PLUGIN: labels[0], factor.name: value}
             yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """Returns the factors that apply to any plugin, each with these plugins."""
+    """Returns the factors that apply to at least one plugin, with the labels of these plugins."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

@@ -1,4 +1,4 @@
-"""The origin of an experiment: its inputs with checksums, versions, and assumptions."""
+"""Records the origin of an experiment: its inputs with checksums, versions, and assumptions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.trace.trace import Trace
 
 
 def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
-    """Returns everything that is needed to repeat the experiment, as plain values.
+    """Returns all data that are needed to repeat an experiment, as plain values.
 
-    `traces`, `clusters` and `plugins` have the same form as in `run.json`. Each combination of a trace, a
-    cluster, a patch and a plugin is planned once, with the values of its first item. If that item can't be
-    planned, the combination is left out, because the item fails anyway.
+    The entries `traces`, `clusters` and `plugins` have the same form as in `run.json`. Each combination of a
+    trace, a cluster, a patch and a plugin is planned once, with the values of its first item. If that item
+    can't be planned, the combination is left out, because the item fails anyway.
     """
     found: dict[str, dict[Any, Any]] = {"clusters": {}, "plugins": {}, "assumed": {}, "warnings": {}}
     code = None

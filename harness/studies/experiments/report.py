@@ -1,4 +1,4 @@
-"""A one-page report of an experiment, with the frontier, effects of factors, and changes for queues."""
+"""Composes the report on an experiment, with the frontier, effects of factors, and changes for queues."""
 
 from __future__ import annotations
 
@@ -26,28 +26,25 @@ if TYPE_CHECKING:
 
 _OWNER = "report"
 _LISTED = 12
-"""The number of settings on the frontier that tables list."""
+"""The maximum number of settings on the frontier that a table lists."""
 _PAIRS = 3
-"""The number of heat maps per objective, which show the pairs of factors whose means differ most."""
+"""The maximum number of heat maps per objective. They show the pairs of factors whose means differ most."""
 _LINES = len(palette.RUNS)
 _PANELS = 12
 _QUEUES = 12
 
 
 class _Scaled(NamedTuple):
-    """An objective with the scale of its axes."""
-
     measured: Measurement
     scale: Scale
 
     @property
     def title(self) -> str:
-        """The title of an axis, with a unit that names the resource; the heading has the metric and scope."""
+        """The title of an axis. The unit names the resource, and the heading has the metric and scope."""
         return f"{self.measured.metric}, {self.scale.unit}" if self.scale.unit else name_of(self.measured)
 
     @property
     def axis(self) -> Axis:
-        """The axis in the chart of the frontier."""
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
@@ -120,7 +117,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
 
 
 def _at(apart: Sequence[str]) -> str:
-    """Returns the circumstances that two settings must share before one can beat the other."""
+    """Returns a phrase with the circumstances that comparable settings must share; "" without any."""
     return f" at the same {' and '.join(apart)}" if apart else ""
 
 
@@ -164,7 +161,7 @@ def _direction(axis: Axis, less: str, more: str) -> str:
 
 
 def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
-    """Yields the waits of each queue's jobs on the frontier, compared with the first setting."""
+    """Yields the waits of queues for the settings on the frontier, compared with the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
     others = (each.setting for each in frontier(judged, found))
@@ -194,7 +191,7 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields the main effects on each objective, with intervals over seeds."""
+    """Yields the main effects of factors on each objective, with intervals over seeds."""
     seeds = judged.experiment.description["seeds"] is not None
     for one in scaled:
         found = effects(judged, one.measured)
@@ -236,13 +233,13 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
 
 
 def _varied(judged: Judged) -> list[str]:
-    """Returns the factors that have several values, except seeds."""
+    """Returns the factors that have several values in finished items, without seeds."""
     names = [name for name in judged.experiment.factors if name != SEED]
     return [name for name in names if len(_levels(judged, name)) > 1]
 
 
 def _levels(judged: Judged, name: str) -> list[str]:
-    """Returns the values of a factor in finished items, as texts in order."""
+    """Returns the values of a factor in finished items, as texts, in the order of the specification."""
     there = {value_text(setting.point[name]) for setting in judged.settings}
     every = dict.fromkeys(map(value_text, [*judged.experiment.factors[name], None]))
     return [each for each in every if each in there]
@@ -273,7 +270,7 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
 
 
 def _mean(some: Sequence[Estimate]) -> Estimate:
-    """Returns the mean of some settings, without an interval."""
+    """Returns the mean over some settings, without an interval."""
     return plain_mean([each.value for each in some], at_least=any(each.at_least for each in some))
 
 
@@ -309,7 +306,7 @@ def _heat_map(
 
 
 def _multiples(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields charts of every setting along the factor with the most values."""
+    """Yields charts of all settings, with the factor that has the most values on the horizontal axis."""
     varied = sorted(_varied(judged), key=lambda name: -len(_levels(judged, name)))
     if not varied:
         return

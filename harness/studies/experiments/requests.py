@@ -1,4 +1,4 @@
-"""Builds the replays of an experiment from inputs that are read once."""
+"""Builds the requests of an experiment from inputs that are read only once."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
 REQUESTED: Mapping[str, str] = {
     name.replace("_", "-"): name for name in OF_REPLAY if name not in ("seed", "ignore_events")
 }
-"""Maps a setting of a replay to its name in requests. Seeds are drawn, and events are never ignored."""
+"""Maps settings of a replay to their names in requests, without seeds, which are drawn, and events."""
 
 STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
-"""Maps a setting that changes the trace or the cluster size to its name in calibrations."""
+"""Maps settings that change the trace or the cluster size to their names in calibrations."""
 
 SETTINGS = (*REQUESTED, *STEPS)
 
 GIVEN = frozenset({TRACE, *SETTINGS} - {"scale-cluster"})
-"""The factors that describe the jobs and what happens to them, but not the scheduler or the cluster."""
+"""The factors that describe the jobs or what happens to them, not the scheduler or the cluster."""
 
 TENANTS = "tenants"
-"""The setting whose value can name files."""
+"""The setting whose value may name files."""
 
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
@@ -68,18 +68,17 @@ _SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of an experiment's items, which are read once and sent to the processes that make items.
+    """The inputs of an experiment. They are read once and sent to the processes that make items.
 
     Attributes:
         spec: the experiment.
         plugins: the plugins with the policies.
         traces: the content of each trace file, by label.
-        clusters: the cluster of each label, from its manifests; None stands for the trace's own cluster.
-        own: for each label of a trace, the cluster from the manifests next to the trace. It is None or
+        clusters: the cluster from manifests, by label. None stands for the trace's own cluster.
+        own: the cluster from the manifests next to each trace, by the trace's label. The cluster is None or
             missing if there are no such manifests, or if all clusters are given.
-        patches: the documents of each patch, by label; None if there is no patch.
-        tenants: for each value of `tenants` in any item, the same value with the content of the files that it
-            names.
+        patches: the documents of each patch, by label. None stands for no patch.
+        tenants: each value of `tenants` in any item, with the content of the files that it names.
     """
 
     spec: Spec
@@ -92,10 +91,10 @@ class Inputs:
 
 
 class Bench:
-    """Makes the requests of an experiment; parts that requests share are made once and kept for a while.
+    """Makes the requests of an experiment. Parts that requests share are made once and kept for a while.
 
     Args:
-        inputs: the inputs of items.
+        inputs: the inputs of the items.
     """
 
     def __init__(self, inputs: Inputs) -> None:
@@ -103,7 +102,7 @@ class Bench:
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
         few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
         self._traces: Memo[Hashable, Trace] = Memo(few)
-        # Keep only a few plans, because each of them holds a trace.
+        # Only a few plans are kept, because each of them holds a trace.
         self._plans: Memo[Hashable, Plan] = Memo(few)
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
@@ -121,10 +120,10 @@ class Bench:
         return self._option(name, self.arm(point)) is not None
 
     def check_name(self, name: str) -> None:
-        """Checks that a factor is a setting, a knob, or an option of a plugin.
+        """Raises an error unless a factor is a setting, a knob, or an option of a plugin.
 
         Raises:
-            OptionError: the name is none of these; the message suggests a similar name.
+            OptionError: the name is none of these. The message suggests a similar name.
         """
         if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
             return
@@ -136,7 +135,7 @@ class Bench:
         )
 
     def request(self, point: Point, *, output: Path = Path("results")) -> Request:
-        """Returns the request of a point's replay.
+        """Returns the request for the replay of a point.
 
         Raises:
             InputError: a value can't be used, or does not fit the inputs.
@@ -163,14 +162,14 @@ class Bench:
         )
 
     def plan(self, point: Point, request: Request) -> Plan:
-        """Returns the plan of a point's replay, after reading and checking all inputs.
+        """Returns the plan for the replay of a point, after reading and checking all inputs.
 
         Points that differ only in settings of the replay share the parts that do not depend on these
         settings.
 
         Args:
             point: the point.
-            request: the result of `request` for it.
+            request: the result of `request` for this point.
 
         Raises:
             InputError: the inputs do not fit together.
@@ -188,7 +187,7 @@ class Bench:
         return self._plans[key].with_settings(request.settings)
 
     def planned(self, request: Request) -> Plan:
-        """Returns the plan of a request, and refuses requests whose waits and losses would be meaningless.
+        """Returns the plan of a request, unless its waits and losses would have no meaning.
 
         Raises:
             InputError: the inputs do not fit together, or the run times of some jobs are unknown.
@@ -230,7 +229,7 @@ class Bench:
         return self._clusters[key]
 
     def _failing(self, cluster: Cluster, point: Point) -> Cluster:
-        """Returns a cluster with the node failures of the point, which differ between seeds."""
+        """Returns a cluster with the node failures of a point, which depend on the seed."""
         text = self._steps(point).get("failures")
         if text is None:
             return cluster
@@ -240,7 +239,7 @@ class Bench:
         return calibration.of_cluster(cluster, self.trace({**point, SEED: None}))
 
     def key(self, point: Point) -> str:
-        """Returns the name of an item; equal inputs, settings and code give equal names."""
+        """Returns the key of an item, which is equal for equal inputs, settings and code."""
         arm, seeds = self.arm(point), self.spec.seeds
         trace, base = self.inputs.traces[self._label(TRACE, point)], self._manifests(point)
         request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
@@ -267,13 +266,13 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """Returns the key of a point's trace, which contains everything that the trace depends on."""
+        """Returns a key that contains everything on which a point's trace depends."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
-        """Returns the key of a point's cluster, which contains everything that the cluster depends on.
+        """Returns a key that contains everything on which a point's cluster depends.
 
-        Without manifests, the cluster is derived from the trace before a seed draws from the trace, so that
+        Without manifests, the cluster is derived from the trace before a seed draws weeks or a twin, so that
         all seeds use the same cluster.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
@@ -308,7 +307,7 @@ class Bench:
         return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
 
     def _maps(self, text: str | None) -> str:
-        """Returns the hash of the files from which queue names are read; "" if there are none."""
+        """Returns a hash of the files that map queue names, or "" if there are none."""
         if text not in self._sums:
             maps = {} if text is None else self.inputs.tenants[text].maps
             told = json.dumps([sorted(each.items()) for each in maps.values()])
@@ -316,14 +315,14 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns a point's cluster from manifests, given or next to the trace; None without manifests."""
+        """Returns the cluster from manifests, given or next to the trace, or None without manifests."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
     # --- what a point says --------------------------------------------------------------------------------
 
     def _label(self, name: str, point: Point) -> str:
-        """Returns the label of a point's input, or the label of the only input."""
+        """Returns the label of a point's input. If there is only one input, a point need not name it."""
         several: Mapping[str, Any] = {
             TRACE: self.inputs.traces,
             CLUSTER: self.inputs.clusters,
@@ -336,7 +335,7 @@ class Bench:
         return {**self.spec.settings, **varied}
 
     def _steps(self, point: Point) -> dict[str, str]:
-        """Returns the calibration, including the step that uses the seed."""
+        """Returns the steps of a point's calibration, including any step that uses the seed."""
         settings = self._settings(point)
         found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
         seeds, seed = self.spec.seeds, point.get(SEED)
@@ -345,13 +344,13 @@ class Bench:
         return found
 
     def _drawn(self, point: Point) -> int | None:
-        """Returns the seed that draws weeks or a twin from a calibrated trace; None for other draws."""
+        """Returns the seed that draws weeks or a twin from the calibrated trace, or None for other draws."""
         seeds, seed = self.spec.seeds, point.get(SEED)
         of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """Returns the option of this plugin to which a name refers; None if there is no such option."""
+        """Returns the plugin's option to which a name refers, or None if there is no such option."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name
@@ -359,7 +358,7 @@ class Bench:
         return option if prefix in (arm.label, arm.plugin) and option in names else None
 
     def _code(self, plugin: str) -> str:
-        """Returns the hash of the code that makes decisions, records, draws and measures."""
+        """Returns a hash of the code that draws, decides, records and measures."""
         if plugin not in self._codes:
             policy = self.plugins.policy(plugin)
             codes = [code_of_harness(), code_of_policy(policy), code_of_room("trace/generate")]
@@ -375,12 +374,11 @@ class Bench:
 
 
 def _knobs(point: Point) -> dict[str, Value]:
-    """Returns the value of each knob of the cluster that varies."""
     return {name: value for name, value in point.items() if is_knob(name)}
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
-    """Returns the plugins with only these families of metrics; an empty list keeps all families.
+    """Returns the plugins with only these families of metrics, or with all families if the list is empty.
 
     Raises:
         OptionError: there is no such family.

@@ -1,4 +1,4 @@
-"""The specification of an experiment, with inputs, fixed settings and factors."""
+"""The specification of an experiment, with its inputs, fixed settings and factors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Literal, TypeAlias
 from harness.base.frozen import Frozen
 
 Value: TypeAlias = str | int | float | bool | None
-"""A value of a factor as the user wrote it; None if the factor does not apply to an item."""
+"""A value of a factor, as the user wrote it. None means that the factor does not apply to an item."""
 
 Point: TypeAlias = Mapping[str, Value]
-"""The value of each factor; the values distinguish an item from all others."""
+"""Maps each factor to its value. The values distinguish an item from all other items."""
 
 ItemKeep: TypeAlias = Literal["metrics", "all"]
 """Which part of an item is stored: only the metrics, or all tables of the run."""
 
 TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
 OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
-"""The factors with their own fields in a specification. All other factors are settings, options or knobs."""
+"""The factors that have their own fields. All other factors are settings, options or knobs."""
 
 MOST_ITEMS = 1_000_000
 
@@ -28,7 +28,7 @@ WEEKS = "weeks"
 """The default kind of draw, in which each seed draws new weeks from the record."""
 
 SHAKE = "shake"
-"""A kind of draw in which each seed gives a twin: the same jobs, with slightly different arrivals."""
+"""A kind of draw in which each seed gives a twin, which has the same jobs at slightly different times."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -40,9 +40,9 @@ class Factor:
     """A property that varies in an experiment.
 
     Attributes:
-        name: a setting of `harness replay`, a plugin option `[LABEL.]OPTION`, the path of a knob, or one of
-            `OWN`.
-        values: one or more values.
+        name: the name of a setting of `harness replay`, a plugin's option `[LABEL.]OPTION`, the path of a
+            knob, or one of `OWN`.
+        values: the values, at least one.
     """
 
     name: str
@@ -66,12 +66,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Repetitions of every point that differ only by chance. Each seed gives every setting the same draw.
+    """Repetitions that differ only by chance. A seed means the same draw for every setting.
 
     Attributes:
         count: the number of seeds.
-        first: the first seed, followed by consecutive numbers.
-        of: what is drawn: `weeks` of the record, its twins (`shake`), or a calibration step that has a seed.
+        first: the first seed. The other seeds are the numbers that follow.
+        of: what is drawn: `weeks` of the record, twins (`shake`), or a calibration step that has a seed.
         by: the length of a drawn block, the jitter of twins such as `arrivals=30s,ties`, or the step without
             its seed, such as `0.2:1000`.
     """
@@ -89,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How many grid points are drawn at random (at most all), and the seed of the draw."""
+    """How many grid points to draw at random (at most all of them), and the seed of the draw."""
 
     count: int
     seed: int
@@ -101,17 +101,18 @@ class Spec:
 
     Attributes:
         name: the name of the experiment and of its folder.
-        source: its name in messages, which is the file or the command line.
-        traces: the trace file of each label.
-        clusters: the manifests of each label; None stands for the trace's own cluster.
-        patches: the patch of each label; None stands for the cluster without changes.
+        source: the experiment's name in messages, which is a file or the command line.
+        traces: the trace files by label.
+        clusters: the manifests by label. None stands for the trace's own cluster.
+        patches: the patches by label. None stands for the cluster without changes.
         arms: the plugins.
         settings: the settings of every item, by the option names of `harness replay`.
-        groups: the factors. Factors in the same group vary together, value by value; the groups form a grid.
+        groups: the factors. Factors in the same group vary together, value by value, and the groups form a
+            grid.
         exclude: the points that are left out. Each entry maps factors to values, and excludes the points that
-            have all of them.
+            have all of these values.
         random: the number of points to draw from the grid; None for all points.
-        seeds: repeats of every point; None to replay only the record.
+        seeds: the repetitions of every point; None to replay only the record.
         keep: the part of an item that is stored.
         metrics: the families of metrics to measure; if empty, all families.
         folder: the folder to which paths in settings and their values are relative.
@@ -134,7 +135,7 @@ class Spec:
 
     @property
     def axes(self) -> tuple[tuple[Factor, ...], ...]:
-        """The groups of the grid, without seeds; inputs with several values and plugins come first."""
+        """The groups of the grid, without seeds. Inputs with several values come first, and then plugins."""
         named = ((TRACE, self.traces), (CLUSTER, self.clusters), (PATCH, self.patches))
         inputs = [(Factor(name, tuple(found)),) for name, found in named if len(found) > 1]
         plugins = (Factor(PLUGIN, tuple(arm.label for arm in self.arms)),)
@@ -142,6 +143,6 @@ class Spec:
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        """All factors; seeds come last."""
+        """All factors, with the seeds last."""
         seeds = () if self.seeds is None else (Factor(SEED, tuple(self.seeds.numbers)),)
         return (*(factor for group in self.axes for factor in group), *seeds)

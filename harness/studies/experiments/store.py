@@ -1,9 +1,9 @@
-"""The stored form of an experiment: its specification, a file for each finished item, and the table.
+"""Stores experiments as files: the specification, a file for each finished item, and the table.
 
-- `<root>/experiment.json`: what varies, and how.
+- `<root>/experiment.json`: the factors and inputs.
 - `<root>/items.parquet`: one row for each item, with its number, its key and the values of its factors.
 - `<root>/items/ab/ab12….parquet`: the metrics of an item, under its key.
-- `<root>/failed/ab12….json`: why an item failed.
+- `<root>/failed/ab12….json`: the reason why an item failed.
 - `<root>/experiment.parquet`: all results, with one row for each item and measured value.
 """
 
@@ -44,7 +44,7 @@ class Folder:
     # --- the specification ------------------------------------------------------------------------------
 
     def describe(self, spec: Spec, items: Sequence[Item], made_from: Mapping[str, Any] | None = None) -> None:
-        """Writes the specification and the items of the experiment, before the first item runs.
+        """Writes the specification and the items of the experiment.
 
         Args:
             spec: the specification.
@@ -109,7 +109,7 @@ class Folder:
         return self.root / "items" / key[:2] / f"{key}.parquet"
 
     def missing(self, items: Iterable[Item]) -> list[Item]:
-        """Returns the items without a file."""
+        """Returns the items that have no file of metrics."""
         there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
         return [item for item in items if item.key not in there]
 
@@ -129,7 +129,7 @@ class Folder:
         failed.unlink(missing_ok=True)
 
     def error(self, key: str) -> str | None:
-        """Returns why an item failed; None if the item did not fail or has not run yet."""
+        """Returns why an item failed, or None if the item did not fail or has not run yet."""
         try:
             found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return str(found["error"])
@@ -139,7 +139,7 @@ class Folder:
     # --- the table ----------------------------------------------------------------------------------------
 
     def write_table(self) -> None:
-        """Writes one table of all stored items. Equal items result in equal bytes.
+        """Writes a table of all stored items. Equal items give equal bytes.
 
         Raises:
             RunError: an item is damaged, or the table cannot be written.
@@ -177,7 +177,7 @@ class Folder:
             )
 
     def table(self) -> pl.DataFrame:
-        """Returns the whole table, read into memory.
+        """Returns the whole table.
 
         Raises:
             RunError: an item is damaged.
@@ -195,14 +195,14 @@ class Folder:
         path = self.file(key)
         try:
             found = pl.read_parquet(path, glob=False)
-            if "at_least" not in found.columns:  # This is a table from before schema 4.
+            if "at_least" not in found.columns:  # Tables from before schema 4 lack this column.
                 found = found.with_columns(at_least=pl.lit(None, pl.Boolean))
             return found.select(*schemas.METRICS)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _damaged(path, error) from error
 
     def about(self, key: str) -> Mapping[str, Any]:
-        """Reads the description in an item's file: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+        """Reads the description of an item, with `key`, `run`, `jobs`, `stopped` and `unmeasured`.
 
         Raises:
             RunError: the file is missing or damaged.
@@ -234,7 +234,7 @@ def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFra
 
 
 def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
-    """Returns the values of a factor as integers or floats, or as texts if any value is not a number."""
+    """Returns the values of a factor as numbers, or as texts if any value of the factor is not a number."""
     given = [each for each in factor.values if each is not None]
     if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
         texts = [None if each is None else value_text(each) for each in values]
@@ -244,13 +244,13 @@ def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
 
 
 def value_text(value: Value) -> str:
-    """Returns a value as a user would write it."""
+    """Returns a value as a user would write it in a specification."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[Path]:
-    """Provides a temporary name for a file, and renames the file to `path` when it is complete.
+    """Yields a temporary path for a file, and then renames the complete file to `path`.
 
     Raises:
         RunError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""Carries out an experiment. Finished items are kept, and a failed item does not stop the others."""
+"""Carries out experiments. Finished items are kept, and a failed item does not stop the others."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class State:
 
     Attributes:
         items: the number of items.
-        stored: how many items were already stored before.
-        made: how many items were made.
-        failed: how many items failed.
-        workers: how many items are made simultaneously.
-        seconds: the CPU time of the items that were made.
+        stored: how many items had been stored before.
+        made: how many items have been made.
+        failed: how many items have failed.
+        workers: how many items are made at the same time.
+        seconds: the CPU time of the items that have been made.
     """
 
     items: int
@@ -50,7 +50,7 @@ class Sweep:
 
     Args:
         bench: creates the requests of the experiment.
-        output: the folder of experiments, in which this experiment has a folder with its name.
+        output: the folder in which the experiment's own folder is stored.
 
     Attributes:
         items: all items of the experiment.
@@ -65,12 +65,12 @@ class Sweep:
 
     @property
     def root(self) -> Path:
-        """The folder of the experiment."""
+        """The path of the experiment's folder."""
         return self.output / self.bench.spec.name
 
     @property
     def folder(self) -> Folder:
-        """The folder of the experiment."""
+        """The files of the experiment."""
         return Folder(self.root)
 
     def run(
@@ -83,15 +83,15 @@ class Sweep:
         """Makes the missing items, and then the table of all items.
 
         Args:
-            workers: the number of processes on this machine. The default depends on the available cores and
-                memory, and never exceeds the number of items. If it is 1, this process makes the items.
-            executor: an executor that makes the items instead, on this machine or elsewhere.
-            watch: is called at the beginning, and for each item that was made.
+            workers: the number of processes on this machine. By default, it depends on the available cores
+                and memory, and does not exceed the number of items. With 1, this process makes the items.
+            executor: an executor that makes the items instead of processes on this machine.
+            watch: a function that is called at the beginning, and after each item that was made.
 
         Raises:
-            OptionError: both workers and an executor are given.
+            OptionError: both `workers` and `executor` are given.
             RunError: a file cannot be written.
-            ReplayError: the executor has stopped.
+            ReplayError: the executor has shut down.
         """
         folder = self.folder
         folder.describe(self.bench.spec, self.items, provenance(self.bench, self.items))

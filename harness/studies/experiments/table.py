@@ -1,4 +1,4 @@
-"""The results of an experiment, as tables for a terminal."""
+"""Formats the results of an experiment as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _QUEUES = 2
 
 
 def show(judged: Judged, width: int | None = None) -> str:
-    """Returns the best and worst settings, main effects, the frontier with changes, and what is missing.
+    """Returns the best and worst settings, main effects, the frontier, and notes on missing values.
 
-    Tables are at most `width` characters wide.
+    Tables have at most `width` columns.
     """
     found = outcomes(judged)
     parts = [_state(judged), _extremes(judged, found, width)]
@@ -41,7 +41,7 @@ def _state(judged: Judged) -> str:
 
 
 def stopped_text(experiment: Experiment) -> str:
-    """Returns a sentence on items that were stopped because they made no progress; "" if there are none."""
+    """Returns a sentence about items that were stopped because they made no progress, or ""."""
     stopped = experiment.stopped
     if not stopped:
         return ""
@@ -57,7 +57,7 @@ def setting_text(setting: Setting) -> str:
 
 
 def figure(found: Estimate, measured: Measurement) -> str:
-    """Returns a value with its interval, if it has one, and the number of seeds if some have no value."""
+    """Formats a value with its interval, if there is one, and the number of seeds if some have no value."""
     digits = digits_of(found.value, found.low, found.high)
     parts = [shown(found.value, measured.unit, digits, at_least=found.at_least)]
     if found.low is not None and found.high is not None:
@@ -67,12 +67,11 @@ def figure(found: Estimate, measured: Measurement) -> str:
 
 
 def value_of(found: Estimate, unit: str) -> str:
-    """Returns a value without its interval."""
+    """Formats a value without its interval."""
     return shown(found.value, unit, at_least=found.at_least)
 
 
 def _extremes(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """Returns the best and worst settings by each objective."""
     rows = [["", "item", "setting", "value"]]
     for at, measured in enumerate(judged.objectives):
 
@@ -107,9 +106,9 @@ def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
 
 
 def moved(value: float, base: float | None, measured: Measurement) -> str:
-    """Formats a difference from a base value, in the same way as comparisons: as a percentage of the base.
+    """Formats a difference as a percentage of the base value, as in comparisons.
 
-    If the base is unknown, 0 or below, the difference is in the metric's unit.
+    If the base is unknown or not above 0, the difference is in the metric's unit.
     """
     relative = base is not None and base > 0
     each = value / base if relative and base else value
@@ -117,7 +116,7 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """Returns the Pareto set, with the queues that gain and lose most compared with the first setting."""
+    """Formats the Pareto set, with the queues that gain or lose most compared with the first setting."""
     apart = circumstances(judged)
     title = f"frontier at each {', '.join(apart)}" if apart else "frontier"
     rows = [[title, "item", *map(name_of, judged.objectives), ""]]
@@ -132,7 +131,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
 
 
 def _moved(found: Sequence[Shift]) -> str:
-    """Returns the queues that gain most, and the queues that lose most."""
+    """Formats the queues that gain most, and the queues that lose most."""
     winners = [each for each in found if each.longer < 0][:_QUEUES]
     losers = [each for each in found if each.longer > 0][-_QUEUES:]
     told = [

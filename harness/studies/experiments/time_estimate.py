@@ -21,10 +21,10 @@ PILOT_JOBS = 500
 
 
 def estimated(sweep: Sweep) -> float:
-    """Returns the CPU-seconds of the missing items, if each job takes as long as the first jobs do.
+    """Returns the CPU-seconds for the missing items, assuming that all jobs take as long as the first jobs.
 
     Raises:
-        HarnessError: a pilot replay failed.
+        HarnessError: a replay of the first jobs failed.
     """
     missing = sweep.folder.missing(sweep.items)
     count = Counter(map(_kind, missing))
@@ -33,12 +33,12 @@ def estimated(sweep: Sweep) -> float:
 
 
 def _kind(item: Item) -> tuple[object, object]:
-    """Returns the trace and the plugin of an item, which affect its time most."""
+    """Returns the trace and the plugin of an item, which affect its CPU time most."""
     return item.point.get(TRACE), item.point[PLUGIN]
 
 
 def _seconds(sweep: Sweep, item: Item) -> float:
-    """Returns the estimated time of an item, from a replay of its first jobs."""
+    """Returns the estimated CPU time of an item, from a replay of its first jobs."""
     bench = sweep.bench
     request = bench.request(item.point)
     trace = bench.trace(item.point)

@@ -11,7 +11,7 @@ from harness.studies.experiments.specification import Arm, Factor, Seeds, Spec
 
 
 def fields_of(spec: Spec) -> dict[str, Any]:
-    """Returns the fields from which `spec_of` makes an equal experiment; paths are relative to its file."""
+    """Returns the fields from which `spec_of` makes an equal experiment, with paths relative to its file."""
     single = list(takewhile(lambda group: len(group) == 1, spec.groups))
     patches = {label: path for label, path in spec.patches.items() if path is not None}
     found = {

@@ -1,8 +1,7 @@
-"""Builds the objects that an API server shows for jobs at a given time: Workloads, Jobs and Pods.
+"""Builds the Workloads, Jobs and Pods that an API server would show for jobs at a given time.
 
-The objects are JSON values. A job that Kueue admits consists of a Workload, a Job and the Pods of the Job.
-Any other job consists only of Pods. As everywhere in the API, all times are whole seconds, so fractions of a
-second are rounded down.
+The objects are JSON values. If Kueue manages a job, the job has a Workload, a Job and the Job's Pods. Any
+other job has only Pods. Times in the API are whole seconds, so fractions of a second are rounded down.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Eviction(NamedTuple):
 
     Attributes:
         time: when the eviction began.
-        reason: the reason of the eviction; for a preemption, the rule.
+        reason: the reason of the eviction, which is a rule if the Workload was preempted.
         preempted: whether another workload preempted the Workload.
-        gone: when its quota became free; None if it still holds quota.
+        gone: when the Workload's quota became free; None if the Workload still holds quota.
     """
 
     time: int
@@ -64,12 +63,12 @@ class ShownPod(NamedTuple):
     """A Pod of a job. All times are in microseconds since 1970.
 
     Attributes:
-        number: the number of the Pod in the job.
+        number: the number of the Pod within its job.
         name: the name of the Pod, without the namespace.
         node: the node on which the Pod runs; "" if the Pod waits.
         since: when the Pod started to run.
         ready: when the Pod became ready; None if it is not ready.
-        told: when the eviction of the Pod began; None if the Pod is not being evicted.
+        told: when the Pod's eviction began; None if the Pod is not being evicted.
         nominated: the node on which a preemption frees capacity for the Pod; "" if there is none.
     """
 
@@ -90,17 +89,17 @@ class Shown:
         job: the job.
         created: when the job was submitted.
         queued: whether Kueue manages the job, which then consists of a Workload and a Job.
-        quota: the quota of its Workload; None if the Workload has no quota.
-        eviction: its last eviction; None if it was never evicted.
-        leaving: whether it is being evicted and still holds quota.
-        ready: when all of its pods became ready; None if they are not ready.
-        waited_for: whether its Workload has a condition about the readiness of pods (`waitForPodsReady`).
-        time_outs: how often its pods were not ready in time.
-        requeue_at: when it returns to its queue after a time-out; None if it never timed out.
-        away: whether it is out of its queue now.
-        active: False if it was deactivated.
-        began: when its Job started; None if the Job is suspended or its pods wait.
-        pods: its Pods.
+        quota: the quota of the job's Workload; None if the Workload has no quota.
+        eviction: the job's last eviction; None if the job was never evicted.
+        leaving: whether the job is being evicted and still holds quota.
+        ready: when all of the job's pods became ready; None if some pods are not ready.
+        waited_for: whether the Workload has a condition about the readiness of pods (`waitForPodsReady`).
+        time_outs: how often the job's pods were not ready in time.
+        requeue_at: when the job returns to its queue after a time-out; None if there was no time-out.
+        away: whether the job is out of its queue now.
+        active: whether the Workload is active, which means that it was not deactivated.
+        began: when the Job started; None if the Job is suspended or the pods wait.
+        pods: the job's Pods.
         ended: the numbers of the pods that have ended while other pods of the job have not.
     """
 
@@ -308,8 +307,7 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """Returns the template of pods.
 
-    The template in a Workload has no priority yet. Requests of 0 are included if they matter, as in a trace.
-    Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
+    In a Workload, the template has no priority yet. Requests of 0 are included if they matter, as in a trace. Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
     no cpu or memory.
     """
     spec = template_of(pod_set, [], job.id)
@@ -333,14 +331,14 @@ def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
 
 
 def _requests_anything(spec: Mapping[str, Any]) -> bool:
-    """Returns True if containers of a template have requests, which then replace the job's requests."""
+    """Returns True if a template contains requests, which then replace the job's requests."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     asked = [spec, *(each for each in containers if isinstance(each, Mapping))]
     return any((each.get("resources") or {}).get("requests") for each in asked)
 
 
 def _labels(template: str | None) -> Mapping[str, str]:
-    """Returns the labels of a template in a trace. A template that is only a `spec` has no labels."""
+    """Returns the labels of a template in a trace. A template that is just a `spec` has no labels."""
     found = json.loads(template) if template else {}
     whole = isinstance(found, Mapping) and "spec" in found
     return mapping_of(mapping_of(found, "metadata"), "labels") if whole else {}

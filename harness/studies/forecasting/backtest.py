@@ -1,9 +1,9 @@
-"""Tests how well forecasts of the past match the starts that actually happened.
+"""Tests how well forecasts of the past match the actual starts.
 
-Each forecast uses only facts that were known at its moment. At each moment, the backtest writes the record as
-the objects that an API server would have shown, and reads them like a dump. The history contains the jobs
-that had been submitted and had ended by then. The test compares the forecast with the next starts of waiting
-jobs in the record.
+A forecast uses only facts that were known at its moment. For this purpose, the backtest writes the objects
+that an API server would have shown at that moment, and reads them like a dump. The forecast's history
+contains only the jobs that had been submitted and had ended by then. The backtest compares the forecast with
+the next starts of waiting jobs in the record.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""How many moments a backtest tries at most for each requested moment, to find waiting jobs."""
+"""The maximum number of moments to try for each requested moment, in search of waiting jobs."""
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts at moments of a record.
+    """Makes forecasts at moments of a record.
 
     Attributes:
         cluster: the cluster without its jobs.
@@ -62,7 +62,7 @@ class Backtest:
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """Returns the world as known at a moment, and each waiting workload's start; None if none waited."""
+        """Returns the world as known at a moment, with the waiting workloads' starts; None if none waited."""
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
@@ -75,7 +75,6 @@ class Backtest:
 
     @cached_property
     def _without_work(self) -> list[Mapping[str, Any]]:
-        """The manifests of the cluster, without the cluster's jobs."""
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
@@ -106,18 +105,18 @@ class Backtest:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """The simple forecasts that use the starts in the history, for any moment."""
+        """The simple forecasts, which use the starts in the history."""
         return Baselines(self.history.jobs)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The work of a backtest. Its tasks are moments of a record; see `harness.runs.executors.Work`."""
+    """The work of a backtest, whose tasks are moments of a record; see `harness.runs.executors.Work`."""
 
     backtest: Backtest
 
     def begun(self, _: Report | None) -> Callable[[int], list[Judged] | str]:
-        """Prepares this process, and returns the function that judges a moment."""
+        """Returns a function that judges a moment in this process."""
         return self._judged
 
     def failed(self, _: int, error: BaseException) -> list[Judged] | str:
@@ -139,7 +138,7 @@ def judged_at(
     executor: Executor | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[Judged]:
-    """Makes forecasts at moments of a record. For `watch`, see `futures_of`.
+    """Makes forecasts at moments of a record, and judges them. For `watch`, see `futures_of`.
 
     Raises:
         ReplayError: a forecast failed.
@@ -168,10 +167,10 @@ class Span(NamedTuple):
 
 
 def second_half(backtest: Backtest) -> Span:
-    """Returns the second half of a record, up to the last moment for which the record covers the horizon.
+    """Returns the second half of a record, without moments whose horizon the record does not cover.
 
-    If some jobs had not started when the record ended, the result does not include the last horizon of the
-    record. For moments within it, only early starts are known.
+    If some jobs had not started when the record ended, a span of one horizon at the end is left out. For
+    moments in this span, only early starts are known.
 
     Raises:
         InputError: no time is left.
@@ -190,7 +189,7 @@ def second_half(backtest: Backtest) -> Span:
 
 
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
-    """Returns evenly drawn moments at which jobs waited, or fewer moments if such moments are rare.
+    """Returns moments at which jobs waited, drawn uniformly; fewer moments if such moments are rare.
 
     Args:
         backtest: the record, and the seed.

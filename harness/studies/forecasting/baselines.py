@@ -1,8 +1,8 @@
-"""Two simple forecasts, with which the forecasts from simulated futures are compared.
+"""Makes two simple forecasts, with which forecasts from simulated futures are compared.
 
-The first one uses the waits in the queue during the last week. The second one is quantile regression (Koenker
-and Bassett: Regression Quantiles, Econometrica 46, 1978) on the properties of a job that are known at
-submission. Both forecasts use only starts before the moment of the forecast.
+The first forecast uses the waits in the queue during the last week. The second forecast is a quantile
+regression (Koenker and Bassett: Regression Quantiles, Econometrica 46, 1978) on the properties of a job that
+are known at submission. Both forecasts use only starts before the moment of the forecast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 RECENT = 1000
-"""The number of latest starts that the regression uses."""
+"""The maximum number of starts that the regression uses, which are the latest ones."""
 
 LEAST = 50
 """The minimum number of starts for a regression."""
@@ -34,10 +34,10 @@ _UNKNOWN: Times = (None, None, None)
 
 
 class Baselines:
-    """The simple forecasts from the starts in a history, for any moment.
+    """Makes simple forecasts from the starts in a history, at any moment.
 
     Args:
-        jobs: the jobs of the history; jobs without a start are ignored.
+        jobs: the jobs of the history. Jobs without a start are ignored.
     """
 
     def __init__(self, jobs: Iterable[Past]) -> None:
@@ -61,15 +61,15 @@ class Baselines:
         return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
 
     def latest(self, now: int) -> Sequence[Past]:
-        """Returns the latest jobs among those that had started by a time."""
+        """Returns the jobs that started latest, among those that had started by a time."""
         last = bisect_right(self._starts, now)
         return self._jobs[max(0, last - RECENT) : last]
 
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
         """Returns the properties of a job that are known at submission, as numbers.
 
-        These are its size, its limit, its priority, the hour of the day and its queue. The last two
-        properties are the number of jobs that wait before it in its queue, and in all queues.
+        The properties are the job's size, limit, priority and queue, the hour of the day, and how many jobs
+        wait before the job in its queue and in all queues.
         """
         hour = 2 * math.pi * (submit % DAY) / DAY
         own = self._lines.get(traits.queue)
@@ -87,10 +87,10 @@ class Baselines:
 
 
 class Baseline:
-    """The two simple forecasts at a moment.
+    """Makes the two simple forecasts at a moment.
 
     Args:
-        of: the forecasts for any moment.
+        of: the source of the starts.
         now: the moment, in microseconds on the history's clock.
     """
 
@@ -98,17 +98,17 @@ class Baseline:
         self._of, self._now = of, now
 
     def week(self, queue: str, waited: int) -> Times:
-        """Returns a forecast from the waits of the queue's jobs that started in the last week.
+        """Returns a forecast from the waits of the queue's jobs that started during the last week.
 
-        The middle of the forecast is the mean wait of the jobs that had waited longer than `waited`, and the
-        outer quantiles are those of the same waits. If no job had waited that long, all jobs of the queue
-        that started count. If no job of the queue started, the jobs of all queues count.
+        The forecast is based on the jobs that waited longer than `waited`, and on how much longer they
+        waited. Its middle is the mean, and its outer values are quantiles. If no job waited that long, all
+        jobs of the queue that started count. If no job of the queue started, the jobs of all queues count.
 
         Args:
             queue: the queue.
             waited: how long the job has waited, in microseconds.
 
-        Returns: The times from now in microseconds; all None if nothing started in that week.
+        Returns: The times from now in microseconds; all None if no job started in that week.
         """
         waits = self._week.get(queue) or [wait for each in self._week.values() for wait in each]
         left = [wait - waited for wait in waits if wait > waited] or waits
@@ -127,7 +127,7 @@ class Baseline:
     def regression(self, traits: Traits, priority: int, waited: int) -> Times:
         """Returns the quantiles of a job's remaining wait by quantile regression.
 
-        Returns: The times from now in microseconds; all None without a regression.
+        Returns: The times from now in microseconds; all None if a regression is not possible.
         """
         if self._fitted is None:
             return _UNKNOWN
@@ -142,7 +142,7 @@ class Baseline:
 
     @cached_property
     def _fitted(self) -> tuple[list[int], list[list[float]]] | None:
-        """The columns that vary, and their weights for each of `SHARES`; None if there are too few starts."""
+        """The columns that vary, with their weights for each of `SHARES`; None without enough starts."""
         jobs = self._of.latest(self._now)
         if len(jobs) < LEAST:
             return None
@@ -157,7 +157,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
     """Computes the weights of a linear quantile regression from the dual of its linear program.
 
     Args:
-        known: a row of numbers for each value; the first number is 1.
+        known: a row of numbers for each value. The first number of each row is 1.
         values: the values to predict.
         share: the quantile, between 0 and 1.
     """
@@ -174,13 +174,13 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
         bounds=(0, 1),
         method="highs",
     )
-    if dual.status:  # If there is no unique solution, use the unconditional quantile.
+    if dual.status:  # If the solver fails, the unconditional quantile is used.
         return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]
     return [float(each) for each in -dual.eqlin.marginals / scale]
 
 
 class _Line:
-    """The number of waiting jobs at any time.
+    """Counts the jobs that wait at any time.
 
     Args:
         jobs: the jobs that started, in order of their starts.

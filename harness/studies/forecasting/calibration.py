@@ -1,10 +1,10 @@
 """Derives intervals from the errors of past forecasts, by adaptive conformal prediction in log time.
 
-Forecasts at past moments of the same history are compared with the actual starts (Vovk, Gammerman, Shafer:
-Algorithmic Learning in a Random World, 2005). The quantiles of these errors, as factors of the forecast, give
-the interval of a new forecast. Starts after the same moment depend on each other, so each moment counts once,
-no matter how many workloads wait at that moment. The share of starts that should be outside the interval is
-adjusted according to the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under
+Forecasts at past moments of the same history are compared with the actual starts, which gives errors (Vovk,
+Gammerman, Shafer: Algorithmic Learning in a Random World, 2005). An error is a factor of the forecast. The
+quantiles of these factors give the interval of a new forecast. Starts after the same moment depend on each
+other, so each moment counts once, however many workloads wait. The share of starts that should be outside the
+interval is adjusted to the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under
 Distribution Shift, 2021).
 
 The centre of an interval is either the median of the futures, or the geometric mean of this median and the
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 Centre = Callable[["float | None", Times, int], float]
-"""Returns the log of a forecast, given the median of the futures, the waits of the week and the horizon."""
+"""Returns the log of a forecast, given the median of the futures, the week's waits, and the horizon."""
 
 LEAST = 9
-"""The minimum number of moments for an interval. With fewer moments, no error can be shown to exceed nine in
-ten.
+"""The minimum number of moments for an interval.
+
+With fewer moments, no error is known to exceed nine errors in ten.
 """
 
 ENOUGH = 20
-"""The minimum number of moments for a group of forecasts with the same queue or with similar waits."""
+"""The minimum number of moments for a group of forecasts with the same queue or similar waits."""
 
 ALIKE = 2.0
-"""Forecasts are similar if the logs of their medians differ by at most this number."""
+"""Two forecasts are similar if the logs of their medians differ by at most this number."""
 
 PACE = 0.02
-"""How fast the misses of recent intervals change the target for the shares outside."""
+"""How fast the target for the shares outside follows the misses of recent intervals."""
 
 _MOST = 0.4
 _LARGEST = 60.0
 _STEPS = 4
-"""Predicted waits are rounded, on a log scale, to one part in this number before similar waits are searched.
-"""
+"""Before similar waits are searched, the logs of predicted waits are rounded to one part in this number."""
 
 
 class Interval(NamedTuple):
-    """The interval that contains a start in 80 of 100 cases, according to the errors of earlier forecasts.
+    """The interval that contains a start in 80 of 100 cases, judging by the errors of earlier forecasts.
 
     Attributes:
         low, middle, high: the quantiles of `SHARES`, in microseconds from now; None for times after the
             horizon.
-        moments: the number of moments with similar forecasts.
+        moments: the number of moments with similar forecasts, from which the interval is derived.
     """
 
     low: float | None
@@ -70,7 +70,7 @@ class Interval(NamedTuple):
 
     @property
     def times(self) -> Times:
-        """The quantiles."""
+        """The three quantiles."""
         return self.low, self.middle, self.high
 
 
@@ -85,15 +85,14 @@ def of_both(middle: float | None, week: Times, horizon: int) -> float:
 
 
 CENTRES: tuple[Centre, ...] = (of_futures, of_both)
-"""The possible centres of intervals."""
 
 
 class Errors:
     """The errors of past forecasts.
 
     Args:
-        judged: these forecasts, in any order.
-        horizon: the horizon of their futures, in microseconds.
+        judged: the past forecasts, in any order.
+        horizon: the horizon of the forecasts, in microseconds.
     """
 
     def __init__(self, judged: Sequence[Judged], horizon: int) -> None:
@@ -101,7 +100,7 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """Returns the calibration from the errors that are known by `now`. None means all errors."""
+        """Returns the calibration from the errors that are known by `now`; None means from all errors."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 
@@ -110,8 +109,8 @@ class _Around:
     """The errors of past forecasts for one kind of centre.
 
     Args:
-        judged: these forecasts, in order of their moments.
-        horizon: the horizon of their futures, in microseconds.
+        judged: the past forecasts, in order of their moments.
+        horizon: the horizon of the forecasts, in microseconds.
         centre: the function that computes the centre.
     """
 
@@ -132,12 +131,11 @@ class _Around:
             self._step(moment, list(several))
 
     def score(self, now: int | None) -> float:
-        """Returns the mean interval score of the moments that are known by a time; 0 if there are none."""
+        """Returns the mean interval score of the moments that are known by a time, or 0 if there are none."""
         scores = [step.score for step in self._known_steps(now)]
         return fmean(scores) if scores else 0.0
 
     def by(self, now: int | None) -> Calibration:
-        """See `Errors`."""
         import numpy as np
 
         low = high = SHARES[0]
@@ -180,7 +178,7 @@ class _Around:
 
 
 class _Step(NamedTuple):
-    """The misses of one moment's intervals.
+    """The misses of the intervals at one moment.
 
     Attributes:
         known_at: when all starts after the moment are known, in microseconds.
@@ -195,7 +193,7 @@ class _Step(NamedTuple):
 
 
 class _Aim(NamedTuple):
-    """The target of intervals.
+    """What intervals should achieve.
 
     Attributes:
         horizon: the horizon of the futures, in microseconds.
@@ -214,9 +212,9 @@ class Calibration:
 
     Args:
         aim: the target of the intervals.
-        moments, queues, middles: the moment and the queue of each forecast, and the log of its centre.
-        errors: the log of the actual start as a factor of the centre. It is the smallest possible value if
-            the job has not started.
+        moments, queues, middles: the moment, the queue, and the log of the centre of each forecast.
+        errors: the log of the actual start as a factor of the centre. If the job has not started, this is the
+            smallest possible value.
         known: whether the job has started.
     """
 
@@ -236,11 +234,11 @@ class Calibration:
         self.moments = len(set(moments.tolist()))
 
     def interval(self, queue: str, middle: float | None, week: Times) -> Interval | None:
-        """Returns the interval of a start; None if too few moments have errors.
+        """Returns the interval of a start, or None if too few moments have errors.
 
         Args:
             queue: the queue in which the workload waits.
-            middle: the median of its starts in the futures; None if that is after the horizon.
+            middle: the median start of the workload in the futures; None if the median is after the horizon.
             week: the mean wait of the week; see `harness.studies.forecasting.baselines`.
         """
         if self.moments < LEAST:
@@ -272,9 +270,9 @@ class Calibration:
         return min(low, float(self._errors[these].max())), half, high, count
 
     def _quantile(self, these: Flags, share: float) -> float:
-        """Returns the error that a share of the errors does not exceed. All moments have the same weight.
+        """Returns the error that a share of the errors does not exceed. Moments have equal weights.
 
-        A job that has not started counts as later than the time so far (Kaplan and Meier, 1958).
+        If a job has not started, its start counts as later than the time so far (Kaplan and Meier, 1958).
         """
         import numpy as np
 
@@ -289,5 +287,5 @@ class Calibration:
 
 
 def _log(time: float) -> float:
-    """Returns the log of a time plus one minute, so that short times hardly differ."""
+    """Returns the log of a time plus one minute, so that the logs of short times hardly differ."""
     return math.log(time + MINUTE)

@@ -21,7 +21,7 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quant
 from harness.studies.forecasting.reasons import Reason
 
 SCHEMA = 2
-"""The version of the JSON document, which increases with each change. Existing fields never change."""
+"""The version of the JSON document. It increases with each change, and existing fields never change."""
 
 
 class Start(NamedTuple):
@@ -36,10 +36,10 @@ class Start(NamedTuple):
         times: the quantiles of `SHARES` in the futures, in microseconds from now; None for times after the
             horizon.
         unstarted: the share of futures in which the workload has not started by the horizon.
-        drawn_from: the source from which its run time is drawn.
+        drawn_from: the source from which the workload's run time is drawn.
         never: why the workload can never start; "" if it can.
         reason: why the workload waits now; None if the reason was not determined.
-        interval: the interval that contains its start in 80 of 100 cases, from the errors of past forecasts
+        interval: the interval that contains the start in 80 of 100 cases, from the errors of past forecasts
             on this history; None if too few errors are known.
     """
 
@@ -57,7 +57,7 @@ class Start(NamedTuple):
 
     @property
     def middle(self) -> float | None:
-        """The median of the start: from the interval if there is one, or else from the futures."""
+        """The median of the start, from the interval if there is one, or else from the futures."""
         return self.times[1] if self.interval is None else self.interval.middle
 
 
@@ -70,8 +70,8 @@ class Risk(NamedTuple):
         queue: the queue in which the workload holds quota or waits.
         running: whether the workload runs now.
         share: the share of futures in which the workload is preempted.
-        median: the median time of its first preemption in those futures, in microseconds from now.
-        by: the preemptors, the most likely first.
+        median: the median time of the first preemption in these futures, in microseconds from now.
+        by: the preemptors, with the most likely one first.
     """
 
     place: int
@@ -90,11 +90,11 @@ class Forecast:
     Attributes:
         world: the input of the futures.
         futures: the events of each future.
-        never: why a workload can never start, by the place of the workload.
+        never: the reasons why workloads can never start, by the index of the workload.
         notes: sentences about assumptions and omissions.
         with_job: the forecast with one more job; None if there is no such job.
         others: the forecasts for other clusters, by cluster name.
-        reasons: why each waiting workload waits now, by namespace and name.
+        reasons: the reasons why workloads wait now, by namespace and name.
         past: the errors of past forecasts on this history.
     """
 
@@ -114,7 +114,7 @@ class Forecast:
 
     @cached_property
     def risks(self) -> list[Risk]:
-        """The risks of workloads that are preempted in any future, the most likely first."""
+        """The risks of workloads that are preempted in any future, with the largest risk first."""
         firsts: dict[int, dict[int, int]] = {}
         for number, future in enumerate(self.futures):
             for taken in future.preemptions:
@@ -130,7 +130,7 @@ class Forecast:
 
     @property
     def unstarted(self) -> float:
-        """The mean probability that a waiting workload that can start does not start by the horizon."""
+        """The mean probability that a waiting workload does not start by the horizon, if it can start."""
         could = [each for each in self.starts if not each.never]
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
 
@@ -149,23 +149,23 @@ class Forecast:
 
     @cached_property
     def displaced(self) -> list[Displaced]:
-        """The workloads that the additional job displaces, the most affected first."""
+        """The workloads that the additional job displaces, with the most affected one first."""
         job = self.submitted
         return [] if self.with_job is None or job is None else displaced(self, self.with_job, job)
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """For each other cluster, how the workloads fare in comparison with this one, future by future."""
+        """For each other cluster, how workloads fare in comparison with this cluster, future by future."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property
     def drawn_from(self) -> dict[str, int]:
-        """The number of present workloads that use each source of run times."""
+        """The sources of run times, with the number of present workloads that use each source."""
         sources = Counter(draws.source for draws in self.world.draws if draws.source != EVER)
         return dict(sources.most_common())
 
     def time(self, since: float) -> str | None:
-        """Returns a time from now as a date in UTC; None if the present time is unknown."""
+        """Converts a time from now to a date in UTC, or to None if the present time is unknown."""
         at = self.world.now.at
         return None if at is None else date_text(at + round(since))
 
@@ -272,7 +272,7 @@ class Forecast:
         }
 
     def _plain_past(self) -> dict[str, Any]:
-        """Returns how accurate past forecasts were, and why there is no interval if there is none."""
+        """Returns the accuracy of past forecasts, or why there are no intervals."""
         held = self.past.held
         return {
             "moments": len({each.moment for each in self.past.judged}),
@@ -286,7 +286,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """Returns what another cluster changes for a workload. Only waiting workloads have starts."""
+    """Returns what another cluster changes for a workload, without starts if the workload is running."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 
 
 CALIBRATE = 40
-"""The number of past moments at which forecasts are made to measure their errors."""
+"""The default number of past moments at which forecasts are made to measure their errors."""
 
 
 class _Side(NamedTuple):
     """The input of futures on one cluster.
 
     Attributes:
-        worlds: the cluster and the workloads that can never start; a second world has one more job, if
-            requested.
+        worlds: the input of the futures, with the workloads that can never start. If
+            requested, a second input has one more job.
         notes: sentences about assumptions and omissions.
     """
 
@@ -76,7 +76,7 @@ class _Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """A requested forecast; see `harness.forecast` for the meaning of the fields."""
+    """A request for a forecast. For the meaning of the fields, see `harness.forecast`."""
 
     cluster: str | Path | Cluster
     history: str | Path | Trace | None = None
@@ -108,8 +108,8 @@ class Asked:
             plugins: the loaded plugins.
             workers: the number of processes that simulate futures.
             executor: an executor that simulates futures instead.
-            watch: a function that is called with the numbers of simulated futures and of all futures; the
-                first number starts at 0.
+            watch: a function that is called with the number of simulated futures, beginning with 0, and the
+                number of all futures.
             watch_past: a function like `watch` for past moments, which are judged after the futures.
 
         Raises:
@@ -136,7 +136,7 @@ class Asked:
         executor: Executor | None,
         watch: Callable[[int, int], None] | None,
     ) -> Past:
-        """Returns the errors of past forecasts on this history."""
+        """Returns the errors of past forecasts on the history."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:
@@ -190,10 +190,10 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now) -> frozenset[str]:
-        """Returns the requested workloads, by namespace and name; empty if all workloads are requested.
+        """Returns the namespaces and names of the requested workloads; empty if all are requested.
 
         Raises:
-            InputError: no workload of such a name waits.
+            InputError: no workload with one of the names waits.
         """
         waiting = {each.job.id for each in now.waiting}
         asked = {name if "/" in name else f"default/{name}" for name in self.workloads}
@@ -206,7 +206,7 @@ class Asked:
         return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
-        """Checks that Kueue's Workloads have queues; jobs of other schedulers need no queues.
+        """Raises an error if Kueue's Workloads lack queues. Jobs of other schedulers need no queues.
 
         Raises:
             InputError: the Workloads have no queues, and the forecast is not about other waiting workloads.
@@ -230,8 +230,8 @@ class Asked:
             plugins: the loaded plugins.
             workers: the number of processes. Each moment is judged in a single process.
             executor: an executor that judges moments instead.
-            watch: a function that is called with the numbers of judged moments and of all moments; the first
-                number starts at 0.
+            watch: a function that is called with the number of judged moments, beginning with 0, and the
+                number of all moments.
 
         Raises:
             InputError: an input can't be read, or there is nothing to judge.
@@ -243,7 +243,7 @@ class Asked:
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:
-        """Returns the history as a record. Forecasts at its moments can be compared with the actual starts.
+        """Returns the history as a record, so that forecasts can be compared with the actual starts.
 
         Raises:
             InputError: an input can't be read, or the history is not a record.
@@ -279,7 +279,7 @@ class Asked:
         return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
-        """Returns the given history as a trace, and its run if the history is the folder of a run."""
+        """Returns the history as a trace, with its run if the history is the folder of a run."""
         assert self.history is not None
         if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
             run = Run.open(self.history)
@@ -287,7 +287,7 @@ class Asked:
         return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """Returns a cluster, and the settings for all futures on that cluster."""
+        """Returns a cluster, with the settings for all futures on that cluster."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
         if self.calibrate < 0:
