@@ -1,7 +1,7 @@
-"""Replays runs once more to find out why their jobs waited, so that `idle.*` can be measured.
+"""Replays runs again to find out why their jobs waited, so that `idle.*` can be measured.
 
-The causes are stored with the run as `causes.parquet`. If they can't be found, a sentence in the run's
-metrics says why.
+The causes are stored with the run as `causes.parquet`. If the causes can't be determined, a sentence in
+`run.json` says why.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Judging(FurtherRequest):
     """A request that also records why the jobs of its run waited."""
 
     def measured(self, run: Run, how: How) -> Run:
-        """Replays the run once more to determine why its jobs waited."""
+        """Replays the run again to determine why its jobs waited."""
         return run if IDLE in run.info else _judged(run, how.plan or self.plan(how.plugins), how.watch)
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
-    """Returns one request per run, which finds out why the jobs of that run waited.
+    """Returns, for each run, a request that finds out why the run's jobs waited.
 
     Raises:
-        RunError: a run cannot be replayed from its own record; the message says why.
+        RunError: a run cannot be replayed from its own record. The message says why.
     """
     found = []
     for run in runs:
@@ -51,10 +51,11 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
 
 
 def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[SideBySide]) -> list[Run]:
-    """Carries out judging requests, and returns their runs as the answers to the original requests.
+    """Carries out requests from `judging`, and returns their runs.
 
     Raises:
-        ReplayError: some requests failed. The error names them, and holds the runs of the other requests.
+        ReplayError: some requests failed. The error names these requests, and contains the runs of the other
+            requests.
     """
     runs = runs_of(requests, carry_out(requests, plugins, **how))
     for run, request in zip(runs, requests, strict=True):
@@ -63,7 +64,7 @@ def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[Sid
 
 
 def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> Run:
-    """Returns a run with its causes, which are stored."""
+    """Returns a run with the causes, after storing them."""
     if plan.policy.record:
         return _refused(run, "a record does not say why jobs waited")
     seen: list[Causes] = []
@@ -85,5 +86,5 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
 
 def _refused(run: Run, why: str) -> Run:
-    """Returns the run with a sentence that says why the causes were not found."""
+    """Returns the run with a sentence that says why the causes could not be determined."""
     return added(run, list(measure(run, run.window)), {IDLE: [f"idle.*: not measured: {why}"]})

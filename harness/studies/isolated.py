@@ -1,7 +1,7 @@
 """Replays each quota of a run alone, and adds the results to the metrics of the run.
 
-A run that contains a single quota is a request like any other (`Request.alone`). It is stored, so it isn't
-replayed again. If a metric can't be measured, a sentence in the run's metrics explains why.
+A run with a single quota results from an ordinary request (`Request.alone`). harness stores the run, so that
+it need not be replayed again. If a metric can't be measured, a sentence in `run.json` explains why.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Isolated:
 
     Args:
         runs: complete runs with all their tables.
-        plugins: the plugins that replay missing runs.
-        aside: a temporary folder for the runs with a single quota; by default, these runs are kept next to
+        plugins: the plugins for replaying missing runs.
+        aside: a temporary folder for the runs with a single quota. By default, these runs are kept next to
             the original runs.
 
     Attributes:
         requests: the requests for runs with a single quota, in the order of the original runs.
 
     Raises:
-        RunError: a run cannot be replayed from its own record; the message says why.
+        RunError: a run cannot be replayed from its own record. The message says why.
     """
 
     def __init__(self, runs: Sequence[Run], plugins: Plugins, *, aside: Path | None = None) -> None:
@@ -75,13 +75,13 @@ class Isolated:
             self.requests += requests
 
     def measured(self, **how: Unpack[SideBySide]) -> list[Run]:
-        """Compares the runs with the replays of their single quotas, and stores the results.
+        """Compares the runs with the replays of each quota alone, stores the results, and returns the runs.
 
         Args:
             how: how to carry out `requests`.
 
         Raises:
-            ReplayError: some replays failed; the results of the other replays are kept.
+            ReplayError: some replays failed. The results of the other replays are kept.
             RunError: the results can't be written.
         """
         outcomes = carry_out(self.requests, self._plugins, **how)
@@ -94,7 +94,7 @@ class Isolated:
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
 
     def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
-        """Returns the numbers of the requests, except for runs whose policy can't use a single quota.
+        """Returns the indexes of the requests, without those of runs whose policy can't use a single quota.
 
         For example, a policy may need an ElasticQuota that is missing when a ClusterQueue is replayed alone.
         """
@@ -115,7 +115,7 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """Returns the provenance of a run, including the costs of the runs that are not kept."""
+    """Returns the provenance of a run, including the costs of runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -123,7 +123,7 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """Yields a sentence if the policy ignores quotas, in which case a single quota can use the whole cluster.
+    """Yields a sentence if the policy ignores quotas, so that a single quota can use the whole cluster.
 
     Terminating pods do not count, because other jobs may use their quota before the pods are gone.
     """
@@ -142,7 +142,7 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
 
 
 def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
-    """Returns the largest nominal quota at any time, by the quota or queue that jobs count against."""
+    """Returns the largest nominal quota over time, by the quota or queue that jobs count against."""
     found: dict[str, dict[str, int]] = {}
     for then in holders_then(run):
         for holder in then:
@@ -153,7 +153,7 @@ def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
 
 
 def _most_at_once(run: Run) -> dict[str, int]:
-    """Returns the most of each resource that pods held at the same time, without terminating pods."""
+    """Returns the largest amount of each resource that pods held at any time, without terminating pods."""
     stints = run.micros("stints").filter(pl.col("state").is_in(_BUSY) & (pl.col("end") > pl.col("start")))
     amounts = [f"request.{resource}" for resource in run.resources]
     begins = stints.select("start", *amounts).rename({"start": "time"})
@@ -164,7 +164,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """Yields a sentence with the number of jobs of each quota that have no counterpart."""
+    """Yields a sentence with the number of jobs that are left out, by quota."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
@@ -175,7 +175,7 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
 
 
 class IsolatedTwin(FurtherRequest):
-    """A request whose run is compared with replays of each of its quotas alone."""
+    """A request whose run is compared with replays of each quota alone."""
 
     def measured(self, run: Run, how: How) -> Run:
         """Replays each quota alone, and adds the results to the run."""
@@ -189,19 +189,19 @@ class IsolatedTwin(FurtherRequest):
 
 
 class JudgedTwin(IsolatedTwin):
-    """A request whose run is compared with its quotas alone, and which records why its jobs waited."""
+    """A request whose run is compared with each quota alone, and that also records why jobs waited."""
 
     whole = Judging
 
 
 def is_measured(run: Run) -> bool:
-    """Returns True if a run was compared with its quotas alone and has results."""
+    """Returns True if a run has results from a comparison with its quotas alone."""
     found = run.metrics.filter(metric=VIOLATIONS)["value"]
     return bool(found.is_not_null().any())
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """Returns a twin that was replayed again, with the earlier results for its single quotas."""
+    """Returns a twin that was replayed again, with the results of the earlier comparison with its quotas."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
@@ -209,7 +209,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Returns a watch that adds up the arrivals of several replays, plus `jobs` earlier arrivals."""
+    """Returns a function that reports the sum of arrivals over several replays, plus `jobs` earlier ones."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -307,7 +307,8 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """Returns the template of pods.
 
-    In a Workload, the template has no priority yet. Requests of 0 are included if they matter, as in a trace. Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
+    In a Workload, the template has no priority yet. Requests of 0 are included if they matter, as in a trace.
+    Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
     no cpu or memory.
     """
     spec = template_of(pod_set, [], job.id)

@@ -55,8 +55,8 @@ class _Side(NamedTuple):
     """The input of futures on one cluster.
 
     Attributes:
-        worlds: the input of the futures, with the workloads that can never start. If
-            requested, a second input has one more job.
+        worlds: the input of the futures, with the workloads that can never start. If requested, a
+            second input has one more job.
         notes: sentences about assumptions and omissions.
     """
 
@@ -358,13 +358,13 @@ class Asked:
 
 
 def _reason(error: TraceError) -> str:
-    """Returns one line that says why an input can't be read."""
+    """Returns the first reason why an input can't be read, and the number of further faults."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
 
 
 def require_queues(cluster: Cluster) -> None:
-    """Checks that Kueue's Workloads have queues.
+    """Raises an error if Kueue's Workloads have no queues.
 
     Raises:
         InputError: they have no queues.
@@ -379,10 +379,10 @@ def require_queues(cluster: Cluster) -> None:
 
 
 def scheduler_of(cluster: Cluster) -> str:
-    """Returns the plugin of a live cluster: Kueue's if there are ClusterQueues, else kube-scheduler's.
+    """Returns the plugin for a live cluster, which is Kueue's if there are ClusterQueues.
 
-    Kueue's Configuration determines whether fair sharing is on, and a KubeSchedulerConfiguration can name any
-    plugin.
+    Without ClusterQueues, the plugin is kube-scheduler's. Kueue's Configuration determines whether fair
+    sharing is on. A KubeSchedulerConfiguration can name any plugin.
     """
     if cluster.scheduler is not None:
         return default_plugin(cluster)

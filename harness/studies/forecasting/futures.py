@@ -1,7 +1,7 @@
-"""One future, in which present jobs run for drawn times and further jobs arrive as on days of the history.
+"""Simulates futures with random run times, in which jobs arrive as on days of the history.
 
-A future depends only on the seed and on its number. Every draw is a function of the seed, the number and the
-name of the drawn object, so the same futures can also be simulated with one more job.
+A future depends only on the seed and on its number. Every draw is a function of the seed, of that number, and
+of the drawn object's name. The same futures can therefore also be simulated with one more job.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 NOBODY, LATER_ONE = -1, -2
-"""The places of preemptors that are not present workloads."""
+"""The values that replace a preemptor's index if the preemptor is not a present workload."""
 
 
 class Preemption(NamedTuple):
@@ -34,10 +34,10 @@ class Preemption(NamedTuple):
 
     Attributes:
         at: the time, in microseconds from now.
-        victim: the place of the victim among the present workloads.
-        by: the place of the preemptor; `LATER_ONE` if the preemptor arrives later, `NOBODY` if there is none.
-        reason: the scheduler's word for the rule of an eviction without a preemptor, such as a time-out of
-            `waitForPodsReady`; else "".
+        victim: the index of the victim among the present workloads.
+        by: the index of the preemptor; `LATER_ONE` if the preemptor arrives later, `NOBODY` if there is none.
+        reason: the scheduler's reason for an eviction without a preemptor, such as a time-out of
+            `waitForPodsReady`; "" for preemptions.
     """
 
     at: int
@@ -51,12 +51,12 @@ class Future(NamedTuple):
 
     Attributes:
         number: the number of the future.
-        starts: the first start of each requested workload, in the order of `World.asked` and in microseconds
-            from now; -1 if the workload has not started by the end.
+        starts: the first start of each workload in `World.asked`, in microseconds from now; -1 if the
+            workload has not started by the end.
         preemptions: the preemptions, in chronological order.
         end: when the future ended, in microseconds from now. A future ends when all requested workloads have
             started, or at the horizon.
-        stopped: the livelock that stopped the future early; "" if it was not.
+        stopped: a description of the livelock that stopped the future early; "" if there was none.
     """
 
     number: int
@@ -99,8 +99,8 @@ class World:
         cluster: the cluster with its present Workloads and Pods.
         settings: the settings of all futures.
         now: the present state of the cluster.
-        draws: the distribution of the run time of each present workload.
-        never: the places of the workloads that can never start.
+        draws: the distribution of each present workload's run time.
+        never: the indexes of the workloads that can never start.
         coming: the jobs that may arrive; None if no jobs arrive.
         names: the names of the requested waiting workloads; if empty, all waiting workloads.
         dated: whether the history and the cluster have the same clock.
@@ -117,7 +117,7 @@ class World:
 
     @cached_property
     def asked(self) -> Sequence[int]:
-        """The places of the requested waiting workloads."""
+        """The indexes of the requested waiting workloads among the present workloads."""
         return [
             place
             for place, each in enumerate(self.now.present)
@@ -125,7 +125,7 @@ class World:
         ]
 
     def future(self, number: int) -> Future:
-        """Simulates a future until all requested workloads have started, or to the horizon.
+        """Simulates a future until all requested workloads have started, or until the horizon.
 
         Raises:
             PolicyError: the policy failed.
@@ -151,7 +151,7 @@ class World:
         )
 
     def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
-        """Yields the present jobs, and then the arriving jobs day by day."""
+        """Yields the present jobs first, and then the arriving jobs, day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
             (
@@ -171,9 +171,9 @@ class _Seen(NullRecorder):
     """Records the first starts of waiting jobs, and all preemptions, in a replay.
 
     Args:
-        present: the present workloads; the place of a workload is the index of its job.
-        asked: the places of the requested workloads.
-        never: the places of the workloads that can never start.
+        present: the present workloads. The index of a workload is that of its job.
+        asked: the indexes of the requested workloads.
+        never: the indexes of the workloads that can never start.
     """
 
     def __init__(self, present: Sequence[Present], asked: Iterable[int], never: Collection[int]) -> None:
@@ -218,7 +218,7 @@ class _Seen(NullRecorder):
         self._open.discard(place)
 
     def _taken_from(self, place: int, fact: Fact) -> None:
-        if place in self._bound:  # Only some pods of a fully evicted job may have been on nodes.
+        if place in self._bound:  # If a whole job is evicted, only some of its pods may have been on nodes.
             self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)

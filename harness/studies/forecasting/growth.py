@@ -1,6 +1,6 @@
-"""Detects growing load: the last week requests more work than any earlier week.
+"""Detects that the last week of a history requests more work than any earlier week.
 
-The width of intervals is derived from past errors. If load grows, waits grow as well, so past errors are too
+The width of intervals is derived from past errors. If load grows, waits grow as well, and past errors are too
 small.
 """
 
@@ -14,15 +14,15 @@ from harness.runs.estimates.coming_jobs import Past
 from harness.studies.forecasting.baselines import WEEK
 
 LEAST_GROWTH = 0.2
-"""The last week must exceed the largest earlier week by at least this share. Most weeks differ by less."""
+"""The growth that must be reached, as a share of the largest earlier week. Most weeks differ by less."""
 
 
 class Growth(NamedTuple):
-    """The growth of a resource's requested work in the last week.
+    """The growth of the requested work in the last week.
 
     Attributes:
         resource: the resource that grew most.
-        share: the excess of the last week over the largest earlier week, as a share of the earlier week.
+        share: how much the last week exceeds the largest earlier week, as a share of that earlier week.
     """
 
     resource: str
@@ -30,14 +30,14 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """Returns how much load grew in the last week, or None if it grew by less than `LEAST_GROWTH`.
+    """Returns how much load grew in the last week, or None if the growth is less than `LEAST_GROWTH`.
 
-    With a history of less than two weeks, the result is None as well.
+    The result is also None if the history is shorter than two weeks.
 
-    The work of a job is its requests multiplied by its run time. For each week, only the jobs submitted in
-    that week count, up to the end of the week. This makes weeks comparable, and only facts known at the last
-    time are used. A resource is left out if fewer than half of the jobs request it, because a single job
-    could then double its work.
+    The work of a job is its requests multiplied by its run time. In each week, only the jobs that were
+    submitted in the week count, with their work until the end of the week. Weeks are therefore comparable,
+    and only known facts are used. A resource is left out if fewer than half of the jobs request it, because a
+    single job could then double the work.
 
     Args:
         jobs: the jobs, in order of submission.

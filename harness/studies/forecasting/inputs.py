@@ -1,4 +1,4 @@
-"""Builds the input of futures from present jobs, run times and future jobs."""
+"""Builds the input of futures from present jobs, run times and arriving jobs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ def world_of(
     why: str = "",
     names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
-    """Returns the input of futures, and why present workloads can never start, by place.
+    """Returns the input of futures, and the reasons why present workloads can never start, by index.
 
-    Futures include later changes of the cluster. If the time of a change is not a date, it counts from now.
+    Futures include later changes of the cluster. If the time of a change is not a date, the time counts from
+    now.
 
     Args:
         cluster: the cluster.
         now: the present state of the cluster.
         history: the jobs that ran; None if there is no history.
         settings: the settings of all futures.
-        why: why there is no history.
+        why: the reason if there is no history.
         names: the names of the requested waiting workloads; if empty, all waiting workloads.
 
     Raises:
@@ -76,13 +77,12 @@ def world_of(
 
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
-    """Returns the distribution of the run time of each present workload."""
     found = draws_of(now.present, run_times)
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:
         named = first_of(unknown, _NAMED)
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # Otherwise, a waiting job would draw from all of them.
+        if run_times.count:  # A waiting job draws from all run times if there are any.
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "

@@ -1,4 +1,4 @@
-"""Futures as items of work, which are simulated one by one."""
+"""Divides a forecast into futures, which processes simulate one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.studies.forecasting.futures import Future, World
 
 
 class Played(NamedTuple):
-    """The result of one future of one world, or the message that says why the future failed."""
+    """The result of one future of one world, or a message that says why the future failed."""
 
     world: int
     future: Future | None
@@ -23,12 +23,12 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Playing:
-    """The work of a forecast, whose items are futures of some worlds; see `harness.runs.executors.Work`."""
+    """The work of a forecast, whose items are futures of worlds; see `harness.runs.executors.Work`."""
 
     worlds: tuple[World, ...]
 
     def begun(self, _: Report | None) -> Callable[[tuple[int, int]], Played]:
-        """Prepares this process, and returns the function that simulates a future of a world."""
+        """Returns a function that simulates a future of a world in this process."""
         return self._play
 
     def failed(self, item: tuple[int, int], error: BaseException) -> Played:
@@ -54,17 +54,17 @@ def futures_of(
     """Simulates futures of each world, and returns them in the order of the worlds.
 
     Args:
-        worlds: the input of the futures.
+        worlds: the inputs of the futures.
         count: the number of futures of each world.
         workers: the number of processes on this machine. By default, cores and memory limit this number. With
             1, this process does all the work.
         executor: an executor that simulates the futures instead.
-        watch: a function that is called with the numbers of simulated futures and of all futures; the first
-            number starts at 0.
+        watch: a function that is called with the number of simulated futures, beginning with 0, and the
+            number of all futures.
 
     Raises:
-        OptionError: both workers and an executor are given, or the number of processes is invalid.
-        ReplayError: a future could not be simulated, or the executor has stopped.
+        OptionError: both `workers` and `executor` are given, or the number of processes is invalid.
+        ReplayError: a future could not be simulated, or the executor has shut down.
     """
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]

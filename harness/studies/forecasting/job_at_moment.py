@@ -1,4 +1,4 @@
-"""Determines the state of a run's job at a given moment, from the earlier decisions about the job."""
+"""Derives the state of a job in a run at a given moment from the earlier decisions about the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.studies.forecasting.api_objects import Eviction, Quota, Shown, Show
 
 _EVICTIONS = ("preempt", "evict")
 _ALL = -1
-"""The pod number that stands for all pods of a job that holds its resources as a whole."""
+"""The pod number for all pods together, if a job holds its resources as a whole."""
 
 
 class Told(NamedTuple):
@@ -26,10 +26,10 @@ class Told(NamedTuple):
         successor: how often the pod had been recreated.
         pods: the number of affected pods.
         holding: 1 if the job begins to hold resources, -1 if it stops.
-        reason: the policy's word for the rule.
+        reason: the policy's name for the rule behind the decision.
         node: the node, if there is one.
-        flavors: the flavors of an admission, as JSON.
-        time_outs: how often pods were not ready in time, for an eviction with that reason.
+        flavors: the flavors if the decision is an admission, as JSON.
+        time_outs: how often pods were not ready in time, if this is the reason of an eviction.
         requeue_at: when the job returns to its queue after such an eviction.
     """
 
@@ -47,7 +47,7 @@ class Told(NamedTuple):
 
 
 class _Hold(NamedTuple):
-    """The node of a pod, the time since which the pod holds resources, and when its eviction began."""
+    """A pod's node, the time since which the pod holds resources, and the time when its eviction began."""
 
     node: str
     since: int
@@ -56,14 +56,14 @@ class _Hold(NamedTuple):
 
 @final
 class Standing:
-    """The state of a job, which is updated decision by decision.
+    """The state of a job. Each decision updates the state.
 
     Args:
         job: the job.
-        queued: whether Kueue admits the job. Otherwise, each of its pods is a separate job.
+        queued: whether Kueue manages the job. If not, each of its pods is a separate job.
         on_nodes: whether pods are bound to nodes.
-        progress: when the job began to make progress after each start, in ascending order. None if the job
-            makes progress as soon as all of its pods have what they request.
+        progress: the times at which the job began to make progress, in ascending order. None if the job makes
+            progress as soon as all of its pods have what they request.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Standing:
         self._requeue_at: int | None = None
 
     def take(self, told: Told) -> None:
-        """Updates the state by one decision."""
+        """Updates the state with one decision."""
         time, action, pod = told.time, told.action, told.pod
         if action == "submit":
             self._created = time
@@ -144,12 +144,12 @@ class Standing:
 
     @property
     def started(self) -> bool:
-        """Returns True if all pods that should run have what they request, and may keep it."""
+        """Returns True if all pods that should run have what they request, and none is being evicted."""
         return bool(self._holds) and not self._leaving and self._is_complete
 
     @property
     def waits(self) -> bool:
-        """Returns True if a forecast has a start for the job, or for a pod that is a separate job."""
+        """Returns True if the job, or a pod that is a separate job, waits for a start."""
         if not self._queued:
             return any(pod not in self._holds for pod in self._alive)
         unbound = self._on_nodes and not self._is_complete
@@ -163,7 +163,7 @@ class Standing:
         return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
 
     def shown(self, moment: int, queue: str) -> Shown:
-        """Returns the job's state at a moment; `queue` is the ClusterQueue whose quota it holds, if any."""
+        """Returns the job's state at a moment. If the job holds quota, `queue` is its ClusterQueue."""
         if not self._queued:
             pods = tuple(self._pod(pod, moment) for pod in self._alive)
             return Shown(job=self._job, created=self._created, queued=False, pods=pods)
@@ -193,7 +193,7 @@ class Standing:
         )
 
     def _pods(self, moment: int) -> Iterator[ShownPod]:
-        """Yields the Pods of a Job, both those on nodes and those that are not bound yet."""
+        """Yields the Pods of the job that exist, whether or not they are bound to nodes."""
         if not self._on_nodes:
             return
         wanted = self._wanted - len(self._ended) - len(self._holds)
@@ -212,7 +212,7 @@ class Standing:
         return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
 
     def _ready(self, moment: int) -> int | None:
-        """Returns when all pods became ready, even if they were evicted later."""
+        """Returns when all pods became ready, even if they were evicted later; None if they did not."""
         if self._complete is None or self._progress is None:
             return self._complete
         at = bisect_left(self._progress, self._complete)
@@ -226,6 +226,5 @@ def counts_are_known(job: Job, pods: int) -> bool:
 
 
 def _counts(job: Job, pods: int) -> list[int]:
-    """Returns the number of admitted pods of each pod set."""
     fewer = job.pods - pods
     return [each.count - (fewer if each.min_count < each.count else 0) for each in job.pod_sets]

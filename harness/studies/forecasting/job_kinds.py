@@ -1,4 +1,4 @@
-"""Determines the pods of each kind of job that Kueue admits, as the pod sets of Kueue's Workloads.
+"""Determines the pod sets of the Workloads that Kueue creates for each kind of job.
 
 Source: the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 """
@@ -17,16 +17,16 @@ PodSet = dict[str, Any]
 """An item of a Workload's `spec.podSets`."""
 
 SPARK = "SparkApplication"
-"""The kind of job whose pods are created by Spark. These pods differ from those of the Workload."""
+"""The kind of job for which Spark creates the pods. These pods differ from the pods of the Workload."""
 
 TRAIN_JOB = "TrainJob"
 """The kind of job that names a runtime and becomes a JobSet; see `train_jobs`."""
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
-"""The annotation with the minimum number of pods of a Job, for the case that not all pods fit."""
+"""The annotation with the minimum number of pods with which a Job can run if not all pods fit."""
 
 NO_POD = "so there is no pod that could start"
-"""The fault of a job that has no pods."""
+"""The fault of a job without pods, as the end of a sentence."""
 
 _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-required-topology": "required",
@@ -36,7 +36,7 @@ _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
     "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
 }
-"""Maps an annotation of pod templates to the field of `topologyRequest` that Kueue makes from it."""
+"""Maps annotations of pod templates to the fields of `topologyRequest` that Kueue derives from them."""
 
 _SUBMITTER = {
     "spec": {
@@ -52,27 +52,27 @@ _SUBMITTER = {
         ],
     }
 }
-"""The pod with which KubeRay submits a RayJob that has no template for this pod."""
+"""The pod that submits a RayJob if the RayJob has no template for this pod."""
 
 
 def pod_sets_of(job: Fields) -> list[PodSet]:
-    """Returns the pod sets of a job, which must have one of `KINDS`; problems become faults."""
+    """Returns the pod sets of a job, which must have one of `KINDS`. Problems become faults."""
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
 
 
 def copies_of(job: Fields) -> int:
-    """Returns the number of equal Workloads that Kueue makes for a job, such as one per replica."""
+    """Returns the number of equal Workloads that Kueue creates for a job, which may be one per replica."""
     if job.raw("kind") not in _A_WORKLOAD_EACH:
         return 1
     return job.child("spec").integer("replicas", 1, least=0, most=_MOST_COPIES)
 
 
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
-    """Returns the PriorityClass of a job without a WorkloadPriorityClass; "" if there is none.
+    """Returns the PriorityClass of a job that has no WorkloadPriorityClass; "" if there is none.
 
-    Kubeflow's jobs can name a class for all of their pods. Otherwise, the class is that of the first pod set
-    that names one.
+    Kubeflow's jobs can name a class for all of their pods. Otherwise, the first pod set that names a class
+    determines it.
     """
     policy = job.child("spec").child("runPolicy").child("schedulingPolicy").string("priorityClass")
     named = (each["template"].get("spec", {}).get("priorityClassName") for each in pod_sets)
@@ -136,7 +136,7 @@ def _of_deployment(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
-    """Yields the pod sets of a group. The leader has its own template, or else uses that of the workers."""
+    """Yields the pod sets of a group. Without its own template, the leader uses the workers' template."""
     group = job.child("spec").child("leaderWorkerTemplate")
     size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
     check_containers(workers)
@@ -150,7 +150,7 @@ def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
-    """Yields the pod sets of an AppWrapper's components, found by paths or by a known kind."""
+    """Yields the pod sets of an AppWrapper's components, which are found by paths or by a known kind."""
     found: list[PodSet] = []
     for component in job.child("spec").items("components"):
         inner = component.child("template")
@@ -172,7 +172,7 @@ def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
 
 
 def _at_path(template: Any, path: str) -> Any:
-    """Returns the value at a path such as `template.spec.groups[0].template`; None if it is missing."""
+    """Returns the value at a path such as `template.spec.groups[0].template`, or None if it is missing."""
     if not _PATH.fullmatch(path):
         return None
     for name, number in _STEP.findall(path.removeprefix("template")):
@@ -186,7 +186,7 @@ def _at_path(template: Any, path: str) -> Any:
 
 
 def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
-    """Returns a function that yields pods by replica type, in the order in which Kueue lists the types."""
+    """Returns a function that yields pod sets by replica type, in the order in which Kueue lists types."""
 
     def of(job: Fields) -> Iterator[PodSet]:
         table = job.child("spec").child(field)
@@ -222,13 +222,13 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "AppWrapper": ("workload.codeflare.dev", _of_app_wrapper),
     SPARK: ("sparkoperator.k8s.io", spark_pod_sets),
 }
-"""Maps a kind to its API group and to the function that yields its pod sets."""
+"""Maps each kind to its API group, and to the function that yields its pod sets."""
 
 _A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
-"""The kinds for which Kueue makes one Workload per replica, which is a pod or a group of pods."""
+"""The kinds for which Kueue creates one Workload per replica, which is a pod or a group of pods."""
 
 _WITHOUT_PODS = ("AppWrapper", SPARK)
-"""The kinds whose pods an AppWrapper finds only by its paths."""
+"""The kinds whose pods an AppWrapper must locate by paths."""
 
 _MOST_COPIES = 10_000
 
@@ -245,13 +245,12 @@ KINDS: Mapping[str, str] = {
 
 
 def _job_pods(spec: Fields) -> int:
-    """Returns the number of pods that a Job runs simultaneously."""
     parallelism = spec.integer("parallelism", 1, least=0)
     return min(parallelism, spec.integer("completions", parallelism, least=0))
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """Returns the pod template, after checking that it has containers."""
+    """Returns the pod template, and adds a fault if the template has no containers."""
     check_containers(fields.child("template"))
     return _as_template(fields.raw("template"))
 
@@ -261,14 +260,14 @@ def _as_template(found: Any) -> dict[str, Any]:
 
 
 def check_containers(template: Fields) -> None:
-    """Checks that a pod template has containers."""
+    """Adds a fault if a pod template has no containers."""
     pods = template.child("spec")
     if not pods.raw("containers") and not pods.faults:
         pods.fault("containers", f"there are none, {NO_POD}")
 
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
-    """Returns a pod set with the topology that the annotations of its pods request."""
+    """Returns a pod set with the topology that the annotations in its template request."""
     metadata = pod_set["template"].get("metadata")
     annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
         "annotations"

@@ -1,4 +1,4 @@
-"""A past forecast and the actual start."""
+"""Holds past forecasts together with the actual starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantiles
 
 _UNKNOWN: Times = (None, None, None)
 _OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
-"""The penalty per unit of time for a start outside its interval."""
+"""The penalty for a start outside its interval, per unit of the distance."""
 
 
 class Judged(NamedTuple):
@@ -18,10 +18,10 @@ class Judged(NamedTuple):
     Attributes:
         moment: the moment of the forecast, in microseconds on the history's clock.
         job: the name of the workload in the record.
-        starts: its start in each future, in microseconds from the moment; -1 if it does not start by the
-            horizon.
-        truth: its start in the record; None if the record has no start.
-        queue: the queue in which it waited.
+        starts: the workload's start in each future, in microseconds from the moment; -1 if it does not start
+            by the horizon.
+        truth: the workload's start in the record; None if the record has no start.
+        queue: the queue in which the workload waited.
         week, regression: the two simple forecasts of `harness.studies.forecasting.baselines`.
     """
 
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
 
 
 def within(time: float | None, horizon: int) -> float:
-    """Returns a time, but at most the horizon."""
+    """Returns a time, or the horizon if the time is later or unknown."""
     return horizon if time is None else min(time, horizon)
 
 
@@ -59,7 +59,7 @@ class Held(NamedTuple):
 
     @property
     def interval_score(self) -> float:
-        """The width plus ten times the distance of a start outside the interval (Winkler, 1972)."""
+        """The width, plus ten times the distance of a start outside the interval (Winkler, 1972)."""
         outside = max(self.low - self.came, 0.0) + max(self.came - self.high, 0.0)
         return self.high - self.low + _OUTSIDE * outside
 

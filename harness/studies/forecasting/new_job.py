@@ -1,4 +1,4 @@
-"""The job to submit, in the form in which a cluster would show it: a Workload in a queue, or Pods."""
+"""Converts the job to submit into the form that a cluster would show: a Workload in a queue, or Pods."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 _READ_WITH_PODS = frozenset(
     f"{name}.k8s.io" for name in ("scheduling", "scheduling.x", "scheduling.sigs", "kubescheduler.config")
 )
-"""The API groups of objects that are read together with a Pod, such as priority classes and schedulers."""
+"""The API groups of objects that are read together with Pods, such as priority classes and schedulers."""
 
 Job = Mapping[str, Any]
-"""The manifest of a job."""
 
 
 def read_job(path: Path) -> Job:
-    """Reads the manifest of one job, whose kind must be one that can be submitted.
+    """Reads the manifest of one job of a kind that can be submitted.
 
     Raises:
         ClusterError: the file can't be read, or does not contain exactly one such job.
@@ -58,7 +57,7 @@ def read_job(path: Path) -> Job:
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Reads the manifests of jobs and of runtimes of TrainJobs from a file, in order.
+    """Reads the manifests of jobs, and of runtimes of TrainJobs, from a file.
 
     Raises:
         ClusterError: the file can't be read, has no manifest, or has an object of another kind.
@@ -77,10 +76,10 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
-    """Returns the jobs among objects; a TrainJob becomes its JobSet if its runtime is there too.
+    """Returns the jobs among some objects. A TrainJob becomes its JobSet if its runtime is among them.
 
     Args:
-        objects: the manifests of jobs and runtimes, each with its origin for messages.
+        objects: the manifests of jobs and runtimes. Each comes with its origin, for messages.
 
     Raises:
         ClusterError: a runtime or its job is faulty, or there are only runtimes.
@@ -101,12 +100,12 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
 
 
 def names_queue(job: Job) -> bool:
-    """Returns True if Kueue manages a job, because the job is a Workload or has a queue label."""
+    """Returns True if Kueue manages a job, which is a Workload or has a queue label."""
     return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
-    """Checks the kind of a job, and the API group if there is one."""
+    """Adds a fault unless a job has a known kind and, if it has an API group, the right one."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))
@@ -116,11 +115,10 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """Returns a cluster in which one more job waits. This job is the youngest of all jobs.
+    """Returns a cluster in which one more job waits, which is the youngest of all jobs.
 
-    If the job names a queue and Kueue admits jobs, the job becomes the Workload that Kueue creates for it. It
-    becomes several Workloads if Kueue creates one for each replica. Otherwise, each pod of the job waits
-    separately.
+    If the job names a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
+    one Workload for each replica. Otherwise, each pod of the job waits separately.
 
     Args:
         cluster: the original cluster, which is not changed.
@@ -197,13 +195,14 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
 
 _UID = "~submitted"
-"""The prefix for the UIDs of submitted objects. Of jobs from the same second, those with smaller UIDs come
-first.
+"""The prefix of the UIDs of submitted objects.
+
+Jobs from the same second are in order of their UIDs.
 """
 
 
 def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
-    """Returns the name of a job, with a suffix if an object of the cluster already has this name."""
+    """Returns the name of a job, with a suffix if an object of the cluster already has the name."""
     name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
     there = {each.key for each in cluster.workloads} | {
         f"{each.namespace}/{each.name}" for each in cluster.pods
@@ -256,7 +255,7 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """Yields the limits on the job's run time in seconds, which come from its label and its deadline."""
+    """Yields the limits on the job's run time in seconds, from the job's label and deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)

@@ -1,8 +1,8 @@
-"""Compares two forecasts future by future: with and without one more job, or on two clusters.
+"""Compares two forecasts future by future, such as those with and without one more job.
 
-Futures with the same number have the same run times and the same arrivals. They differ only because the
-forecasts differ. Workloads are matched by name. Preemptions count up to the end of the shorter of two such
-futures.
+The forecasts may also be for two clusters. Futures with the same number have the same run times and arrivals,
+so their results differ only because of the job or the cluster. Workloads are matched by name. Preemptions
+count up to the end of the shorter future.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from harness.studies.forecasting.forecast import Forecast, Start
 
 MOVED = SECOND
-"""A start counts as earlier or later if it moves by more than this."""
+"""A start counts as earlier or later if it moves by more than this time."""
 
 COMES_LATER = "a job to come"
-"""The name for preemptors that are not present now."""
+"""The name of preemptors that are not present now."""
 
 
 class By(NamedTuple):
@@ -30,7 +30,7 @@ class By(NamedTuple):
 
     Attributes:
         name: the namespace and name of the preemptor; `COMES_LATER` for jobs that are not present now.
-        share: the share of the futures.
+        share: the share of the futures in which this preemptor preempts the workload.
     """
 
     name: str
@@ -44,14 +44,15 @@ class Displaced(NamedTuple):
         name: the namespace and name of the workload.
         queue: the queue in which the workload holds quota or waits.
         running: whether the workload runs now.
-        preempted: the share of futures in which the additional job, perhaps together with others, preempts
-            the workload, and no job preempts it without the additional job.
-        preempted_more: the share of futures in which any job preempts the workload, but no job does without
-            the additional job.
+        preempted: the share of futures in which the additional job preempts the workload, perhaps together
+            with other jobs. Futures in which the workload is preempted even without the additional job do not
+            count.
+        preempted_more: the share of futures in which any job preempts the workload, although no job does so
+            without the additional job.
         later: the share of futures in which the workload starts later, or no longer starts.
         delay: the median delay over the futures in which the workload starts later, in microseconds; None if
             there are no such futures.
-        by: its preemptors in the futures of `preempted_more`, the most likely first.
+        by: the preemptors in the futures of `preempted_more`, with the most likely one first.
     """
 
     name: str
@@ -68,17 +69,17 @@ class Shift(NamedTuple):
     """The effect of another cluster on a present workload.
 
     Attributes:
-        name: its namespace and name.
-        queue: the queue in which it holds quota, or waits.
-        running: whether it runs now.
-        before, after: the quantiles of its start on the first and on the other cluster, in microseconds from
-            now; None for times after the horizon. They have no meaning for running workloads.
-        earlier, later: the shares of futures in which it starts earlier or later, including those in which it
-            starts on only one cluster.
-        shift: the median difference over the futures in which its start moves, in microseconds; None if
-            there are none. Futures in which it starts on only one cluster do not count.
-        preempted_before, preempted_after: the shares of futures in which it is preempted by the end of the
-            shorter future of the pair.
+        name: the namespace and name of the workload.
+        queue: the queue in which the workload holds quota or waits.
+        running: whether the workload runs now.
+        before, after: the quantiles of the start on the first and on the other cluster, in microseconds from
+        now; None for times after the horizon. The quantiles have no meaning for running workloads.
+        earlier, later: the shares of futures in which the workload starts earlier or later, including those
+        in which it starts on only one cluster.
+        shift: the median difference over the futures in which the start moves, in microseconds; None if there
+            are none. Futures in which the workload starts on only one cluster do not count.
+        preempted_before, preempted_after: the shares of futures in which the workload is preempted by the end
+            of the shorter future of the pair.
     """
 
     name: str
@@ -94,12 +95,12 @@ class Shift(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Returns True if any value differs."""
+        """Returns True if the other cluster makes any difference."""
         return bool(self.earlier or self.later) or self.preempted_before != self.preempted_after
 
 
 def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[By, ...]:
-    """Returns the preemptors of a workload in some futures, the most likely first.
+    """Returns the preemptors of a workload in some futures, with the most likely one first.
 
     Shares are relative to all futures. If the workload is evicted without a preemptor, the reason takes the
     place of the preemptor.
@@ -122,7 +123,7 @@ def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[
 
 
 def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced]:
-    """Returns the workloads that one more job displaces, the most affected first.
+    """Returns the workloads that one more job displaces, with the most affected one first.
 
     Args:
         forecast: the forecast without the job.
@@ -164,12 +165,12 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
 
 
 def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
-    """Returns the effect of another cluster on each workload; waiting workloads come first.
+    """Returns the effect of another cluster on each workload. Waiting workloads come first.
 
     Args:
         forecast: the forecast on the first cluster.
-        other: the forecast on the other cluster. The result leaves out workloads that only one cluster has,
-            and waiting workloads that are not requested.
+        other: the forecast on the other cluster. Workloads that only one cluster has are left out, and also
+            waiting workloads that are not requested.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
@@ -208,7 +209,6 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
 
 
 def _places(forecast: Forecast) -> dict[str, int]:
-    """Returns the places of the present workloads, by their names."""
     return {each.job.id: place for place, each in enumerate(forecast.world.now.present)}
 
 
@@ -219,7 +219,7 @@ def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
 
 
 def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
-    """Returns the start of each waiting workload in each future; None if it is after the horizon."""
+    """Returns the start of each waiting workload in each future, or None if it is after the horizon."""
     present = forecast.world.now.present
     waiting = [present[place].job.id for place in forecast.world.asked]
     return {

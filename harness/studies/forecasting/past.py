@@ -1,4 +1,4 @@
-"""Makes forecasts at past moments of a history. Their errors show how wrong a new forecast may be."""
+"""Makes forecasts at past moments of a history, whose errors show how wrong a new forecast may be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
 
 FUTURES = 5
-"""The number of futures at each past moment. A few are enough, because only their median is needed."""
+"""The number of futures at each past moment. A few suffice, because only their median is needed."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,13 @@ class Past:
     """The errors of past forecasts.
 
     Attributes:
-        judged: these forecasts.
-        horizon: the horizon of their futures, in microseconds.
+        judged: the past forecasts.
+        horizon: the horizon of the futures, in microseconds.
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
-        why: why there are no forecasts, as the end of a sentence; "" if there are forecasts.
+        why: the reason if there are no forecasts, as the end of a sentence, or else "".
         baseline: the waits of the last week; None if there are no forecasts.
-        grown: how much more work the last week requested than any earlier week; None if it did not.
+        grown: how much more work the last week requested than any earlier week; None if it did not request
+            more.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -42,12 +43,12 @@ class Past:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The calibration of a new forecast by these errors."""
+        """The calibration of new forecasts by these errors."""
         return Errors(self.judged, self.horizon).by(self.now)
 
     @cached_property
     def held(self) -> Coverage | None:
-        """How accurate the forecasts with intervals from earlier moments were; None if there are none."""
+        """The accuracy of forecasts with intervals from earlier moments; None if there are none."""
         if not self.judged:
             return None
         found = coverage(self.judged, self.horizon)
@@ -55,13 +56,13 @@ class Past:
 
     @property
     def most(self) -> int:
-        """The largest number of waiting workloads at any of the moments."""
+        """The largest number of workloads that waited at any of the moments."""
         moments = [each.moment for each in self.judged]
         return max(map(moments.count, set(moments)), default=0)
 
     @property
     def lacks(self) -> str:
-        """A sentence that explains why there is no interval and what is missing; "" if there is one."""
+        """A sentence that explains why there are no intervals; "" if there are intervals."""
         if self.why:
             return f"no interval is given, because no forecast of the past was judged: {self.why}"
         if self.calibration.moments < LEAST:
@@ -73,12 +74,12 @@ class Past:
         return ""
 
     def interval(self, queue: str, times: Times, waited: int) -> Interval | None:
-        """Returns the interval of a start; None if too little is known.
+        """Returns the interval of a start, or None if too little is known.
 
         Args:
             queue: the queue in which the workload waits.
-            times: the quantiles of its starts in the futures.
-            waited: how long it has waited, in microseconds.
+            times: the quantiles of the workload's starts in the futures.
+            waited: how long the workload has waited, in microseconds.
         """
         if self.baseline is None:
             return None
@@ -94,7 +95,7 @@ def past_of(
     executor: Executor | None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Past:
-    """Makes forecasts at moments before now, in the last three quarters of a history.
+    """Makes forecasts at past moments in the last three quarters of a history.
 
     Args:
         backtest: the record.
@@ -102,8 +103,8 @@ def past_of(
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
         workers: the number of processes that judge moments.
         executor: an executor that judges moments instead.
-        watch: a function that is called with the numbers of judged moments and of all moments; the first
-            number starts at 0.
+        watch: a function that is called with the number of judged moments, beginning with 0, and the number
+            of all moments.
 
     Raises:
         ReplayError: a forecast failed.
@@ -124,9 +125,9 @@ def past_of(
 
 
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
-    """Returns moments of the second half of a record, and a quarter as many of the quarter before it.
+    """Returns moments in the second half of a record, and a quarter as many in the quarter before.
 
-    The moments of the earlier quarter calibrate the first moments of the second half.
+    The moments in the earlier quarter calibrate the first forecasts in the second half.
 
     Returns: The moments in chronological order, and the time span in which they are judged.
 

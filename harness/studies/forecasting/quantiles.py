@@ -1,4 +1,4 @@
-"""Quantiles of the time of an event over futures. In some futures, the event may never happen."""
+"""Computes quantiles over futures of the time of an event, which may never happen in some futures."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import math
 from collections.abc import Sequence
 
 SHARES = (0.1, 0.5, 0.9)
-"""The quantiles of a start; 80 % of the futures are between the first and the last quantile."""
+"""The shares of the three quantiles. The first and the last quantile enclose 80 % of the futures."""
 
 Times = tuple[float | None, float | None, float | None]
-"""The quantiles of `SHARES`, in microseconds from now; None for times after the horizon."""
+"""The quantiles for `SHARES`, in microseconds from now. None stands for times after the horizon."""
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """Returns the time by which an event has happened in a share of the futures; None if it happens in fewer.
+    """Returns the time by which an event has happened in a share of the futures, or None.
 
-    With n futures, the i-th time stands for the share i / (n + 1). The probability that an outcome of the
-    same kind lies between two times is therefore the difference of their shares, no matter how few futures
-    there are.
+    The result is None if the event happens in fewer futures. With n futures, the i-th time stands for the
+    share i / (n + 1). The difference between the shares of two times is then the probability that a further
+    outcome lies between them, however few futures there are.
 
     Args:
-        times: when the event happens in each future; None if it never happens.
+        times: the time of the event in each future; None if the event never happens.
         share: the share of the futures, between 0 and 1.
     """
     ordered = sorted(math.inf if time is None else time for time in times)
@@ -34,6 +34,6 @@ def quantile(times: Sequence[int | None], share: float) -> float | None:
 
 
 def quantiles(times: Sequence[int | None]) -> Times:
-    """Returns the quantiles of `SHARES`."""
+    """Returns the quantiles for `SHARES`."""
     low, middle, high = (quantile(times, share) for share in SHARES)
     return low, middle, high

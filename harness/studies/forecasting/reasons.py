@@ -1,4 +1,4 @@
-"""Finds out why each workload waits now, in the same way as `harness simulate`."""
+"""Finds out why each workload waits now, as `harness simulate` does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Reason(NamedTuple):
     """Why a workload waits now.
 
     Attributes:
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` if the workload starts now, and
-            `never` if it can never start.
+        waits_for: one of `quota`, `nodes`, `victims`, `checks` and `turn`; or `starts` if the workload starts
+            now, or `never` if it can never start.
         why: the deciding facts, in the words of `harness explain`.
     """
 

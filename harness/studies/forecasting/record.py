@@ -1,7 +1,7 @@
-"""The record of a trace's jobs, in the form that an API server would have shown at any moment.
+"""Shows the jobs of a trace at any moment, in the form that an API server would have shown.
 
-A trace records when jobs ran, but not their nodes and flavors. The module therefore supports only clusters
-without nodes, and each of their ClusterQueues must have a single flavor. A run records nodes and flavors; see
+A trace records when jobs ran, but not their nodes and flavors. This module therefore supports only clusters
+without nodes whose ClusterQueues have a single flavor each. A run records nodes and flavors; see
 `record_of_run.py`.
 """
 
@@ -36,10 +36,10 @@ class There(NamedTuple):
     """A job that was present at a moment.
 
     Attributes:
-        shown: its state.
-        waits: whether the job, or one of its Pods that is a separate job, waited for its requests.
-        starts: the next start of its Workload or of each of its Pods, in microseconds on the history's clock,
-            by namespace and name; None if no start is known.
+        shown: the job's state.
+        waits: whether the job waited, or any of its Pods if they are separate jobs.
+        starts: the next start of the job's Workload, or of each Pod, by namespace and name, in microseconds
+            on the history's clock; None if no start is known.
     """
 
     shown: Shown
@@ -53,11 +53,11 @@ class There(NamedTuple):
 
 
 class Record(Protocol):
-    """The true history of jobs. All times are in microseconds on its clock."""
+    """The actual history of jobs. All times are in microseconds on the history's clock."""
 
     @property
     def until(self) -> int | None:
-        """The last moment of the record, if some jobs had not started by then; else None."""
+        """The end of the record if some jobs had not started by then, or else None."""
 
     def there(self, moment: int) -> Iterator[There]:
         """Yields the jobs that were present at a moment."""
@@ -98,7 +98,7 @@ class RecordOfTrace:
                 yield self._there(self.jobs[number], None, after)
 
     def _there(self, past: Past, since: int | None, after: int | None) -> There:
-        """Returns a job that ran since some time or waited, and its next start."""
+        """Returns a job that has run since a time, or that waits, with its next start."""
         job = past.arrival[0]
         quota = None
         if since is not None:
@@ -130,11 +130,12 @@ class RecordOfTrace:
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
     """Returns the record of a trace's jobs for a history.
 
-    Jobs that may never have run are left out, except for jobs that still waited when a replay ended.
+    Jobs that may never have run are left out, unless they still waited when a replay ended.
 
     Raises:
         TraceError: the trace has no record.
-        OptionError: the cluster has nodes or several flavors, but the record does not say which were used.
+        OptionError: the cluster has nodes or several flavors, and the record does not say which of them were
+            used.
     """
     check_recorded(trace)
     several = [

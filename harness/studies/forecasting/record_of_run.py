@@ -1,7 +1,7 @@
-"""The record of a run's jobs with nodes and flavors, in the form that an API server would have shown.
+"""Shows the jobs of a run at any moment, in the form that an API server would have shown.
 
-The decisions of a run contain the flavors of admissions and the nodes of bound pods. A run does not record
-admission checks that take time, so jobs are admitted when their quota is reserved.
+The decisions of a run contain the flavors of admissions and the nodes of pods. A run does not record how long
+admission checks take, so jobs are shown as admitted as soon as their quota is reserved.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class RecordOfRun:
 
     Attributes:
         cluster: the cluster that has the queues of the jobs.
-        jobs: the jobs of the run, by row.
+        jobs: the jobs of the run, by row number.
         spans: when each job was present, with the columns `row`, `submit` and `over`, in order of `submit`.
         told: the decisions in order, with the column `row` and the attributes of `Told`.
-        progress: when each job began to progress, in ascending order, by row; empty if pods are ready
-            immediately.
+        progress: the times at which each job began to progress, in ascending order, by row number; empty if
+            pods are ready immediately.
         until: see `Record`.
         queued: whether Kueue admits jobs.
     """
@@ -100,7 +100,7 @@ def _next_binding(pod: int, later: Sequence[Told]) -> int | None:
 
 
 def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> RecordOfRun:
-    """Returns the record of a run.
+    """Returns the record of a run's jobs.
 
     Args:
         run: the run with all of its tables.
@@ -145,7 +145,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
 
 
 def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """Returns when each job was present; jobs that are not over have no end."""
+    """Returns the spans in which jobs were present. A job that is not over has no end."""
     last = decisions.filter(pl.col("action").is_in(("finish", "reject"))).group_by("job").agg(
         pl.col("time").max().alias("over")
     )  # fmt: skip
@@ -181,7 +181,7 @@ def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
 
 
 def _progress(stints: pl.DataFrame, origin: int) -> dict[int, list[int]]:
-    """Returns when each job began to progress, if pods need time to become ready; else empty."""
+    """Returns when each job began to progress; empty if pods are ready immediately."""
     if stints.filter(pl.col("state") == "starting").is_empty():
         return {}
     begun = stints.filter(pl.col("state").is_in(_PROGRESS)).sort("job", "start", maintain_order=True)
@@ -197,7 +197,7 @@ def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:
 
 
 def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
-    """Checks, as far as the decisions show it, that the run used this cluster.
+    """Raises an error if the decisions show that the run used another cluster.
 
     Raises:
         OptionError: the run used another cluster.
@@ -218,7 +218,7 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
 def _check_jobs(
     run: Run, decisions: pl.DataFrame, cluster: Cluster, jobs: Mapping[int, Job], *, queued: bool
 ) -> None:
-    """Checks that Workloads and Pods can represent everything that decisions depend on.
+    """Raises an error unless Workloads and Pods can represent everything that decisions depend on.
 
     Raises:
         OptionError: Workloads and Pods can't represent a fact of the run.

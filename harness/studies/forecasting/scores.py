@@ -1,4 +1,4 @@
-"""Measures how accurate past forecasts were, by coverage, width of intervals, and size of errors."""
+"""Measures how accurate past forecasts were, by the coverage and width of intervals and by errors."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from harness.studies.forecasting.judged import Held, Judged, within
 from harness.studies.forecasting.quantiles import Times
 
 CALIBRATED, WEEK, REGRESSION = "calibrated", "mean wait of the week", "quantile regression"
-"""The forecasts that are judged in addition to the plain futures."""
+"""The names of the forecasts that are judged in addition to the plain futures."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How accurate forecasts were.
+    """The accuracy of forecasts.
 
     Attributes:
         starts: the number of starts whose forecast has an interval.
         moments: the number of moments.
         covered: the share of starts between their p10 and p90.
-        by_moment: the mean of that share over moments, so that a moment with hundreds of waiting jobs counts
+        by_moment: the mean of this share over moments, so that a moment with hundreds of waiting jobs counts
             once.
         before, after: the shares of starts before the p10 and after the p90.
         width: the median of p90 minus p10, in microseconds; None if most p90 are after the horizon.
-        error: the median absolute error of the p50 over starts for which both are known, in microseconds.
+        error: the median absolute error of the p50, over the starts for which both times are known, in
+            microseconds.
         printed: the share of all starts that have an interval.
-        interval_score: the mean interval score in microseconds. This is the width plus ten times the distance
-            of a start outside the interval (Winkler: A Decision-Theoretic Approach to Interval Estimation,
-            JASA 67, 1972).
+        interval_score: the mean interval score in microseconds. The score is the width, plus ten times the
+            distance of a start outside the interval (Winkler: A Decision-Theoretic Approach to Interval
+            Estimation, JASA 67, 1972).
         pinball: the mean pinball loss of the three quantiles, in microseconds.
         log_error: the mean absolute error of the p50 in natural logs of times, on a scale on which a minute
             hardly matters.
@@ -58,7 +59,7 @@ class Coverage:
 
     @property
     def factor(self) -> float:
-        """The factor by which the p50 is wrong, as a geometric mean."""
+        """The typical factor by which the p50 is wrong, as a geometric mean."""
         return math.exp(self.log_error)
 
     def to_json(self) -> dict[str, Any]:
@@ -75,15 +76,16 @@ class Coverage:
 
 
 def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -> Coverage:
-    """Returns how accurate forecasts were. A start after the horizon counts as no start.
+    """Returns the accuracy of forecasts. A start after the horizon counts as no start.
 
-    The calibrated forecasts of a moment use all forecasts of earlier moments, and the starts known by then.
+    The calibrated forecasts at a moment use all forecasts at earlier moments, and the starts that are known
+    by then.
 
     Args:
         judged: the forecasts.
         horizon: the horizon of the futures, in microseconds.
-        since: the first moment to judge. Earlier forecasts are only used to calibrate later ones. None judges
-            all forecasts.
+        since: the first moment to judge. Earlier forecasts only calibrate later ones. None means that all
+            forecasts are judged.
 
     Raises:
         InputError: there are no forecasts.
@@ -102,9 +104,9 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 
 
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
-    """Returns a function that makes forecasts with intervals from the errors of earlier moments.
+    """Returns a function that gives the calibrated quantiles of a forecast, from errors at earlier moments.
 
-    The function returns None if too few errors are known.
+    The function returns None if too few errors are known by then.
     """
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}

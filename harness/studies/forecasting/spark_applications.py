@@ -1,4 +1,4 @@
-"""Determines the pod sets of a SparkApplication in the same way as Kueue.
+"""Determines the pod sets of a SparkApplication as Kueue does.
 
 Kueue reads a few fields of the driver and the executors. Spark's own configuration, `cores` and
 `memoryOverhead` affect the pods that Spark creates later, but not the Workload.
@@ -17,10 +17,10 @@ from harness.base.units import parse_quantity
 from harness.cluster.yaml.fields import Fields
 
 _JAVA = {"k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
-"""Maps a Java suffix for memory, alone or with `b` after it, to the suffix of Kubernetes."""
+"""Maps Java's suffixes for memory, which may be followed by `b`, to the suffixes of Kubernetes."""
 
 _MEMORY = "1g"
-"""The memory of drivers and executors that don't specify any."""
+"""The memory of drivers and executors that do not specify their memory."""
 
 _CONFIGURED = {
     "spark.executor.instances": ("executor", "instances"),
@@ -34,21 +34,21 @@ _CONFIGURED = {
         )
     },
 }
-"""Maps a key of `sparkConf` to the equivalent fields that Kueue reads."""
+"""Maps each key of `sparkConf` to the equivalent fields that Kueue reads."""
 
 _DYNAMIC = "spark.dynamicAllocation.enabled"
 
 _COPIED = ("affinity", "initContainers", "nodeSelector", "priorityClassName", "tolerations")
-"""The fields of drivers and executors that are copied to their pods."""
+"""The fields of drivers and executors that Kueue copies to their pods."""
 
 _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
-"""The fields of a pod template that influence where pods fit, but that Kueue ignores."""
+"""The fields of a pod template that influence where pods fit but that Kueue ignores."""
 
 
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
-    """Yields the pod sets of a SparkApplication; problems become faults.
+    """Yields the pod sets of a SparkApplication. Problems become faults.
 
-    A field that Kueue does not read is a fault if it would change the pods.
+    It is a fault if a field would change the pods and Kueue does not read the field.
     """
     spec = job.child("spec")
     _check(spec)
@@ -94,7 +94,7 @@ def _pod_set(spec: Fields, role: str, count: int) -> dict[str, Any]:
 
 
 def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[str, Any]]:
-    """Returns the requests and limits of the container in which Spark runs."""
+    """Returns the requests and limits of Spark's container."""
     memory = _amount(fields, "memory")
     if memory is None and f"spark.{role}.memory" not in spec.child("sparkConf"):
         memory = _kubernetes_memory(_MEMORY)
@@ -114,7 +114,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
 
 
 def _amount(fields: Fields, name: str) -> str | None:
-    """Returns a quantity. Memory may have Java's or Kubernetes' form. None if absent or faulty."""
+    """Returns a quantity, or None if it is absent or faulty. Memory may be in Java's form."""
     if name not in fields:
         return None
     text = fields.string(name)
@@ -130,7 +130,7 @@ def _amount(fields: Fields, name: str) -> str | None:
 
 
 def _kubernetes_memory(text: str) -> str:
-    """Returns memory in Kubernetes' form; for example, `512m` and `512mb` become `512Mi`."""
+    """Converts memory to Kubernetes' form. For example, `512m` and `512mb` become `512Mi`."""
     text = text.strip()
     lower = text.lower()
     number = lower.removesuffix("b")

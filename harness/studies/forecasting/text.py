@@ -15,11 +15,11 @@ _ROWS = 20
 
 
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """Returns the text for a terminal of this width; None for any width.
+    """Returns a forecast as text for a terminal.
 
     Args:
         forecast: the forecast.
-        width: the columns of the terminal.
+        width: the width of the terminal in columns; None for no limit.
         rows: the maximum number of rows in each table; None for all rows.
     """
     parts = [*folded([_trust(forecast.past), _head(forecast)], width), ""]
@@ -45,7 +45,7 @@ _INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
 def _workloads(
     forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
 ) -> str:
-    """Returns a table of the waiting workloads, followed by running ones that are preempted in any future."""
+    """Returns a table of the waiting workloads, and of running workloads that are preempted in any future."""
     risks = {risk.place: risk for risk in forecast.risks}
     table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
     asked = forecast.world.names
@@ -61,7 +61,7 @@ def _workloads(
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
-    """Returns the quality of forecasts as text for a terminal of this width."""
+    """Returns the accuracy of forecasts as text for a terminal. A `width` of None means no limit."""
     size = "unknown" if held.width is None else format_duration(round(held.width))
     error = "unknown" if held.error is None else format_duration(round(held.error))
     sentences = [
@@ -85,7 +85,7 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 
 
 def _scores(name: str, held: Coverage) -> list[str]:
-    """Returns a row with the quality of one of several forecasts for the same starts."""
+    """Returns a row with the accuracy of one of several forecasts for the same starts."""
     printed = f"{held.printed:.0%}"
     if not held.starts:
         return [name, printed, *[""] * 6]
@@ -102,7 +102,7 @@ def _scores(name: str, held: Coverage) -> list[str]:
 
 
 def _trust(past: Past) -> str:
-    """Returns how accurate past forecasts on this history were, or why that is unknown."""
+    """Describes the accuracy of past forecasts on this history, or explains why it is unknown."""
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
@@ -142,7 +142,7 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields what another cluster changes for each workload."""
+    """Yields a description of what another cluster changes for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
@@ -175,7 +175,7 @@ def _shift(row: Shift) -> list[str]:
 
 
 def _by(by: Sequence[By]) -> str:
-    """Returns the most frequent preemptor, and the number of others."""
+    """Returns the most frequent preemptor, and the number of other preemptors."""
     if not by:
         return ""
     more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""
@@ -185,7 +185,7 @@ def _by(by: Sequence[By]) -> str:
 def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
-    """Yields the text about the effect of the submitted job."""
+    """Yields a description of the submitted job's start and effects."""
     middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"
@@ -271,7 +271,7 @@ def _table(
 
 
 def _names(forecast: Forecast) -> dict[int, list[str]]:
-    """Returns the names of all workloads and queues; names in one table are distinct."""
+    """Returns all names of workloads and queues, which are shortened so that they differ within a table."""
     shifts = [each for several in forecast.shifts.values() for each in several]
     every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
@@ -286,5 +286,4 @@ def _time(time: float) -> str:
 
 
 def _name(name: str) -> str:
-    """Returns a name without the namespace `default`."""
     return name.removeprefix("default/")

@@ -1,4 +1,4 @@
-"""Builds the JobSet that Kubeflow's Trainer makes from a TrainJob. Kueue admits the pods of that JobSet.
+"""Builds the JobSet that Kubeflow's Trainer creates for a TrainJob. Kueue admits the JobSet's pods.
 
 Sources: `pkg/controller/jobs/trainjob` of Kueue; and of Kubeflow Trainer 2.3, `pkg/runtime/core` and the
 machine learning policies in `pkg/runtime/framework/plugins`.
@@ -15,15 +15,15 @@ from harness.cluster.yaml.fields import Fields
 
 GROUP = "trainer.kubeflow.org"
 RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
-"""The kinds of runtimes. The first kind is the usual one, and the second kind has a namespace."""
+"""The kinds of runtimes. The first kind is the default, and the second kind is namespaced."""
 
 _ANCESTOR = f"{GROUP}/trainjob-ancestor-step"
 _TRAINER, _NODE = "trainer", "node"
 _SINGLE = (_TRAINER, "dataset-initializer", "model-initializer")
-"""The steps whose replicated jobs have a single replica."""
+"""The steps whose replicated jobs have only one replica."""
 
 _KUEUE = "kueue.x-k8s.io/manager"
-"""The manager of the patch that Kueue adds when it starts a job, and removes when it stops the job."""
+"""The manager of the patch that Kueue adds when it starts a job and removes when it stops the job."""
 
 _JOB_SET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
 
@@ -41,7 +41,7 @@ _PODS = {
 _POD_TEMPLATE = {"metadata": None, "spec": _PODS}
 _JOBS = {"name": None, "template": {"metadata": None, "spec": {"template": _POD_TEMPLATE}}}
 _PATCHED: Mapping[str, Any] = {"replicatedJobs": _JOBS}
-"""The fields that a patch of a runtime may have, with their subfields; None allows any subfields."""
+"""The fields that a patch of a runtime may have, with their subfields. None allows all subfields."""
 
 
 def as_job_set(
@@ -51,7 +51,7 @@ def as_job_set(
 
     Args:
         job: the TrainJob.
-        beside: objects among which its runtime may be.
+        beside: objects that may include the job's runtime.
         faults: the list to which faults are added.
     """
     fields = Fields(job, "", faults)
@@ -81,7 +81,6 @@ def lacking_runtime(job: Mapping[str, Any]) -> Fault:
 
 
 def _reference(reference: Fields) -> tuple[str, str]:
-    """Returns the kind and the name of a runtime."""
     reference.choice("apiGroup", (GROUP,), GROUP)
     return reference.choice("kind", RUNTIMES, RUNTIMES[0]), reference.string("name", required=True)
 
@@ -107,7 +106,7 @@ def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
 
 
 def _patched(template: Fields, spec: Fields) -> Fields:
-    """Returns the template of the JobSet, after applying the job's patches in order."""
+    """Returns the template of the JobSet after applying the TrainJob's patches in order."""
     current = _plain(template.child("spec"))
     for each in spec.items("runtimePatches"):
         inner = each.child("trainingRuntimeSpec").child("template").child("spec")
@@ -124,7 +123,7 @@ def _patched(template: Fields, spec: Fields) -> Fields:
 
 
 def _check_patch(patch: Fields, allowed: Mapping[str, Any]) -> None:
-    """Checks that a patch has only fields that the API server keeps."""
+    """Adds a fault for each field of a patch that the API server would drop."""
     for name in patch:
         if name not in allowed:
             patch.fault(name, f"cannot be patched; {', '.join(allowed)} can")
@@ -139,14 +138,14 @@ def _plain(fields: Fields) -> dict[str, Any]:
 
 
 def _ancestor(job: Fields) -> str:
-    """Returns the step of a replicated job; "" if there is none."""
+    """Returns the step that a replicated job belongs to, or "" if there is none."""
     return job.child("template").child("metadata").child("labels").string(_ANCESTOR)
 
 
 def _counts(jobs: Sequence[Fields], policy: Fields | None, trainer: Fields) -> list[int]:
-    """Returns the number of pods of each replica.
+    """Returns the number of pods in each replica of each job.
 
-    The number of nodes belongs to the first job that trains; with MPI, it belongs to the job `node`.
+    The number of nodes applies to the first job that trains or, with MPI, to the job `node`.
     """
     steps = [_ancestor(each) for each in jobs]
     counts = []
@@ -183,7 +182,7 @@ def _job(job: Fields, count: int, policy: Fields | None, trainer: Fields) -> Map
 
 
 def _with_resources(pods: Fields, trainer: Fields) -> Mapping[str, Any]:
-    """Returns pods in which the trainer's resources override those of the first container `node`."""
+    """Returns the pods, with the trainer's resources in place of those of the first container `node`."""
     containers, given = pods.items("containers"), trainer.child("resourcesPerNode")
     found = [_plain(each) for each in containers]
     for at, each in enumerate(containers):

@@ -1,1 +1,1 @@
-"""Replays published results, and shows the published figures next to ours with the reasons of differences."""
+"""Replays published results, and compares the published figures with those of harness."""

@@ -17,15 +17,15 @@ from harness.trace.bundled import bundled_path
 from harness.trace.trace import open_trace
 
 STARTS = Path(__file__).parent / "hpc2n_first5000_fcfs240_accasim_result.csv.gz"
-"""The result file of AccaSim 1.1.3 (FIFO, first fit), with the columns `job_id, submit_s, start_s, end_s`."""
+"""The result file of AccaSim 1.1.3 (FIFO, first fit), with columns `job_id, submit_s, start_s, end_s`."""
 
 _PROCESSORS = 240
 _MEAN_WAIT = {5_000: "12,108.89", 20_000: "11,907.20"}
-"""Maps a number of jobs to the mean wait in AccaSim's result, in seconds."""
+"""Maps a number of jobs to AccaSim's mean wait in seconds."""
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Returns rows about the starts of 5,000 jobs, and the mean waits of 5,000 and of 20,000 jobs."""
+    """Returns rows for the starts of 5,000 jobs, and for the mean waits of 5,000 and of 20,000 jobs."""
     found = {count: first_come_first_served(count) for count in _MEAN_WAIT}
     theirs = pl.read_csv(STARTS)
     both = theirs.join(found[5_000], on="job_id", how="full")
@@ -40,7 +40,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def first_come_first_served(count: int) -> pl.DataFrame:
-    """Returns the `job_id` and `wait` (in microseconds) of the log's first jobs in a strict queue."""
+    """Returns the `job_id` and the `wait` in microseconds of the log's first jobs in a strict queue."""
     plugins = load(block=["metrics"])
     with TemporaryDirectory(prefix="harness-") as folder:
         first = Path(folder, "first.parquet")

@@ -1,4 +1,4 @@
-"""A published result, with its figures, the files that it needs, and the figures of a replay."""
+"""Defines published results, with their figures, the required files, and the figures of a replay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """The relative difference of numbers or means; otherwise `none`, `other`, or `-` if not published."""
+        """The relative difference of numbers, or else `none`, `other`, or `-` if no value was published."""
         if not self.theirs:
             return "-"
         if self.theirs == self.ours:
@@ -49,7 +49,7 @@ class Source(NamedTuple):
     Attributes:
         name: the usual name of the file, with the suffix `.gz` if it is compressed.
         sum: the SHA-256 of the uncompressed content.
-        origin: where the file is published.
+        origin: the place where the file is published.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Source(NamedTuple):
     origin: str
 
     def among(self, places: Iterable[Path]) -> Path:
-        """Finds the file among some files and folders.
+        """Returns the path of this file among some files and folders.
 
         Raises:
             InputError: the file is missing, can't be read, or has different content.
@@ -83,8 +83,8 @@ class Case:
     Attributes:
         name: the name of the result for `harness reproduce`.
         about: a one-line description of the result.
-        published: where the figures were published.
-        replay: a function that computes the rows. Its argument maps the names in `sources` to files.
+        published: the place where the figures were published.
+        replay: a function that computes the rows. Its argument maps the names of `sources` to files.
         sources: the files that the result needs.
     """
 
@@ -98,7 +98,7 @@ class Case:
         """Replays the published result.
 
         Args:
-            places: the needed files, or folders that contain them.
+            places: the required files, or folders that contain them.
 
         Raises:
             InputError: a file is missing, or has different content.

@@ -61,7 +61,7 @@ CASES: Mapping[str, Case] = {
         ),
     )
 }
-"""Maps a name to a published result; results that need no files come first."""
+"""Maps names to published results. Results that need no files come first."""
 
 
 def case_of(name: str) -> Case:

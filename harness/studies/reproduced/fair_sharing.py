@@ -1,9 +1,10 @@
 """Reproduces the examples of fair sharing in Kueue's documentation.
 
-The stories come from KEP-1714 (keps/1714-fair-sharing), the weights from the page about cohorts, and the two
-strategies from the page about preemption (site/content/en/docs/concepts), all of them at Kueue ff69552e79.
-For admission fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight comes from
-its page. The documents give only proportions and orders, so the numbers of jobs are ours.
+All documents are at Kueue ff69552e79. The stories come from KEP-1714 (keps/1714-fair-sharing). The weights
+come from the page about cohorts, and the two strategies from the page about preemption
+(site/content/en/docs/concepts). For admission fair sharing, the scenarios within a ClusterQueue come from
+KEP-4136, and the weight comes from the feature's page. The documents give only proportions and orders, so
+harness chooses the numbers of jobs.
 """
 
 from __future__ import annotations
@@ -72,12 +73,11 @@ def story_1() -> Counter[str]:
 
 
 def story_2(*, own: bool) -> Counter[str]:
-    """Two departments of three teams with 4 cores each; team 1A requests nothing.
+    """Two departments have three teams with 4 cores each. Team 1A requests nothing.
 
     Args:
-        own: whether 1B and 1C have jobs, which arrive when the other department holds all capacity. The
-            result covers only the teams of department 1 if this is true, otherwise only those of department
-            2.
+        own: whether 1B and 1C have jobs, which arrive when the other department holds all capacity. If so,
+            the result covers only the teams of department 1, or else only those of department 2.
     """
     made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
     made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]
@@ -87,7 +87,7 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Queues share 30 units of ten GPUs. Queue 1C has weight 3 among the queues of its cohort."""
+    """Queues share 30 units of ten GPUs. Queue 1C has weight 3 in its cohort."""
     made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
     made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
     made += [_queue("2A", "C2")]
@@ -95,7 +95,7 @@ def story_3() -> Counter[str]:
 
 
 def weighted() -> Counter[str]:
-    """Two cohorts share 12 cores of their parent. The cohort with the lower weight comes first."""
+    """Two cohorts share their parent's 12 cores. The cohort with the lower weight comes first."""
     made = [
         _cohort("root", cpu=12),
         _cohort("important-org", "root", weight="0.75"),
@@ -107,7 +107,7 @@ def weighted() -> Counter[str]:
 
 
 def strategy_targets(strategy: str) -> str:
-    """Returns which job a new job of 3 cores preempts on 10 cores.
+    """Returns a description of the job that a new job of 3 cores preempts on 10 cores.
 
     The candidates are a job of 7 cores at priority 0 and a job of 2 cores at a high priority.
     """
@@ -118,7 +118,9 @@ def strategy_targets(strategy: str) -> str:
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
     said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
-    targets = [row.job for row in preempted if row.by == "new"]  # Later decisions about "small" are ignored.
+    targets = [
+        row.job for row in preempted if row.by == "new"
+    ]  # This ignores later decisions about the job "small".
     return ", ".join(said[name] for name in targets)
 
 
@@ -135,7 +137,7 @@ def by_usage(strategy: str) -> str:
 
 
 def weighted_usage() -> str:
-    """Returns the order in which LocalQueues that used 20 and 30 cores (with weight 2) are admitted."""
+    """Returns the order in which LocalQueues that used 20 and 30 (weight 2) cores are admitted."""
     jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
     for name in ("20", "30"):
         jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)
@@ -143,7 +145,7 @@ def weighted_usage() -> str:
 
 
 def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
-    """Returns the LocalQueues of all admitted jobs but the first, in order. Their names are their usage."""
+    """Returns the LocalQueues of all admitted jobs except the first, in order. The names are usages."""
     usage = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m"}
     shared = _queue("shared", "", 4)
     shared["spec"] |= {
@@ -162,7 +164,7 @@ def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
 
 
 def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
-    """Returns one-core jobs for each queue; `of` gives the number of jobs and their arrival."""
+    """Returns one-core jobs for each queue, where `of` contains the number and the arrival of the jobs."""
     jobs = Script()
     for number in range(max(count for count, _ in of.values())):
         for queue, (count, at) in of.items():
@@ -176,7 +178,7 @@ def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
 
 
 def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
-    """Returns the number of jobs in each queue that hold quota at the end of the replay."""
+    """Returns the number of jobs of each queue that hold quota at the end of the replay."""
     held: Counter[str] = Counter()
     for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
         held[jobs[row.job].queue] += row.holding

@@ -1,8 +1,8 @@
-"""Reproduces EASY backfilling on logs of the Parallel Workloads Archive, with requests and with predictions.
+"""Reproduces EASY backfilling on logs of the Parallel Workloads Archive.
 
-The replays contain the jobs that ran and requested a time. Jobs that run longer are cut off at the requested
-time, and all jobs are in one queue. The published figures are those of predictsim, a variant of pyss
-(jad-darrous/predictsim 174c453, `experiments/data/*/sim_analysis/metrics`).
+Run times are requested or predicted. The replays contain the jobs that ran and requested a time. If a job
+runs longer, it is cut off at the requested time. All jobs are in one queue. The published figures are those
+of predictsim, a variant of pyss (jad-darrous/predictsim 174c453, `experiments/data/*/sim_analysis/metrics`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.trace.trace import open_trace
 
 _ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 _ASKED = 8
-"""The number of the column with a job's requested time."""
+"""The number of the column with the requested time of jobs."""
 
 CTC = Source(
     "CTC-SP2-1996-3.1-cln.swf",
@@ -48,12 +48,12 @@ _TWINS = 10
 
 
 class Result(NamedTuple):
-    """The figures of a log.
+    """The figures of one replay of a log.
 
     Attributes:
         jobs: the number of replayed jobs.
         flow: the mean time from submission to completion, in seconds.
-        root: the root mean square of this time, in seconds.
+        root: the root mean square of the same time, in seconds.
         slowdown: the mean bounded slowdown, with a bound of ten seconds.
     """
 
@@ -80,7 +80,7 @@ _PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
         "requested": ("", "33,668.11", "26.584"),
     },
 }
-"""Maps a log and a correction method to the figures of predictions by users' last two run times."""
+"""Maps a log and a correction method to the figures for predictions by users' last two run times."""
 
 
 def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
@@ -106,7 +106,7 @@ def by_predictions(files: Mapping[str, Path], log: Source) -> list[Row]:
 
 
 def shaken(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """Returns the figures of EASY with requested times on ten twins, whose arrivals differ by up to 30 s."""
+    """Returns the figures of EASY with requested times, for ten twins whose arrivals differ by up to 30 s."""
     twins = [easy(files[log.name], log, twin=twin) for twin in Shake(_TWINS).twins]
     figures = {
         f"mean flow time of {_TWINS} twins, s": [each.flow for each in twins],
@@ -136,7 +136,7 @@ def easy(path: Path, log: Source, *, twin: Twin | None = None, ties: str = _PYSS
         log: the source of the log.
         twin: the twin to replay instead of the log.
         ties: the order of events in the same second.
-        options: more options of `backfill`.
+        options: further options of `backfill`.
     """
     lines = contents(path).decode().splitlines()
     asked = [line for line in lines if line.startswith(";") or int(line.split()[_ASKED]) > 0]

@@ -1,4 +1,4 @@
-"""Reproduces FGD on openb. The measure is the share of allocated GPUs if pods request 130 % of them.
+"""Reproduces FGD on openb: the share of GPUs that are allocated if pods request 130 % of them.
 
 The published figures are the means and standard deviations of ten seeds in the experiments with FGD
 (hkust-adsl/kubernetes-scheduler-simulator 8f3d641,
@@ -44,7 +44,7 @@ PUBLISHED = {
     "multigpu40": ((90.09, 0.44), (94.19, 0.21), (95.50, 0.31), (95.74, 0.30), (95.23, 0.24), (96.99, 0.09)),
     "multigpu50": ((90.27, 0.44), (94.85, 0.21), (95.81, 0.29), (96.18, 0.31), (95.74, 0.19), (97.18, 0.10)),
 }
-"""Maps a list and a policy to the mean and the standard deviation, in percent."""
+"""Maps a list and a policy to the mean and the standard deviation in percent."""
 
 _GPUS = 6212
 _ORIGIN = "https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023/csv, 7a6c496)"
@@ -89,12 +89,12 @@ def fgd(files: Mapping[str, Path]) -> list[Row]:
 
 
 def shown(middle: float, deviation: float) -> str:
-    """Returns a mean and a standard deviation as text."""
+    """Formats a mean with a standard deviation."""
     return f"{middle:.2f} ± {deviation:.2f}"
 
 
 def nodes_of(path: Path) -> Cluster:
-    """Returns the nodes of a list with GPUs as devices, made by the command of openb's reader."""
+    """Returns the nodes in a list, with GPUs as devices, as the command of openb's reader makes them."""
     command = [sys.executable, "-m", "harness_plugins.readers.machines", str(path), "--gpu", "devices", "-o"]
     with TemporaryDirectory(prefix="harness-") as folder:
         manifests = Path(folder, path.name).with_suffix(".yaml")

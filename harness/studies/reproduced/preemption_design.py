@@ -1,9 +1,9 @@
 """Reproduces examples 1 to 4 of Kubernetes' design of preemption.
 
 The design is in kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit
-43ce57ac. In this module, resources are in cores. Pods A and B have priority 100 and hold 5 cores each. Their
-grace periods are 60 and 30 seconds. After ten seconds, pods C (priority 1000, 10 cores) and D (priority 50, 2
-cores) arrive.
+43ce57ac. In this module, resources are in cores. Pods A and B have priority 100 and hold 5 cores each. The
+grace period is 60 seconds for A and 30 seconds for B. After ten seconds, pods C (priority 1000, 10 cores) and
+D (priority 50, 2 cores) arrive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PUBLISHED = {
         "Kubernetes' code removes C's nomination only when C is tried again",
     ),
 }
-"""Maps an example's number to its subject, the design's result, and the reason for a difference."""
+"""Maps the number of an example to its subject, the design's result, and the reason for a difference."""
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
