@@ -1,8 +1,8 @@
-"""The stored twins of finished runs, and the requests for twins that are missing.
+"""Finds the stored twins of finished runs, and replays the missing ones.
 
 The twins of a run are next to the run (`harness.runs.plan.TWINS`), in a folder with the name of the run. The
-name of a run depends on the code and on all settings, so a subfolder named after a twin contains the result
-for that twin.
+name of a run depends on the code and on all settings. A subfolder that is named after a twin therefore
+contains the result for that twin.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The stored twins of some runs, and the requests for twins that are missing.
+    """The stored twins of some runs, with requests for missing twins.
 
-    If runs have equal arrivals, their twins with the same number also have equal arrivals. These twins are
-    measured over the windows that they share. The end of such a window is known only when all of these twins
-    exist, so their tables are kept until then.
+    If runs have equal arrivals, their twins with the same number also have equal arrivals, and are measured
+    over windows that they share. The end of such a window is known only when all of these twins exist, so the
+    tables of the twins are kept until then.
 
     Args:
         runs: the runs.
@@ -42,8 +42,8 @@ class Twins:
         plugins: a function that returns the plugins. It is called at most once, and only if a twin must be
             replayed.
         shared: whether the runs have equal arrivals.
-        isolated: whether each quota of the twins is also replayed alone, if that was possible for the run.
-        idle: whether to determine why the jobs of twins waited, if that was possible for the run.
+        isolated: whether to replay each quota of the twins alone as well, if this was possible for the run.
+        idle: whether to determine why the jobs of twins waited, if this was possible for the run.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Twins:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """The next requests, ordered so that the twins of all runs progress equally.
+        """The next requests, in an order in which the twins of all runs progress equally.
 
         Raises:
             RunError: a run lacks twins and can't be replayed. The message says why, and what to do.
-            OptionError: priorities can't be shaken, because no priority share draws them.
+            OptionError: priorities can't be shaken, because they are not drawn by a priority share.
         """
         if self._missing and self._plugins is None:
             self._plugins = self._load()
@@ -88,18 +88,18 @@ class Twins:
                 self._of_runs[place] = request_of(
                     self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
                 )
-                self._twins[0].calibration(self._of_runs[place].calibration)  # This call may raise an error.
+                self._twins[0].calibration(self._of_runs[place].calibration)  # raises an OptionError
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
-        """Returns the beginning of a message: how many twins of a run need no replay."""
+        """Returns the beginning of a message, which says how many twins of a run need no replay."""
         missing = sum(of == place for of, _ in self._missing)
         count = len(self._twins) - missing
         return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
 
     @property
     def _told(self) -> str:
-        """The twins in the format of `--shake`."""
+        """The number of twins and the jitter, in the format of `--shake`."""
         shaking = self._shake.shaking
         return str(self._shake.count) if shaking == Shaking() else str(self._shake)
 
@@ -117,16 +117,16 @@ class Twins:
         return Judging.of(request) if judged else request
 
     def replay(self, **how: Unpack[SideBySide]) -> None:
-        """Carries out `requests` in parallel and stores the results. More requests may become necessary.
+        """Carries out `requests` in parallel and stores the results, after which more requests may follow.
 
-        If only the metrics of a twin are stored, the twin is replayed again when the runs in the comparison
-        end at different times than before.
+        If only the metrics of a twin are stored, the twin must be replayed again when the comparison's runs
+        end at other times than before.
 
         Args:
             how: how to carry out the requests.
 
         Raises:
-            ReplayError: some replays failed. The others are kept.
+            ReplayError: some replays failed. The other replays are kept.
         """
         requests, over = self.requests, how.get("over")
         assert self._plugins is not None
@@ -150,10 +150,10 @@ class Twins:
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
-        """Returns the twins of each run, after replaying those that are missing.
+        """Returns the twins of each run. Missing twins are replayed first.
 
         Raises:
-            ReplayError: some replays failed; the others are kept.
+            ReplayError: some replays failed. The other replays are kept.
         """
         while not self.complete:
             self.replay(workers=workers)
@@ -161,18 +161,17 @@ class Twins:
 
     @property
     def found(self) -> list[list[Run]]:
-        """The twins of each run; all of them must have been replayed."""
+        """The twins of each run, which must have been replayed."""
         return [[found[twin] for twin in self._twins] for found in self._there]
 
     def _next(self) -> None:
-        """Finds the twins that must be replayed."""
         self._missing: list[tuple[int, Twin]] = []
         for twin in self._twins:
             self._settle(twin)
             self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
 
     def _lacks(self, place: int, twin: Twin) -> bool:
-        """Returns True if a run's twin must be replayed."""
+        """Returns True if the twin of a run must be replayed."""
         run, shared = self._there[place].get(twin), self._shares(twin)
         if run is None or (self._isolated[place] and ISOLATED not in run.info):
             return True
@@ -181,13 +180,13 @@ class Twins:
         return shared is not None and _is_needed(run, shared[place])
 
     def _shares(self, twin: Twin) -> list[Shared] | None:
-        """Returns the windows and jobs of the twins with one number; None while these are unknown."""
+        """Returns the windows and jobs of the twins with one number, or None while some are missing."""
         siblings = [found.get(twin) for found in self._there]
         there = [run for run in siblings if run is not None]
         return shared_by(there) if self._shared and len(there) == len(siblings) else None
 
     def _settle(self, twin: Twin) -> None:
-        """Measures the twins with one number over their shared windows, and then keeps only metrics."""
+        """Measures the twins with one number over their shared windows, and then keeps only their metrics."""
         shares = self._shares(twin)
         if shares is None:
             return
@@ -204,12 +203,12 @@ class Twins:
 
 
 def _is_needed(run: Run, shared: Shared) -> bool:
-    """Returns True if a twin must be measured over a window that it shares with other twins."""
+    """Returns True if a twin has not been measured over a window that it shares with other twins."""
     return not shared.is_own(run) and shared.key not in run.windows
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """Returns the largest shake whose twins are all stored for all runs; None if there are fewer than two."""
+    """Returns the largest shake whose twins are stored for all runs, or None if there are fewer than two."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []
@@ -223,7 +222,7 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 
 
 def _called(run: Run) -> Iterator[str]:
-    """Yields the names of the stored twins of a run."""
+    """Yields the names of a run's stored twins."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
         with suppress(RunError):  # A damaged twin counts as missing.
             yield Run.open(folder).info["settings"]["twin"]
@@ -241,7 +240,7 @@ def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
         try:
             twin = Run.open(folder, stored=True)
             twin.check()
-        except RunError:  # A damaged twin is replayed.
+        except RunError:  # A damaged twin is replayed again.
             continue
         called = twin.info["settings"].get("twin")
         if called in wanted and twin.info.get("measured_by") == measured:

@@ -1,7 +1,7 @@
-"""Determines why jobs wait, minute by minute while a policy replays. `idle.*` is split by these causes.
+"""Determines why jobs wait, minute by minute during a replay. The metrics `idle.*` use these causes.
 
-An observer between the engine and the policy passes on every call and decision unchanged. At whole minutes
-after the first arrival, it judges the situation after all events of that time, but only if something has
+An observer between the engine and the policy forwards every call and decision unchanged. At each full minute
+after the first arrival, the observer judges the situation after all events of that time, unless nothing has
 changed. Jobs in equal situations are judged together.
 """
 
@@ -36,14 +36,14 @@ from harness.policy import (
 )
 
 _FURTHER = ("ready", "doze", "standing", "skip")
-"""Optional methods of policies. The engine calls them if they exist."""
+"""Optional methods of policies, which the engine calls if a policy has them."""
 
 _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
 
 
 @final
 class _Waiting:
-    """A job that has waiting pods, or that was admitted as a whole.
+    """A job that has waiting pods or that was admitted as a whole.
 
     Attributes:
         job: the job.
@@ -52,8 +52,8 @@ class _Waiting:
         admitted: whether the job holds quota.
         until: the earliest time at which the admitted job may start.
         flavors: the flavors of the job's admission.
-        awaited: the number of pods that were evicted for the job and are not gone yet.
-        alike: the group with which the job is judged; None while something is reserved for the job.
+        awaited: the number of pods that were evicted for the job but are not gone yet.
+        alike: the group with which the job is judged; None while resources are reserved for the job.
     """
 
     __slots__ = ("admitted", "alike", "awaited", "flavors", "job", "nominated", "pods", "until")
@@ -75,7 +75,7 @@ class _Alike:
 
     Attributes:
         key: the properties that these jobs have in common.
-        jobs: the jobs by index; the first one is judged for all of them.
+        jobs: the jobs by index. The first job is judged for all of them.
         new: the jobs that have joined since the last judgement.
         cause: the last judged cause; -1 before the first judgement.
         ask: the requests of the jobs to nodes; None before they are computed.
@@ -92,10 +92,10 @@ class _Alike:
 
 
 class Causes:
-    """A policy that leaves all decisions to another policy, and records the causes for which jobs wait.
+    """A policy that delegates all decisions to another policy, and records the causes for which jobs wait.
 
     Args:
-        policy: the other policy. If it has no method `within_quota`, quota is never a cause.
+        policy: the policy that decides. If it has no method `within_quota`, quota is never a cause.
         cluster: the cluster with the nodes, if any.
     """
 
@@ -128,7 +128,7 @@ class Causes:
         self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
 
     def judged(self, end: int) -> Judged:
-        """Returns all judgements, including those that are due at the end of the run."""
+        """Returns all judgements, including those for the end of the run."""
         self._reach(end + 1)
         columns = self._minutes, self._jobs, self._causes
         minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
@@ -155,7 +155,7 @@ class Causes:
         self._reach(now)
         self._gone(job, pods)
         waiting = self._waiting.get(job.index)
-        if waiting is not None:  # An admission without nodes or without a bound pod is over.
+        if waiting is not None:  # The admission ends, because there are no nodes or no pod is bound.
             waiting.pods.difference_update(pods)
             if why is Why.EVICTED:
                 self._withdraw(waiting)
@@ -181,9 +181,9 @@ class Causes:
             yield decision
 
     def _take(self, decision: Decision) -> None:
-        """Updates the state for a decision before the engine applies it; the engine refuses invalid ones."""
+        """Updates the state for a decision. The engine checks the decision later, so it may be invalid."""
         match decision:
-            case Refuse() | Wake():  # Most decisions are of these kinds, and they move no pod.
+            case Refuse() | Wake():  # Most decisions are of these kinds, which move no pods.
                 return
             case Admit(job) if job.index in self._waiting:
                 self._admit(self._waiting[job.index], decision)
@@ -206,7 +206,7 @@ class Causes:
         if self._room is None:
             self._held[waiting.job.index] = set(waiting.pods)
             return
-        if admission.counts:  # Pods that exceed the admitted counts no longer wait.
+        if admission.counts:  # Pods beyond the admitted counts no longer wait.
             first = 0
             for pod_set in waiting.job.pod_sets:
                 last = first + pod_set.count
@@ -228,7 +228,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Records evicted pods. The jobs that replace them wait until these pods are gone."""
+        """Records an eviction of pods. The preemptor waits until these pods are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:
@@ -256,7 +256,7 @@ class Causes:
             self._room.free(job, pods)
 
     def _withdraw(self, waiting: _Waiting) -> None:
-        """Records that a job was evicted and is no longer admitted."""
+        """Records that a job is no longer admitted, because it was evicted."""
         waiting.admitted, waiting.until, waiting.flavors = False, -1, _NO_FLAVORS
 
     # --- judgements ---------------------------------------------------------------------------------------
@@ -267,14 +267,14 @@ class Causes:
         return -(-(time - self._begin) // MINUTE)
 
     def _change(self, job: Job) -> None:
-        """Records that something has changed now, mainly for this job."""
+        """Records that something has changed at this time, mainly for this job."""
         self._moved[job.index] = None
         if self._now != self._changed:
             self._changed = self._now
             heappush(self._due, self._minute(self._now))
 
     def _reach(self, now: int) -> None:
-        """Judges the situation at all due minutes before `now`."""
+        """Judges the situation at every due minute before `now`."""
         if now <= self._now:
             return
         while self._due and self._begin is not None and self._begin + self._due[0] * MINUTE < now:
@@ -305,7 +305,7 @@ class Causes:
             alike.new.clear()
 
     def _join(self, waiting: _Waiting, minute: int, now: int) -> None:
-        """Finds the group with which a job is judged, unless something is reserved for the job."""
+        """Finds the group with which a job is judged, unless resources are reserved for the job."""
         index, before = waiting.job.index, waiting.alike
         waiting.alike = None
         if waiting.pods and self._is_reserved(waiting, now):

@@ -18,9 +18,7 @@ from harness.runs.run import Run
 
 _HOLDERS = 3
 _ATTEMPTS = ("refuse", "reject", "preempt")
-_TOGETHER = (
-    500  # jobs; one scan of the timeline finds the holders for all of them, at the same cost as for one job
-)
+_TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
 )

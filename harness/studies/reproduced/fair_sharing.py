@@ -118,9 +118,7 @@ def strategy_targets(strategy: str) -> str:
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
     said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
-    targets = [
-        row.job for row in preempted if row.by == "new"
-    ]  # This ignores later decisions about the job "small".
+    targets = [row.job for row in preempted if row.by == "new"]  # Later decisions about "small" are ignored.
     return ", ".join(said[name] for name in targets)
 
 

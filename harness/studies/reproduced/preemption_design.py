@@ -37,9 +37,9 @@ _PUBLISHED = {
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Returns the rows of every example, with the decisions about pods that arrive together with or after C.
+    """Returns the rows of every example, with the decisions about pods that arrive with C or after C.
 
-    Decisions about recreated pods are included, except for those about A.
+    Decisions about recreated pods are included, except for decisions about A.
     """
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():

@@ -1,4 +1,4 @@
-"""The table of published results, with the published value, ours, the difference and the reason."""
+"""Formats published results as tables, with the value of harness, the difference and the reason."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from harness.base.text import aligned
 from harness.studies.reproduced.case import Row
 
 Results = Mapping[str, Sequence[Row]]
-"""Maps the name of a published result to its rows."""
 
 _HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
 
 
 def text(results: Results, width: int | None = None) -> str:
-    """Returns one table per result with the reasons below it, for a terminal of `width` columns."""
+    """Returns one table per result, followed by the reasons, for a terminal of `width` columns."""
     parts = []
     for name, rows in results.items():
         lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]
@@ -26,7 +25,7 @@ def text(results: Results, width: int | None = None) -> str:
 
 
 def markdown(results: Results) -> str:
-    """Returns the results as one Markdown table."""
+    """Returns the results as a single Markdown table."""
     rows = [
         (name if number == 0 else "", row.figure, *_values(row), row.reason or "-")
         for name, of in results.items()
@@ -38,7 +37,7 @@ def markdown(results: Results) -> str:
 
 
 def to_json(results: Results) -> str:
-    """Returns the results as plain values."""
+    """Returns the results as JSON."""
     found = {
         name: [{**row._asdict(), "difference": row.difference} for row in rows]
         for name, rows in results.items()

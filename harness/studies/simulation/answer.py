@@ -1,4 +1,4 @@
-"""The answer about a job: whether it starts now, with which flavors, nodes and victims, or why it waits."""
+"""Defines the answer about a job, which says whether the job starts now, and how, or why it waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STARTS, WAITS, NEVER = "starts", "waits", "never"
 EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
-"""The things for which a job can wait."""
+"""The facts for which a job may wait."""
 
 
 _REACH: Mapping[str, str] = {
@@ -26,7 +26,7 @@ _REACH: Mapping[str, str] = {
     "policy": "other policies of its queue",
     "priority": "a higher priority, up to the highest known",
 }
-"""Maps a kind of change to how far harness goes when it tries such changes."""
+"""Describes, for each kind of change, how far harness goes when it tries such changes."""
 
 
 class Victim(NamedTuple):
@@ -34,10 +34,10 @@ class Victim(NamedTuple):
 
     Attributes:
         name, queue, priority: the name, queue and priority of the victim.
-        reason: the scheduler's word for the rule.
+        reason: the scheduler's name for the rule behind the preemption.
         pods: the number of evicted pods.
         ran: how long the victim had made progress, in microseconds; None if it had not started.
-        lost: how much of that progress is lost, summed over pods, in microseconds.
+        lost: how much of this progress is lost, summed over pods, in microseconds.
         text: a full sentence, in the words of `harness explain`.
     """
 
@@ -58,7 +58,7 @@ class Victim(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An event that affects another job in the same cycles.
+    """Something that happens to another job in the same cycles.
 
     Attributes:
         name, queue: the name and queue of the other job.
@@ -79,7 +79,7 @@ class Change(NamedTuple):
         kind: `pods`, `flavor`, `quota`, `policy` or `priority`.
         text: what to change.
         after: `now`, or `victims` if other jobs must be preempted first.
-        victims: the names of these jobs.
+        victims: the names of the jobs that are preempted first.
         patch: the changes to the cluster, as documents for `--patch`; empty if only the job changes.
         job: the changes to the job, as fields of its Workload; empty if the cluster changes.
     """
@@ -110,17 +110,17 @@ class Answer:
         ids: the ids of the job in the scheduler. There are several if the job consists of several Pods.
         queue: the queue in which the job waits; "" if there is none.
         priority: the priority of the job.
-        pods: the number of its pods.
+        pods: the number of the job's pods.
         verdict: `starts`, `waits` or `never`.
         waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait.
         why: the reason for the decision, in the words of `harness explain`.
         flavors: for each pod set and resource, the flavor that the job has or gets.
-        counts: the number of pods of each pod set, if the job gets fewer than all pods.
-        nodes: the number of its pods on each node.
+        counts: the number of pods in each pod set, if the job gets fewer pods than it requests.
+        nodes: the number of the job's pods on each node.
         topology: the domains that each pod set gets, in Kueue's format.
         victims: the jobs that are preempted for this job.
         moves: the events that affect other jobs in the same cycles.
-        changes: the smallest change of each kind with which the job starts; None if no changes were searched.
+        changes: the smallest change of each kind with which the job starts; None if there was no search.
         tried: how many changes of each kind were tried.
     """
 
@@ -153,7 +153,7 @@ class Answer:
 
     @property
     def exit_code(self) -> int:
-        """0 if the job starts now, 3 if it does not, 4 if it can never start."""
+        """The exit code: 0 if the job starts now, 3 if it does not, 4 if it can never start."""
         return EXIT_CODES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
@@ -186,8 +186,8 @@ class Simulation:
         plugin: the scheduler's plugin.
         options: all options of the plugin.
         on_preemption: the progress that preempted jobs lose.
-        named: True if the question named jobs, False if it was about all waiting jobs.
-        submitted: True if the question was about submitted jobs, False if about waiting jobs.
+        named: whether the question named jobs. If not, it was about all waiting jobs.
+        submitted: whether the question was about submitted jobs. If not, it was about waiting jobs.
         answers: one answer per job, in the order of the questions.
         notes: sentences about assumptions and omissions.
     """
@@ -203,7 +203,7 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """The largest exit code of the jobs that the question names; 0 if it names no jobs."""
+        """The largest exit code of the jobs that the question names, or 0 if it names no jobs."""
         return max((each.exit_code for each in self.answers), default=0) if self.named else 0
 
     def to_json(self) -> dict[str, Any]:

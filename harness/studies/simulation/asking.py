@@ -41,12 +41,12 @@ Submitted = str | Path | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """The input of a question; see `harness.simulate` for the meaning of the fields.
+    """The input of a simulation. For the meaning of the fields, see `harness.simulate`.
 
     Attributes:
         plugins: the loaded plugins.
-        cluster: the output of `kubectl get`, or a cluster. With a trace, this is the cluster of the replay;
-            None stands for the cluster next to the trace.
+        cluster: the output of `kubectl get`, or a cluster. With a trace, this is the cluster of the replay,
+            and None stands for the cluster next to the trace.
         plugin, options, on_preemption: the scheduler, its options, and the progress that preempted jobs lose.
         trace, at: a trace and a time in its replay; None if the question is about a dump.
     """
@@ -72,8 +72,8 @@ class Question:
         By default, the answers cover all waiting workloads.
 
         Raises:
-            InputError: an input can't be read, no workload of a name waits, or the scheduler does not
-                schedule a job.
+            InputError: an input can't be read, no workload with one of the names waits, or the scheduler does
+                not schedule a job.
             OptionError: jobs are submitted and workloads are named.
             PolicyError: the scheduler's plugin failed.
         """
@@ -91,7 +91,7 @@ class Question:
         moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
         again = looks or len(moments) > 1
         for ready in moments:
-            # Compute here what all answers share, so that copies of the process don't have to compute it.
+            # What all answers share is computed here, so that copies of the process need not compute it.
             told = partial(self._told, ready, ready.waiting, named, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
             plays = Plays(ready, [one.ids for one in found])
@@ -112,7 +112,7 @@ class Question:
     def _told(
         self, moment: Moment, waiting: Sequence[str], named: Sequence[str], instant: Instant, *, noted: bool
     ) -> tuple[list[Answer], list[str]]:
-        """Returns the answers for a moment, and the notes if there are none yet."""
+        """Returns the answers for a moment, with notes unless there are notes already."""
         notes = [] if noted else list(self._notes(moment, instant))
         return Judge(moment, instant, waiting, named).answers(), notes
 
@@ -121,7 +121,7 @@ class Question:
 
         Args:
             largest: the resource and the sizes to try, such as `nvidia.com/gpu=1..512`.
-            shape: the requests of one pod, such as `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+            shape: the requests of a pod, such as `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
             queue: the queue to try; None for all queues.
 
         Raises:
@@ -198,7 +198,6 @@ class Question:
         return None if at_now is None else date_text(at_now)
 
     def _notes(self, moment: Moment, instant: Instant) -> Iterator[str]:
-        """Yields notes about assumptions and omissions."""
         policy, cluster = moment.scheduler.policy, moment.cluster
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
@@ -214,7 +213,7 @@ class Question:
 
 
 def asked_of(given: Sequence[Submitted]) -> list[Asked]:
-    """Reads the jobs of files and manifests.
+    """Reads submitted jobs from files and manifests.
 
     Raises:
         InputError: the jobs can't be read.
@@ -232,7 +231,7 @@ def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
     """Returns the ids of the named workloads, in the order in which they wait.
 
     Raises:
-        InputError: no workload of a name waits.
+        InputError: no workload with one of the names waits.
     """
     found = set()
     waiting = moment.waiting if workloads else ()

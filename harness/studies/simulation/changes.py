@@ -1,4 +1,4 @@
-"""Searches for the smallest single changes that let a job start, and tries each before it is reported."""
+"""Searches for the smallest single changes that let a job start. Every reported change was tried."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOW = "now"
 
 
 def with_changes(plays: Plays, answer: Answer) -> Answer:
-    """Returns the answer for a waiting job, with the smallest change of each kind that lets it start."""
+    """Returns the answer about a waiting job, with the smallest change of each kind that lets it start."""
     trials = Trials(plays, answer)
     found: list[Change] = []
     tried: dict[str, int] = {}
@@ -60,7 +60,7 @@ def with_changes(plays: Plays, answer: Answer) -> Answer:
 
 
 def _fewer_pods(trials: Trials) -> Iterator[Change]:
-    """Yields, for each pod set, the largest number of pods with which the job starts."""
+    """Yields the largest number of pods in each pod set with which the job starts."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     for pod_set in () if workload is None else workload.pod_sets:
 
@@ -80,7 +80,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
-    """Yields the changes with which pods select or tolerate other flavors, if they let the job start."""
+    """Yields changes with which pods select or tolerate another flavor, if the job starts there."""
     cluster, names = trials.moment.cluster, trials.answer.ids
     workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
     if workload is None or queue is None:
@@ -118,7 +118,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _priorities(trials: Trials) -> Iterator[Change]:
-    """Yields the lowest priority with which the job starts, or preempts other jobs."""
+    """Yields the lowest priority with which the job starts or preempts other jobs."""
     cluster, answer = trials.moment.cluster, trials.answer
     above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
 
@@ -139,7 +139,7 @@ def _priorities(trials: Trials) -> Iterator[Change]:
 
 
 def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int, str]]:
-    """Returns higher priorities in ascending order: those of classes, and those just above other jobs."""
+    """Returns higher priorities, in ascending order: those of classes, and those just above other jobs."""
     classes = {**cluster.priority_classes, **(cluster.workload_priority_classes if of_kueue else {})}
     named = sorted((each.value, each.name) for each in classes.values() if each.value > priority)
     if named:
@@ -154,7 +154,7 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
-    """Yields, for each flavor, the additional nominal quota or borrowing limit that the job needs."""
+    """Yields the additional nominal quota or borrowing limit that the job needs, for each flavor."""
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
@@ -172,7 +172,7 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
 def _more_of(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> Iterator[Change]:
-    """Yields the change to one field of a flavor's quotas, if the change lets the job start."""
+    """Yields the change to one field of a flavor's quotas if the change lets the job start."""
     needed = _least_amounts(trials, queue, flavor, asked, field)
     if needed:
         changed = with_quotas(queue, flavor, more(needed, field))
@@ -185,9 +185,9 @@ def _more_of(
 def _least_amounts(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> dict[str, int]:
-    """Returns the additional quota of each resource of a flavor; empty if even the full requests don't help.
+    """Returns the additional quota of each resource in a flavor; empty if the full requests don't help.
 
-    The search does not go beyond the requests. In the result, no single quantity can be made smaller.
+    The search does not exceed the requests. No single quantity in the result can be made smaller.
     """
     cluster = trials.moment.cluster
     steps = {name: _step(cluster, name) for name in asked}
@@ -208,7 +208,7 @@ def _least_amounts(
             return given({**needed, name: steps_of * steps[name]})
 
         least = trials.least(amount // steps[name], by, sure=True)
-        assert least is not None  # The full request was already tried.
+        assert least is not None  # The full request was tried before.
         needed[name] = least * steps[name]
     return needed
 
@@ -229,7 +229,7 @@ def _step(cluster: Cluster, resource: str) -> int:
 
 
 def _more_elastic(trials: Trials) -> Iterator[Change]:
-    """Yields how much more `min` or `max` of a single resource an elastic quota of the job needs."""
+    """Yields how much more `min` or `max` of a single resource the job's elastic quota needs."""
     cluster = trials.moment.cluster
     pods = [each for each in cluster.pods if each.key in trials.answer.ids]
     quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
@@ -255,7 +255,7 @@ def _more_elastic(trials: Trials) -> Iterator[Change]:
 
 
 def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | None:
-    """Returns the elastic quota that a Pod counts against; None if there is none."""
+    """Returns the elastic quota that a Pod counts against, or None if there is none."""
     named = pod.labels.get(QUOTA_NAME_LABEL, "")
     return cluster.elastic_quotas.get(QuotaLeaves(cluster).of(pod.namespace, queue, named) or "")
 
@@ -264,7 +264,7 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 
 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
-    """Yields, for each policy field of the queue, the first value that lets the job start or preempt."""
+    """Yields the first value of each policy field of the queue with which the job starts or preempts."""
     queue = _queue_of(trials)
     known = () if queue is None else field_changes(queue, _below(trials))
     for _, of_field in groupby(known, attrgetter("field")):
@@ -284,7 +284,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 
 
 def _below(trials: Trials) -> Below:
-    """Returns whether jobs could be preempted for the job. No job is newer than a submitted job."""
+    """Returns whether there are jobs that could be preempted. A submitted job is newer than all others."""
     moment, answer = trials.moment, trials.answer
     workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
     if not isinstance(moment, Dump) or workload is None or queue is None:
@@ -313,7 +313,7 @@ _KINDS: Sequence[tuple[str, Callable[[Trials], Iterator[Change]]]] = (
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:
-    """Returns the ClusterQueue of the job; None if the job consists only of Pods."""
+    """Returns the ClusterQueue of the job, or None if the job consists only of Pods."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     if workload is None:
         return None
@@ -321,7 +321,7 @@ def _queue_of(trials: Trials) -> ClusterQueue | None:
 
 
 def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:
-    """Returns the total request of all pods of several equal Workloads, by resource."""
+    """Returns the total requests of several equal Workloads, by resource."""
     total: dict[str, int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():

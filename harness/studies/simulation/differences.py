@@ -1,4 +1,4 @@
-"""Single changes to a cluster or to a job in the cluster; each function returns a new cluster."""
+"""Functions that make single changes to a cluster or a job, and patches for these changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Amounts = Mapping[str, int]
 
 
 def workload_of(cluster: Cluster, name: str) -> Workload | None:
-    """Returns the Workload of a job; None if the job consists of Pods."""
+    """Returns the Workload of a job, or None if the job consists of Pods."""
     return next((each for each in cluster.workloads if each.key == name), None)
 
 
@@ -29,7 +29,7 @@ def workload_of(cluster: Cluster, name: str) -> Workload | None:
 
 
 def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[PodSet], PodSet]) -> Cluster:
-    """Returns a cluster in which the pod sets of some Workloads are changed."""
+    """Returns a cluster in which pod sets of some Workloads are changed."""
 
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
@@ -40,7 +40,7 @@ def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[Po
 
 
 def with_count(pod_set: PodSet, count: int) -> PodSet:
-    """Returns a pod set with fewer pods."""
+    """Returns a pod set with this number of pods."""
     return replace(pod_set, count=count, min_count=min(count, pod_set.min_count))
 
 
@@ -50,7 +50,8 @@ def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -
     Args:
         pod_set: the pod set.
         flavor: the flavor.
-        among: the labels of all flavors of the queue; of these labels, pods select only those of `flavor`.
+        among: the labels of all flavors of the queue. The pods select none of these labels except those of
+            `flavor`.
     """
     selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
     selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}
@@ -84,7 +85,7 @@ def with_priority(cluster: Cluster, names: Collection[str], value: int, class_na
 
 
 def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
-    """Returns a cluster in which the ClusterQueue with the same name is replaced."""
+    """Returns a cluster in which a ClusterQueue replaces the one with the same name."""
     queues = {**cluster.cluster_queues, queue.name: queue}
     return replace(cluster, cluster_queues=frozen(queues))
 
@@ -119,7 +120,7 @@ def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuo
 
 
 def quota_patch(before: ClusterQueue, after: ClusterQueue) -> Mapping[str, Any]:
-    """Returns the difference between the quotas of two ClusterQueues, as a document for `--patch`."""
+    """Returns the differences between the quotas of two ClusterQueues, as a document for `--patch`."""
     groups = []
     for old, new in zip(before.resource_groups, after.resource_groups, strict=True):
         flavors = []
@@ -163,16 +164,16 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
 
 
 OF_THE_CLUSTER = (with_queue, with_elastic)
-"""The functions that leave all jobs unchanged."""
+"""The functions that change only the cluster, and no job."""
 
 
 def elastic_patch(
     cluster: Cluster, name: str, field: str, resource: str, amount: int
 ) -> tuple[Mapping[str, Any], ...] | None:
-    """Returns a patch with a larger `min` or `max` of an elastic quota; None if the rules forbid this value.
+    """Returns a patch that increases `min` or `max` of an elastic quota, or None if this is forbidden.
 
-    For example, a quota must not guarantee more than its parent quota. The patch has no documents if quotas
-    change over time.
+    For example, a quota must not guarantee more than its parent quota. If quotas change over time, the patch
+    has no documents.
     """
     if cluster.timed:
         return ()

@@ -1,4 +1,4 @@
-"""One instant of a replay, after all of its cycles. The replay ends there."""
+"""Simulates a replay up to one instant, including all cycles of that instant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANY_NUMBER = 1 << 62
-"""The number of pods without requests that fit onto a node without a pod limit."""
+"""The assumed number of pods without requests that fit on a node without a pod limit."""
 
 
 class Scheduler(NamedTuple):
@@ -56,7 +56,7 @@ class Scheduler(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The progress that pods of a job lose in an eviction.
+    """The progress that pods of a job lose to an eviction.
 
     Attributes:
         pods: the number of evicted pods.
@@ -76,14 +76,14 @@ class Life:
     Attributes:
         job: the job.
         before: how long the job had run when it arrived, in microseconds.
-        admitted: the latest admission of the job, as long as it is valid.
+        admitted: the latest admission of the job, as long as the admission is valid.
         bound: the number of the job's pods on each node.
-        started: when the job got everything that it needs to make progress; `NEVER` before.
+        started: when the job got everything that it needs to make progress; `NEVER` before that.
         refusals: the refusals since the job last got quota or other resources, in order.
         evicted: the evictions of the job at the given instant.
         lost: what the job loses through these evictions.
-        rejected: why the job can never start; "" if no component rejected it.
-        ended: when the job ended or was rejected, in microseconds since the origin; `NEVER` before.
+        rejected: the reason why a component rejected the job for good, or "".
+        ended: when the job ended or was rejected, in microseconds since the origin; `NEVER` before that.
     """
 
     job: Job
@@ -133,7 +133,7 @@ class Instant(NullRecorder):
         return all(self.lives[name].started != NEVER for name in names)
 
     def victims(self, names: Iterable[str]) -> list[str]:
-        """Returns the ids of the jobs that are preempted for the named jobs, in order."""
+        """Returns the ids of the jobs that are preempted for the given jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
 
@@ -192,17 +192,17 @@ class Instant(NullRecorder):
             life.lost.append(Lost(pods, end - start + life.before, lost + lost_before))
 
     def watched(self, chunks: Iterable[list[Arrival]]) -> Iterator[list[Arrival]]:
-        """Yields arrivals unchanged, and records the state of their jobs."""
+        """Yields arrivals unchanged, and records the initial state of their jobs."""
         return map(self.noted, chunks)
 
     def noted(self, chunk: list[Arrival]) -> list[Arrival]:
-        """Records the state of the jobs in some arrivals."""
+        """Records the initial state of the jobs in some arrivals, and returns the arrivals."""
         self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
         return chunk
 
 
 class Change(NamedTuple):
-    """The changes with which a prepared instant continues.
+    """The jobs and edits with which a prepared instant continues.
 
     Attributes:
         arrivals: the jobs that are submitted.
@@ -214,9 +214,9 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant at which all holders have their resources, and no waiting job has been tried yet.
+    """An instant at which holders have their resources but no waiting job has been tried yet.
 
-    The instant is prepared once. For each question, it continues in a copy of the process. If the system
+    The instant is prepared once, and then continues for each question in a copy of the process. If the system
     can't copy the process, the instant is prepared again for each question.
 
     Args:
@@ -237,24 +237,24 @@ class Prepared:
 
     @cached_property
     def whole(self) -> bool:
-        """Returns True if waiting jobs can arrive after the holders' first cycle without a different result.
+        """Returns True if the result is the same when waiting jobs arrive after the holders' first cycle.
 
-        The result may differ if an evicted job is gone by then, because waiting jobs could have taken its
-        capacity first.
+        The result may differ if an evicted job is gone by then, because waiting jobs could have taken the
+        job's capacity first.
         """
         return not self._made()[2].anybody_gone
 
     @cached_property
     def hears(self) -> bool:
-        """Returns True if the policy supports changes of the cluster."""
+        """Returns True if the policy can handle changes of the cluster."""
         return getattr(self._made()[1], "changed", None) is not None
 
     def lacks_room(self, job: Job) -> bool:
         """Returns True if a submitted job can't start because its pods don't fit on any nodes.
 
         Within an instant, free capacity does not grow unless a holder releases its resources immediately.
-        Other arrivals only reduce it. A policy that evicts jobs gives each of them its own grace period; see
-        `harness.policy.Preempt`.
+        Other arrivals only reduce the free capacity. A policy that evicts jobs gives each of them its own
+        grace period; see `harness.policy.Preempt`.
         """
         free = self._room
         if free is None:
@@ -273,7 +273,7 @@ class Prepared:
         return [dict(view.free_on(name)) for name in self._cluster.nodes]
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """Returns the result of the instant when it continues with a change.
+        """Returns the result of `tell` for the instant after it continues with a change.
 
         Raises:
             PolicyError: the policy failed.
@@ -315,7 +315,7 @@ class Prepared:
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
-    """Returns how many pods fit into the free capacity, considering only their requests."""
+    """Returns how many pods fit into free capacity, judging only by their requests."""
     amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
     if "pods" in free:
         amounts.append((free["pods"], 1))
@@ -323,13 +323,13 @@ def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:
-    """Returns the decisions made by the end of an instant.
+    """Replays jobs up to an instant, and returns the decisions.
 
     Args:
         chunks: the jobs in order of arrival.
         cluster: the cluster.
         scheduler: the scheduler.
-        at: the instant, in microseconds since the origin; nothing after it is simulated.
+        at: the instant, in microseconds since the origin. Nothing after the instant is simulated.
 
     Raises:
         PolicyError: the policy failed.

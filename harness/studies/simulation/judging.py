@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from harness.studies.simulation.moment import Moment
 
 _HELD_BACK = "Inadmissible"
-"""The reason for jobs that a component other than the scheduler keeps out of the queue."""
+"""The reason for jobs that a component other than the scheduler keeps out of their queues."""
 
 
 class Judge:
-    """Makes answers from the decisions at a moment.
+    """Derives answers from the decisions at a moment.
 
     Args:
         moment: the moment.
@@ -54,7 +54,7 @@ class Judge:
         self._possible: Possible | None = None
 
     def answers(self) -> list[Answer]:
-        """Returns the answers for submitted jobs in order, or for the waiting jobs if none are submitted."""
+        """Returns the answers about submitted jobs in order or, if there are none, about waiting jobs."""
         asked = self._moment.submitted or [(name,) for name in self._named]
         moves = self._moves({name for names in asked for name in names})
         return [self._answer(names, moves) for names in asked]
@@ -101,7 +101,7 @@ class Judge:
         return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
 
     def _never(self, life: Life) -> str | None:
-        """Returns why a job can never start; None if it may start."""
+        """Returns why a job can never start, or None if it may start."""
         if life.rejected or self._held_back(life):
             return life.rejected or None
         if self._possible is None:
@@ -116,7 +116,7 @@ class Judge:
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
-        """Returns what a job waits for, and the decision that is the reason."""
+        """Returns what a job waits for, and a description of the decision that shows it."""
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
@@ -136,7 +136,7 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
-        """Returns what a refused job waits for, judged by the figures of its refusal."""
+        """Returns what a refused job waits for, according to the figures of the refusal."""
         if figures.waits_for and not figures.ahead:
             return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
         if figures.ahead:
@@ -154,9 +154,9 @@ class Judge:
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
     def _beside(self, life: Life) -> tuple[str, str]:
-        """Returns what an untried job waits for, judged by another job of its queue that was tried.
+        """Returns what an untried job waits for, based on a job of the same queue that was tried.
 
-        The scheduler tries only one of several jobs with equal requests. If it refuses that job, the reason
+        The scheduler tries only one of several jobs with equal requests. If this job is refused, the reason
         applies to all of them.
         """
         said = "the scheduler did not try it at this time"
@@ -179,7 +179,7 @@ class Judge:
 
     @cached_property
     def _tried(self) -> Mapping[tuple[str, str, str], Sequence[Life]]:
-        """The first waiting job that was tried, by queue, and by queue and equal requests."""
+        """Maps a queue, or a queue with a key of requests, to the first waiting job that was tried."""
         found: dict[tuple[str, str, str], list[Life]] = {}
         for life in self._instant.lives.values():
             job = life.job
@@ -192,7 +192,7 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """Returns the events that affect other jobs in the same cycles, in order of arrival."""
+        """Returns what happens to other jobs in the same cycles, in order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():
@@ -211,12 +211,12 @@ class Judge:
 
 
 def _whole_name(names: Sequence[str]) -> str:
-    """Returns the name of a job, or the common part of the names if it consists of several Pods."""
+    """Returns the name of a job or, if the job consists of several Pods, their common name."""
     return names[0] if len(names) == 1 else names[0].rpartition("-")[0]
 
 
 def _asks(job: Job) -> str:
-    """Returns a key that differs between jobs that the scheduler tries separately."""
+    """Returns a key that is equal for jobs that the scheduler does not try separately."""
     pods = [
         (each.count, dict(each.requests), dict(each.node_selector), each.tolerations, each.affinity)
         for each in job.pod_sets
@@ -225,5 +225,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Excludes no job in advance."""
+    """Returns None for any job, because no job is excluded in advance."""
     return None

@@ -1,4 +1,4 @@
-"""Finds the largest gang of equal pods that would start now, by queue and flavor."""
+"""Finds the largest gangs of equal pods that would start now, by queue and flavor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
     Attributes:
         resource: the resource that measures the size of a gang.
-        least, most: the range of sizes to try, in units of that resource.
+        least, most: the range of sizes to try, in units of the resource.
         pod: the requests of one pod, by resource.
     """
 
@@ -43,18 +43,18 @@ class Shape(NamedTuple):
 
     @property
     def counts(self) -> range:
-        """The numbers of pods that these sizes have."""
+        """The numbers of pods for the range of sizes."""
         each = self.pod[self.resource]
         return range(max(1, -(-self.least // each)), self.most // each + 1)
 
 
 class Size(NamedTuple):
-    """The largest gang; `pods` is 0 if no gang in the range starts.
+    """The size of the largest gang. If no gang in the range starts, `pods` is 0.
 
     Attributes:
         pods: the number of pods.
         amount: the amount of the resource that measures sizes.
-        victims: the number of other jobs that are preempted for it.
+        victims: the number of other jobs that are preempted for the gang.
     """
 
     pods: int
@@ -67,7 +67,7 @@ class Largest(NamedTuple):
 
     Attributes:
         queue: the queue; "" if there is none.
-        flavor: the flavor that pods select; None for any flavor.
+        flavor: the flavor that the pods select; None for any flavor.
         now: the largest gang that starts now.
         preempting: the largest gang that starts now or for which other jobs are preempted.
     """
@@ -108,7 +108,7 @@ class Fitting:
         }
 
     def text(self, width: int | None = None) -> str:
-        """Returns a table for a terminal of this width; None for any width."""
+        """Returns a table for a terminal. A `width` of None means no limit."""
         resource = self.shape.resource
         head = ["queue", "flavor", f"{resource} now", "pods", "with preemption", "pods", "preempts"]
         rows = [
@@ -200,7 +200,7 @@ def _resources(cluster: Cluster) -> set[str]:
 
 
 def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Yields the namespaces and queues for submitting jobs, or an unnamed queue if there are none."""
+    """Yields namespaces and queues to which jobs can be submitted, or an unnamed queue if there are none."""
     if cluster.cluster_queues:
         for namespace, name in cluster.local_queues or [("default", each) for each in cluster.cluster_queues]:
             yield namespace, name
@@ -265,18 +265,18 @@ def _largest(
 
 
 def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
-    """Returns whether a gang starts, and how many other jobs are preempted for it."""
+    """Returns whether a gang starts, and the number of other jobs that are preempted for it."""
     return instant.starts(names), len(instant.victims(names))
 
 
 def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
-    """Returns a pod set of this many pods, which tolerate the taints of their flavor."""
+    """Returns a pod set with this many pods, which tolerate the taints of the flavor."""
     sized = with_count(pod_set, pods)
     return sized if flavor is None or not flavor.taints else for_flavor(sized, flavor, frozenset())
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:
-    """Finds the largest count for which `holds` is true, by binary search; 0 if there is none."""
+    """Returns the largest count for which `holds` is true, or 0. The search is binary."""
     if holds(counts[-1]):
         return counts[-1]
     if not holds(counts[0]):

@@ -1,4 +1,4 @@
-"""The moment of a question, with the jobs that hold resources, the waiting jobs and the submitted jobs."""
+"""Defines the moment that a simulation is about, with the jobs that run, wait or are submitted then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Difference = partial["Cluster"]
-"""A function of `harness.studies.simulation.differences` that returns a changed cluster."""
+"""A call of a function in `harness.studies.simulation.differences` that returns a changed cluster."""
 
 
 class Asked(NamedTuple):
@@ -42,37 +42,37 @@ class Asked(NamedTuple):
 
 
 class Moment(Protocol):
-    """The moment of a question."""
+    """The moment that a question is about."""
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster, with the submitted jobs."""
+        """The cluster, including the submitted jobs."""
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler."""
+        """The scheduler and its options."""
 
     @property
     def submitted(self) -> Sequence[tuple[str, ...]]:
-        """The ids of each submitted job in the scheduler; there are several if a job is several Pods."""
+        """The scheduler's ids for each submitted job. A job of several Pods has several ids."""
 
     @property
     def waiting(self) -> Sequence[str]:
-        """The ids of the jobs that wait before the instant, without submitted jobs."""
+        """The ids of the jobs that wait before the instant. Submitted jobs are not among them."""
 
     @property
     def leaving(self) -> frozenset[str]:
         """The ids of the jobs whose eviction began before the instant."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
-        """Returns the same moment with jobs that are submitted one after another.
+        """Returns the same moment with further jobs, which are submitted one after another.
 
         Raises:
             InputError: a job is faulty, or the scheduler does not schedule it.
         """
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
-        """Returns one copy of the moment per job, each with only that job; see `with_jobs`."""
+        """Returns a copy of the moment for each job, which contains only that job; see `with_jobs`."""
 
     def played(self, difference: Difference | None = None) -> Instant:
         """Simulates the instant, and returns its decisions.
@@ -82,30 +82,30 @@ class Moment(Protocol):
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """Returns True if a named submitted job can't start with a change, because it fits on no nodes.
+        """Returns True if it is known that one of the jobs fits on no nodes after a change.
 
         If the result is False, the jobs may or may not start.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """Returns the outcome of the instant, which may be simulated in a copy of the process.
+        """Returns the result of `tell` for the instant, which may be simulated in a copy of the process.
 
         Args:
-            tell: a function that returns a value for the instant; the value can be pickled.
+            tell: a function that returns a value for the instant. The value must be picklable.
             difference: see `played`.
         """
 
 
 @dataclass(frozen=True)
 class Dump:
-    """A live cluster in the form of `kubectl get`, at the first instant of a replay that begins with it.
+    """The moment of a dump of a live cluster, which is the first instant of a replay from the dump.
 
     Attributes:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
         scheduler: the scheduler.
         submitted: see `Moment`.
-        whole: the moment with this job and the other jobs of the question; None without other jobs. All
-            questions continue from the instant that is prepared for `whole`.
+        whole: the moment with this job and the other jobs of the question; None without other jobs. The
+            instant that is prepared for `whole` is used for all of these jobs.
     """
 
     cluster: Cluster
@@ -123,8 +123,8 @@ class Dump:
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
         """See `Moment`.
 
-        Pods never share a moment, because pods of one gang would become one job. Jobs with equal names do not
-        share a moment either.
+        If jobs are Pods or have equal names, they do not share a prepared instant. Otherwise, Pods of one
+        gang would become one job.
         """
         alone = [self._with([job]) for job in jobs]
         there = len(self.cluster.workloads)
@@ -138,7 +138,7 @@ class Dump:
         return [replace(one, whole=whole) for one in alone]
 
     def _with(self, jobs: Sequence[Asked]) -> Dump:
-        """Returns the same moment with jobs, even if the scheduler does not schedule them."""
+        """Returns the same moment with further jobs, even if the scheduler does not schedule them."""
         cluster, asked = self.cluster, list(self.submitted)
         queued = self.scheduler.policy.admits_by_queues(cluster)
         for job in jobs:
@@ -150,10 +150,10 @@ class Dump:
         return replace(self, cluster=cluster, submitted=tuple(asked))
 
     def check(self, jobs: Sequence[Asked]) -> None:
-        """Checks that the scheduler schedules the last submitted jobs.
+        """Raises an error unless the scheduler schedules the last submitted jobs.
 
         Raises:
-            InputError: the scheduler does not schedule one of them.
+            InputError: the scheduler does not schedule one of the jobs.
         """
         taken = {arrival[0].id for arrival in self.arrivals} if jobs else set[str]()
         for job, names in zip(jobs, self.submitted[-len(jobs) :] if jobs else (), strict=True):
@@ -182,7 +182,7 @@ class Dump:
         """See `Moment`."""
         if not self._shared.is_ready:
             return False
-        # A change of the cluster leaves the jobs and the free capacity as they are.
+        # Changes of only the cluster do not affect the jobs or the free capacity.
         change = self._change(None if difference.func in OF_THE_CLUSTER else difference)
         jobs = () if change is None else (arrival[0] for arrival in change.arrivals)
         return any(self._shared.prepared.lacks_room(job) for job in jobs if job.id in names)
@@ -191,20 +191,20 @@ class Dump:
 
     @property
     def _shared(self) -> Dump:
-        """The moment whose instant is prepared."""
+        """The moment for which the instant is prepared."""
         return self if self.whole is None else self.whole
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The prepared instant, which continues for each question."""
+        """The prepared instant, from which each question continues."""
         holders, waiting = self._sides
         return Prepared(holders, waiting, self.cluster, self.scheduler)
 
     @cached_property
     def is_ready(self) -> bool:
-        """Returns True if waiting jobs can arrive after the holders without a different result.
+        """Returns True if the result is the same when waiting jobs arrive after the holders.
 
-        If pods of both groups need nodes, the scheduler places them together, so the order matters.
+        The order matters if pods of both groups need nodes, because the scheduler places these pods together.
         """
         cluster = self.cluster
         holders, waiting = self._sides
@@ -228,7 +228,7 @@ class Dump:
 
     @cached_property
     def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
-        """The jobs that hold quota or nodes, and all other jobs except for submitted jobs."""
+        """The jobs that hold quota or nodes, and all other jobs, without submitted jobs."""
         own = {arrival[0].id for arrival in self._own}
         holders: list[Arrival] = []
         waiting: list[Arrival] = []
@@ -243,10 +243,9 @@ class Dump:
         return {each.key: each for each in several}
 
     def _change(self, difference: Difference | None) -> Change | None:
-        """Returns how a change affects the submitted jobs and the queues.
+        """Returns the effects of a change on the submitted jobs and the queues.
 
-        The result is None if the change has other effects, or if a policy must know about it from the
-        beginning.
+        The result is None if the change has other effects, or if the policy must know it from the beginning.
         """
         if difference is None:
             return Change(self._own)
@@ -257,7 +256,7 @@ class Dump:
             for name, queue in after.cluster_queues.items()
             if queue is not queues[name]
         ]
-        # Changes of stop policies affect waiting jobs.
+        # A changed stop policy affects waiting jobs, too.
         stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)
         if stopped or after.elastic_quotas is not before.elastic_quotas:
             return None
@@ -269,10 +268,10 @@ class Dump:
         return None if arrivals is None else Change(arrivals, edits)
 
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
-        """Returns the submitted jobs, made from changed manifests.
+        """Returns the submitted jobs as the policy reads them from changed manifests.
 
-        A job whose priority was changed is not among the jobs that the policy reads from the manifests. The
-        result is None if a manifest has changes that a job can't express.
+        If the priority of a job has changed, the job gets a new index, after all other jobs. The result is
+        None if a manifest has changes that a job can't express.
         """
         own = {arrival[0].id: arrival[0] for arrival in self._own}
         workloads = tuple(each for each in cluster.workloads if each.key in own)
@@ -317,5 +316,4 @@ class Dump:
 
 
 def _holds(each: Workload | Pod) -> bool:
-    """Returns True if a job holds quota or a node."""
     return bool(each.node) if isinstance(each, Pod) else each.holds_quota

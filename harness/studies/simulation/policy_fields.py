@@ -1,4 +1,4 @@
-"""The changes of single policy fields of a ClusterQueue that admit more jobs, with the mildest ones first."""
+"""Lists changes to single policy fields of a ClusterQueue that may admit more jobs, mildest first."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Whether quota holders exist that have a lower priority than a job.
+    """Whether any jobs with lower priority than a given job hold quota.
 
     Attributes:
-        own: whether the job's ClusterQueue has such holders, including newer jobs of equal priority.
-        others: whether another ClusterQueue has such holders.
+        own: whether the job's ClusterQueue has such jobs, including newer jobs of equal priority.
+        others: whether another ClusterQueue has such jobs.
     """
 
     own: bool = True
@@ -49,8 +49,8 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
     Args:
         queue: the ClusterQueue.
-        below: whether there are jobs that could be preempted; fields about other queues have no effect
-            without such jobs.
+        below: whether there are jobs that could be preempted. Fields of `preemption` that need such
+            jobs have no effect without them.
     """
     if queue.stop_policy != "None":
         yield FieldChange(
@@ -69,7 +69,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
-    """Yields the fields of `preemption`; fields about other queues need a cohort."""
+    """Yields changes to the fields of `preemption`. Fields about other queues require a cohort."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
@@ -84,7 +84,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
             elif field == "reclaimWithinCohort":
                 policies = replace(now, reclaim_within_cohort=value)
             elif now.reclaim_within_cohort == _NEVER:
-                continue  # Kueue rejects borrowWithinCohort without this field.
+                continue  # Kueue rejects borrowWithinCohort unless this field is set.
             else:
                 policies = replace(now, borrow_within_cohort=value)
             written: Any = {"policy": value} if field == "borrowWithinCohort" else value
@@ -95,7 +95,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
 
 
 def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """Yields the fields of `flavorFungibility`, which have no effect with a single flavor."""
+    """Yields changes to the fields of `flavorFungibility`, which have no effect with a single flavor."""
     now = queue.fungibility
     if all(len(group.flavors) < 2 for group in queue.resource_groups):
         return

@@ -1,4 +1,4 @@
-"""An instant in the replay of a trace, at which jobs are submitted."""
+"""Simulates an instant in the replay of a trace, at which jobs are submitted."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Replayed:
         return played(jobs.chunks(), there, self.scheduler, self.at)
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """See `Moment`. The answer is not known before the replay."""
+        """See `Moment`. This is not known before the replay."""
         return False
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -90,7 +90,7 @@ class Replayed:
         return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
-        """Returns the submitted jobs, which the policy makes from manifests."""
+        """Returns the submitted jobs as the policy reads them from manifests."""
         if not own:
             return []
         workloads = tuple(each for each in cluster.workloads if each.key in own)
@@ -127,10 +127,10 @@ class Replayed:
 
 
 def instant_of(text: str, trace: Trace) -> int:
-    """Parses a time in the trace's form, or a duration, to microseconds since the trace's origin.
+    """Converts a time in the trace's form, or a duration, to microseconds since the trace's origin.
 
     Raises:
-        InputError: the text is neither, or the time is before the origin.
+        InputError: the text is neither a time nor a duration, or the time is before the origin.
     """
     found = _instant_of(text, trace)
     if found < 0:

@@ -1,4 +1,4 @@
-"""Writes the answers as text for a terminal."""
+"""Writes a simulation as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NAMED = 3
 
 
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """Returns the text for a terminal of this width; None for any width.
+    """Returns a simulation as text for a terminal.
 
     Args:
-        simulation: the answers.
-        width: the columns of the terminal.
+        simulation: the simulation.
+        width: the width of the terminal in columns; None for no limit.
         rows: the maximum number of rows in each table; None for all rows.
     """
     lines = [*folded([_head(simulation)], width), ""]
@@ -109,7 +109,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields the reasons why jobs wait, each with the jobs to which the reason applies."""
+    """Yields each reason why jobs wait, with the jobs to which the reason applies."""
     reasons: dict[str, list[str]] = {}
     for answer in answers:
         if answer.verdict != STARTS:

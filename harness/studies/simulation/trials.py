@@ -1,4 +1,4 @@
-"""Tries changes. For each change, the moment is simulated again unless the job doesn't fit on any nodes."""
+"""Tries changes by simulating the moment again, unless the job cannot fit on any nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
     """The outcome of a change.
 
     Attributes:
-        rank: 0 if the job starts, 1 if other jobs are preempted for it, 2 if it waits as before.
+        rank: 0 if the job starts, 1 if other jobs are preempted for it, 2 if the job waits as before.
         victims: the ids of the preempted jobs.
     """
 
@@ -30,11 +30,11 @@ class Outcome(NamedTuple):
 
 
 class Plays:
-    """Simulates the moment again for each change; all jobs of the question share changes to the cluster.
+    """Simulates the moment for each change. All jobs of a question share the changes to the cluster.
 
     Args:
         moment: the moment.
-        asked: the jobs of the question; each may be several jobs in the scheduler.
+        asked: the scheduler's ids for each job of the question.
     """
 
     def __init__(self, moment: Moment, asked: Sequence[tuple[str, ...]]) -> None:
@@ -43,7 +43,7 @@ class Plays:
         self._known: list[tuple[Difference, Mapping[tuple[str, ...], Outcome]]] = []
 
     def outcome(self, names: tuple[str, ...], difference: Difference) -> Outcome:
-        """Returns the outcome of a change for a job."""
+        """Returns the outcome of a change for one job."""
         if difference.func not in OF_THE_CLUSTER:
             return self.moment.asked(partial(_outcomes, [names]), difference)[names]
         for other, outcomes in self._known:
@@ -64,10 +64,10 @@ def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[
 
 
 class Trials:
-    """The changes that are tried for one job; `count` is their number.
+    """Tries changes for one job. The attribute `count` is the number of changes that were tried.
 
     Args:
-        plays: simulates the outcomes.
+        plays: the simulations, which all jobs of the question share.
         answer: the answer for the job without any change.
     """
 
@@ -81,7 +81,8 @@ class Trials:
     def outcome(self, difference: Difference) -> Outcome:
         """Returns the outcome of a change.
 
-        If only a start would be an improvement and the job does not fit, the outcome stays the same.
+        If the job already preempts others, only a start would be better. The change is then not simulated if
+        the job does not fit on any nodes.
         """
         self.count += 1
         if self.rank == _PREEMPTS and self._lacks_room(difference):
@@ -89,7 +90,7 @@ class Trials:
         return self._plays.outcome(self.answer.ids, difference)
 
     def starts(self, difference: Difference) -> bool:
-        """Returns True if the job starts now with a change."""
+        """Returns True if the job starts now with this change."""
         self.count += 1
         if self._lacks_room(difference):
             return False
@@ -99,10 +100,10 @@ class Trials:
         return self.moment.lacks_room(self.answer.ids, difference)
 
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
-        """Returns the smallest number up to `most` with which the job starts; None if `most` is not enough.
+        """Returns the smallest number up to `most` with which the job starts, or None if `most` is too small.
 
-        A larger number can be worse, because it may let other jobs start first. The search therefore tries
-        the smallest numbers one by one. After these, it doubles the number and then bisects the interval.
+        A larger number can be worse, because other jobs may start first. The search therefore tries the
+        smallest numbers one by one. Then it doubles the number, and finally it bisects the interval.
 
         Args:
             most: the largest number to try.

@@ -38,7 +38,7 @@ class Words:
         return read(None if fact.detail is None else self._texts.of_detail(fact))
 
     def refusal(self, life: Life) -> tuple[Figures, str] | None:
-        """Returns why a job was refused in its last attempt; None if there was no attempt."""
+        """Returns the figures and the reason of a job's last refusal, or None if the job was not refused."""
         if not life.refusals:
             return None
         told = [self._event(fact, life.job.pods) for fact in life.refusals]
@@ -46,12 +46,12 @@ class Words:
         return last.figures, self._sentences(life.job).refused(last)
 
     def admission(self, life: Life) -> str:
-        """Returns a sentence about a job's admission."""
+        """Describes a job's admission in a sentence."""
         assert life.admitted is not None
         return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
 
     def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
-        """Returns a sentence about the jobs that a job preempts."""
+        """Describes in a sentence the jobs that a job preempts."""
         victims: dict[str, list[Fact]] = {}
         for fact in facts:
             victims.setdefault(fact.job.id, []).append(fact)
@@ -67,7 +67,7 @@ class Words:
         return self._sentences(job).about(event)
 
     def victim(self, life: Life) -> Victim:
-        """Returns a victim, with the progress that it loses."""
+        """Describes a preempted or evicted job, with the progress that it loses."""
         first, job = life.evicted[0], life.job
         others = () if first.by is None else (_other(first.by),)
         costs = life.lost
@@ -104,7 +104,7 @@ class Words:
 
 
 def evicted_for_nobody(life: Life) -> bool:
-    """Returns True if a job is evicted without a preemptor."""
+    """Returns True if the job is evicted without a preemptor."""
     return life.evicted[0].action == EVICT
 
 
@@ -113,7 +113,7 @@ def _other(job: Job) -> Other:
 
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
-    """Returns the lost resource-microseconds of each resource, if all pods of a job are equal."""
+    """Returns the resource-microseconds that a job loses, by resource, as if all of its pods were equal."""
     total = job.requests_of(range(job.pods))
     found: dict[str, int] = {}
     for each in costs:

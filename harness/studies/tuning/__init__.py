@@ -1,1 +1,1 @@
-"""Tuning, with the search space, the search and the results."""
+"""Tuning of parameters, with the search space, the search and the results."""

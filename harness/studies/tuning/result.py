@@ -1,4 +1,4 @@
-"""The result of a tuning: values, figures on search weeks and held-out weeks, and a patch."""
+"""Defines the result of a tuning, with the found values, their figures, and a patch."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Tuned:
     `print(tuned)` shows all of these attributes as text.
 
     Attributes:
-        experiment: all items that were made, for all windows.
-        windows: the weeks of the search, and the held-out weeks.
+        experiment: the experiment with the items of all windows.
+        windows: the search window and the held-out window.
         parts: the windows on which trials could be stopped early.
         today: the present value of each searched parameter.
         objectives: the objectives.
@@ -55,7 +55,7 @@ class Tuned:
 
 
 def text(found: Tuned, width: int | None = None) -> str:
-    """Returns the result for the search weeks and the held-out weeks, in tables of up to `width` columns."""
+    """Describes the result on the search and held-out weeks. Tables have at most `width` columns."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)

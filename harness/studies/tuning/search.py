@@ -1,8 +1,7 @@
 """Searches a space for the best points. Optuna proposes the points, and the caller tries them.
 
-Points are proposed in batches of a fixed size, and their results are returned in order. For this reason, the
-number of processes does not affect the search. If a search is stopped and started again, it proposes the same
-points.
+Points are proposed in batches of a fixed size, and Optuna receives their results in order, so the number of
+processes does not affect the search. If a search is stopped and started again, it proposes the same points.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _POPULATION = 20
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers at equal distances.
+    """A parameter that takes equidistant numbers.
 
     Attributes:
         name: the name of the parameter.
@@ -46,22 +45,22 @@ class Range:
 
     @property
     def last(self) -> int:
-        """The place of the largest number; the smallest number has place 0."""
+        """The index of the largest number. The smallest number has index 0."""
         return int((self.high - self.low) // self.step)
 
     def at(self, place: int) -> Fraction:
-        """Returns the number at a place."""
+        """Returns the number at an index."""
         return self.low + place * self.step
 
     def place(self, number: Fraction) -> int | None:
-        """Returns the place of a number; None if the number is not in the range."""
+        """Returns the index of a number, or None if the number is not in the range."""
         place = (number - self.low) / self.step
         return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Values for a parameter; the search chooses one."""
+    """A parameter that takes one of several values."""
 
     name: str
     values: tuple[Value, ...]
@@ -69,7 +68,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Ranges with the same step, whose numbers add up to a fixed total."""
+    """Ranges with the same step, whose numbers must add up to a fixed total."""
 
     names: tuple[str, ...]
     total: Fraction
@@ -81,7 +80,7 @@ class Space:
 
     Attributes:
         ranges: the parameters that are numbers.
-        choices: all other parameters.
+        choices: the parameters with a list of values.
         sums: the ranges with a fixed sum; each range belongs to at most one sum.
     """
 
@@ -91,7 +90,7 @@ class Space:
 
 
 class Found(NamedTuple):
-    """The result of a point.
+    """The measured result of a point.
 
     Attributes:
         values: the value of each objective.
@@ -115,7 +114,7 @@ class Trial(NamedTuple):
     Attributes:
         point: the point.
         found: the result of the point on the whole window; None if the point failed or was pruned.
-        pruned: whether the trial was stopped early because the point did worse than others on a part.
+        pruned: whether the trial was stopped early because the point was worse than others on a part.
     """
 
     point: Point
@@ -124,9 +123,10 @@ class Trial(NamedTuple):
 
 
 Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
-"""Tries points on the part with this number, or on the whole window, whose number is the number of parts.
+"""Tries points on a part, given by its index, or on the whole window.
 
-The function returns the result of each point; None for points that failed.
+The index of the whole window is the number of parts. The function returns the result of each point, or None
+for points that failed.
 """
 
 
@@ -144,10 +144,10 @@ def search(
 ) -> list[Trial]:
     """Tries the present point, and then the points that the search proposes.
 
-    If there are parts, each point is tried on one part after another before the whole window. Optuna's
-    `MedianPruner` decides whether to prune the point. It looks at the gains of points over the present point
-    on the same part. A point is pruned if its largest gain so far is below the median gain of the other
-    points.
+    If there are parts, each point is tried on one part after another before the whole window. After each
+    part, Optuna's `MedianPruner` decides whether to prune the point. The pruner compares the points' gains
+    over the present point on the same part. It prunes a point if the point's largest gain so far is below the
+    median gain of the other points.
 
     Args:
         space: the search space.
@@ -213,9 +213,10 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
-    """Returns the trial that gains most over the first one without being worse in any objective, or None.
+    """Returns the trial that is best compared with the first trial, or None.
 
-    With several objectives, gains are relative to the first trial's values, and their mean counts.
+    The best trial has the largest gain, and is not worse than the first trial in any objective. With several
+    objectives, gains are relative to the first trial's values, and their mean counts.
     """
     today = tried[0].found
     if today is None:
@@ -239,7 +240,7 @@ def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
 
 
 def gain(before: float, after: float, better: str) -> float:
-    """Returns the relative improvement of a value; the absolute improvement if the value is 0."""
+    """Returns the improvement of a value as a fraction of it, or in absolute terms if the value is 0."""
     change = (after - before) if better == "higher" else (before - after)
     return change / abs(before) if before else change
 
@@ -257,7 +258,7 @@ def ready(sampler: str = "") -> Any:
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)
-    if sampler == GP:  # Optuna would report this only after ten trials.
+    if sampler == GP:  # Optuna would report a missing package only after ten trials.
         try:
             import_module("torch")
         except ImportError as error:
@@ -271,7 +272,7 @@ def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
     makers = {
         TPE: optuna.samplers.TPESampler,
         NSGA2: partial(optuna.samplers.NSGAIISampler, population_size=_POPULATION),
-        # Replays with equal settings give equal values.
+        # Replays are deterministic, so equal points have equal values.
         GP: partial(optuna.samplers.GPSampler, deterministic_objective=True),
     }
     sampler = makers[name or (TPE if len(better) == 1 else NSGA2)](seed=seed)
@@ -298,7 +299,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """Returns the places that a range of a sum may have so that later ranges can still complete the total."""
+    """Returns the indexes that a range of a sum may take so that later ranges can complete the total."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]
@@ -310,7 +311,7 @@ def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]
 
 
 def _places(space: Space, point: Point) -> dict[str, int] | None:
-    """Returns a point in Optuna's form; None if the point is not in the space."""
+    """Returns a point as indexes, which Optuna uses, or None if the point is not in the space."""
     found: dict[str, int] = {}
     for each in space.ranges:
         value = point[each.name]
@@ -338,10 +339,10 @@ def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
 
 
 def exact(value: Value) -> Fraction:
-    """Returns the exact value of a number as the user wrote it."""
+    """Returns the exact value of a number from its decimal notation."""
     return Fraction(str(value))
 
 
 def plain(number: Fraction) -> int | float:
-    """Returns a number in the form that specifications use."""
+    """Converts a number to the form that specifications use."""
     return int(number) if number.denominator == 1 else float(number)

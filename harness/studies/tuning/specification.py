@@ -1,4 +1,4 @@
-"""The specification of a tuning: the space of parameters, the objectives and the weeks."""
+"""Reads the specification of a tuning, with its search space, objectives and weeks."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _MOST_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """A search for better values.
+    """The specification of a tuning, which searches for better values.
 
     Attributes:
-        spec: the replay, in which nothing varies.
+        spec: the replay, as an experiment in which nothing varies.
         space: the search space.
         objectives: the metrics, in the form `METRIC{SCOPE,resource=NAME}`.
-        constraints: the conditions that must hold.
+        constraints: the conditions that the result must meet.
         trials: the number of points to try.
-        seed: the seed of the search; equal seeds give equal points.
+        seed: the seed of the search. Equal seeds give equal points.
         at_once: the number of points that are proposed before the first result.
         search: the window of the trace for the search; "" for the first half of the trace.
-        held_out: the window that shows how much of the gain remains; "" for the second half of the trace.
-        parts: windows on which a point is tried before the search window; the point is pruned if it does
-            worse there than other points.
+        held_out: the window for testing how much of the gain remains; "" for the second half of the trace.
+        parts: windows on which points are tried before the search window. A point is pruned if it is worse
+            than other points there.
         sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
     """
 
@@ -62,10 +62,10 @@ class Tuning:
 
 
 def load_tuning(path: Path) -> Tuning:
-    """Reads a tuning from a file, which is an experiment with a field `tune` in which nothing varies.
+    """Reads a tuning from a file, which has the form of an experiment with a field `tune`.
 
     Raises:
-        SpecError: the file can't be read, or has faults; the error lists each fault with its line or field.
+        SpecError: the file can't be read, or has faults. The error lists each fault with its line or field.
     """
     return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
 
@@ -77,10 +77,10 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         content: the fields of the file, as plain values.
         source: the name of the specification in messages.
         folder: the folder to which paths are relative.
-        name: the name of the tuning, if the content has none.
+        name: the name of the tuning, if the content does not set one.
 
     Raises:
-        SpecError: the mapping has faults; the error lists each fault with its field.
+        SpecError: the mapping has faults. The error lists each fault with its field.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
         raise SpecError(
@@ -126,7 +126,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
 
 
 def _space(fields: Fields) -> tuple[tuple[Range, ...], tuple[Choice, ...]]:
-    """Returns the space; lists become choices, and mappings with `low`, `high` and `step` become ranges."""
+    """Returns the space. Lists become choices, and mappings with `low`, `high` and `step` become ranges."""
     table = fields.raw("space")
     if not isinstance(table, Mapping) or not table:
         fields.fault("space", "is missing: it gives the parameters to search")
@@ -164,7 +164,7 @@ def _range(fields: Fields, where: str, name: str, value: Mapping[Any, Any]) -> R
 
 
 def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
-    """Returns the sums in the form `{of: [NAME, ...], is: NUMBER}`."""
+    """Returns the sums, which have the form `{of: [NAME, ...], is: NUMBER}`."""
     by_name = {each.name: each for each in ranges}
     found: list[Sum] = []
     for number, item in enumerate(fields.items("sums")):
@@ -192,13 +192,13 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
 
 
 def _check_held_out(fields: Fields, tuning: Tuning) -> None:
-    """Checks that no job is in both windows, because held-out jobs must not take part in the search."""
+    """Adds a fault if a job may be in both windows, because held-out jobs must not affect the search."""
     if not (tuning.search and tuning.held_out):
         return
     try:
         search, held_out = Window.parse(tuning.search), Window.parse(tuning.held_out)
     except OptionError:
-        return  # This is reported when the value is tried.
+        return  # An invalid window is reported when it is tried.
     if search.dates != held_out.dates:
         fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
     elif held_out.overlaps(search):
@@ -206,7 +206,7 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:
-    """Checks that parts are within the search window, because held-out jobs must not influence the search."""
+    """Adds a fault if a part is outside the search window, because held-out jobs must not affect it."""
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:
@@ -219,7 +219,7 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     try:
         whole = Window.parse(tuning.search)
     except OptionError:
-        return  # This is reported when the value is tried.
+        return  # An invalid window is reported when it is tried.
     for number, text in enumerate(tuning.parts):
         try:
             if not Window.parse(text).within(whole):

@@ -1,4 +1,4 @@
-"""Searches on some weeks of a trace, and measures on other weeks how much of the gain remains."""
+"""Carries out tunings: searches on some weeks of a trace, and measures the gain on other weeks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _USUAL: Mapping[str, Value] = {
     "scale-arrivals": 1,
     "scale-cluster": 1,
 }
-"""The value of each setting in a replay that does not set it."""
+"""The values that a replay uses for settings that are not set."""
 
 
 @dataclass
@@ -61,8 +61,9 @@ class Tuner:
         output: the parent folder of the experiment.
 
     Raises:
-        InputError: Optuna is not installed, or a package that its sampler needs.
-        SpecError: an input can't be read or a value can't be used; the error lists each fault with its field.
+        InputError: Optuna, or a package that the sampler needs, is not installed.
+        SpecError: an input can't be read, or a value can't be used. The error lists each fault with its
+            field.
     """
 
     tuning: Tuning
@@ -95,14 +96,14 @@ class Tuner:
         """Searches, and compares the best trial with the present configuration on held-out weeks.
 
         Args:
-            workers: the number of processes on this machine. By default, the amount of work limits this
-                number. With 1, this process does all the work.
-            executor: an executor that carries out the replays instead, here or on other machines.
+            workers: the number of processes on this machine. By default, this number is limited by how much
+                work there is. With 1, this process does all the work.
+            executor: an executor that carries out the replays instead of processes on this machine.
 
         Raises:
-            ReplayError: the present configuration can't be replayed, or the executor has stopped.
+            ReplayError: the present configuration can't be replayed, or the executor has shut down.
             SpecError: an objective or a constraint was not measured.
-            OptionError, RunError: both workers and an executor are given, or a file can't be written.
+            OptionError, RunError: both `workers` and `executor` are given, or a file can't be written.
         """
         seeds = 1 if self.tuning.spec.seeds is None else self.tuning.spec.seeds.count
         replays = Replays(self.bench.inputs, self.root / "runs")
@@ -188,10 +189,10 @@ class Tuner:
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
-        """Returns the metrics of the objectives and constraints, found in the present configuration.
+        """Returns the metrics of objectives and constraints, as measured for the present configuration.
 
         Raises:
-            SpecError: a metric was not measured, or a bound does not fit its unit.
+            SpecError: a metric was not measured, or a bound does not fit the metric's unit.
         """
         faults, tuning = Faults(), self.tuning
         given = len(tuning.objectives) == 1
@@ -209,7 +210,7 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Checks that every metric has a value in the present configuration, so that trials can be compared.
+        """Raises an error unless the present configuration has a value of every metric for comparisons.
 
         Raises:
             SpecError: a metric has no value.
@@ -225,7 +226,7 @@ class Tuner:
     # --- the present configuration ------------------------------------------------------------------------
 
     def _windows(self) -> tuple[str, str]:
-        """Returns the search window and the held-out window, which by default are the halves of the trace."""
+        """Returns the search window and the held-out window. By default, they are the halves of the trace."""
         if self.tuning.search:
             return self.tuning.search, self.tuning.held_out
         (trace,) = self.bench.inputs.traces.values()
@@ -238,7 +239,7 @@ class Tuner:
         """Returns the present value of each searched parameter.
 
         Raises:
-            SpecError: a name is unknown, or stands for several knobs with different values.
+            SpecError: a name is unknown, or refers to several knobs with different values.
         """
         faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
@@ -266,7 +267,7 @@ class Tuner:
         declared = {each.name: each.default for each in options}
         value = arm.options.get(option, declared[option])
         if option not in arm.options and option in durations(options) and isinstance(value, int):
-            return exact_duration(value)  # Use the users' form instead of microseconds.
+            return exact_duration(value)  # Users write durations, not microseconds.
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
     # --- items -------------------------------------------------------------------------------------------
@@ -299,17 +300,17 @@ class Tuner:
         return pl.concat(pl.read_parquet(BytesIO(self._folder.file(item.key).read_bytes())) for item in items)
 
     def _number(self, point: Point) -> int:
-        """Returns the first item of a point on the held-out window."""
+        """Returns the number of a point's first item on the held-out window."""
         return self._of_point(point, self.windows[1])[0].number
 
     def _kept(self) -> Experiment:
-        """Returns the experiment with all items, in the form that `harness experiment` reads."""
+        """Returns the experiment with all items, after storing it for `harness experiment`."""
         items = list(self._items.values())
         names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
         values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
         groups = tuple((Factor(name, each),) for name, each in values.items())
         origin = provenance(self.bench, items)
-        del origin["specification"]  # `harness sweep` can't repeat a search
+        del origin["specification"]  # a search can't be repeated with `harness sweep`
         self._folder.describe(replace(self.tuning.spec, groups=groups), items, origin)
         self._folder.write_table()
         return Experiment.open(self.root)
@@ -326,7 +327,7 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
     """Returns the metric of a constraint.
 
     Raises:
-        RunError, OptionError: no such metric was measured, or the bound does not fit its unit.
+        RunError, OptionError: no such metric was measured, or the bound does not fit the metric's unit.
     """
     found = found_as(frame, condition, given=True)
     condition.excess(found.unit, 0.0, 0.0)
@@ -334,11 +335,10 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
-    """Returns the mean of a metric over seeds; None if a seed has no value."""
+    """Returns the mean of a metric over seeds, or None if a seed has no value."""
     values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
 
 
 def _rows(frame: pl.DataFrame, measured: Measurement) -> pl.DataFrame:
-    """Returns the measurements of a metric, seed by seed."""
     return frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)

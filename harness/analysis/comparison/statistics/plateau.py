@@ -31,9 +31,7 @@ FINEST = 1024
 COARSEST = 64
 
 _FIRST = 1 / 8
-_LATER = (
-    3.0  # in standard errors of a zero correlation; large, because one of twelve tests may fail by chance
-)
+_LATER = 3.0  # in standard errors of a zero correlation; large, because one of twelve tests may fail
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
