@@ -272,7 +272,6 @@ class Difference:
         }
 
     def _is_common(self, place: int, job: pl.Expr) -> pl.Expr:
-        """Selects the rows of `jobs.parquet` whose jobs are in both runs."""
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:

@@ -64,7 +64,6 @@ def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[Sid
 
 
 def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> Run:
-    """Returns a run with the causes, after storing them."""
     if plan.policy.record:
         return _refused(run, "a record does not say why jobs waited")
     seen: list[Causes] = []

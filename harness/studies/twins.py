@@ -88,7 +88,7 @@ class Twins:
                 self._of_runs[place] = request_of(
                     self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
                 )
-                self._twins[0].calibration(self._of_runs[place].calibration)  # raises an OptionError
+                self._twins[0].calibration(self._of_runs[place].calibration)  # This call may raise an error.
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
@@ -171,7 +171,6 @@ class Twins:
             self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
 
     def _lacks(self, place: int, twin: Twin) -> bool:
-        """Returns True if the twin of a run must be replayed."""
         run, shared = self._there[place].get(twin), self._shares(twin)
         if run is None or (self._isolated[place] and ISOLATED not in run.info):
             return True
@@ -222,7 +221,6 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 
 
 def _called(run: Run) -> Iterator[str]:
-    """Yields the names of a run's stored twins."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
         with suppress(RunError):  # A damaged twin counts as missing.
             yield Run.open(folder).info["settings"]["twin"]

@@ -239,7 +239,6 @@ class Causes:
             self._moved[by.index] = None
 
     def _gone(self, job: Job, pods: range) -> None:
-        """Records that pods no longer hold resources."""
         held = self._held.get(job.index)
         if held is None:
             return
@@ -262,7 +261,6 @@ class Causes:
     # --- judgements ---------------------------------------------------------------------------------------
 
     def _minute(self, time: int) -> int:
-        """Returns the first whole minute at or after a time."""
         assert self._begin is not None
         return -(-(time - self._begin) // MINUTE)
 

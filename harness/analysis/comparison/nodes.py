@@ -108,7 +108,6 @@ def _names(kind: Info) -> frozenset[str]:
 
 
 def _named(names: Iterable[str]) -> str:
-    """Hashes names in the same way as `node_kinds`."""
     return digest(sorted(names))
 
 

@@ -226,7 +226,6 @@ def _shortfall(jobs: int, pair: _Pair) -> str:
 
 
 def _traces(first: Run, run: Run) -> str:
-    """Describes the differences between the traces of two runs."""
     return "".join(f"; {each}" for each in _sources(first, run))
 
 

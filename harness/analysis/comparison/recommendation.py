@@ -286,6 +286,5 @@ def _quoted(name: str) -> str:
 
 
 def _listed(names: Iterable[str], last: str = "and") -> str:
-    """Puts a name in quotation marks. A name such as `none` would be confusing without them."""
     *most, end = names
     return f"{', '.join(most)} {last} {end}" if most else end

@@ -198,7 +198,6 @@ class Histories:
         return held
 
     def _with_holders(self, events: list[Event], held: _Held) -> list[Event]:
-        """Adds to each refusal the queues that held the most of the scarce resources."""
         found = []
         for each in events:
             resources = dict.fromkeys(map(self._units.resource, _short(each)))

@@ -206,7 +206,6 @@ class Moment:
 
     @cached_property
     def _levels(self) -> pl.DataFrame:
-        """The amounts that each queue held and waited for after the given time."""
         rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue").is_in(self._in_timeline))

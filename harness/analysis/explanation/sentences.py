@@ -349,7 +349,6 @@ def _is_less(before: str, after: str) -> bool:
 
 
 def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
-    """Lists the shares after the removal of each victim, if there are several victims."""
     steps = [
         (share_of(before), f"{victim.job} {name} {before} → {after}")
         for victim in victims
@@ -361,7 +360,6 @@ def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
 
 
 def _local_queues(figures: Figures) -> str:
-    """Describes the usage that determines the order of LocalQueues."""
     said = ", ".join(f"{name} {usage}" for name, usage in figures.local_queues.items())
     return f"; usage of LocalQueue {said}" if said else ""
 

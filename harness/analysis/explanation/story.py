@@ -230,7 +230,6 @@ class Story:
 
 
 def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list[Stretch]]]:
-    """Groups stretches by rule and queue, with the most frequent group first."""
     groups: dict[tuple[str, str], list[Stretch]] = {}
     for stretch in stretches:
         groups.setdefault(stretch.ending, []).append(stretch)
@@ -243,6 +242,5 @@ def _returns(gone: Event, later: Sequence[Event]) -> bool:
 
 
 def _plain(event: dict[str, Any]) -> dict[str, Any]:
-    """Removes the empty fields of an event."""
     event["figures"] = {name: value for name, value in event["figures"].items() if value}
     return {name: value for name, value in event.items() if value or name in ("time", "pods", "lost")}

@@ -186,7 +186,6 @@ class _Ledger:
                 self._end(job, time, IN_PART if action == "finish" else self._evicted.get(job, action))
 
     def close(self, end: int) -> None:
-        """Ends all remaining stays at the end of the run."""
         for stay in self._open.values():
             stay.end = end
             self.stays.append(stay)

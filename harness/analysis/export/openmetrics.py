@@ -85,7 +85,6 @@ class _Series:
         self._stamps = [_seconds(origin + time) for time in times]
 
     def families(self) -> Iterator[str]:
-        """Yields the description and the samples of each metric."""
         resources = self._run.resources
         for column, help_text in _LEVELS.items():
             name = f"harness_queue_{column}"

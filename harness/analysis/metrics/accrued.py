@@ -61,7 +61,6 @@ def _part(name: str) -> Fraction:
 
 
 def _sum(values: Floats | Ints) -> float:
-    """Adds up values and rounds only the final result."""
     if values.dtype == np.int64:
         return float(whole_sum(values.astype(np.int64, copy=False)))
     return exact_sum(values.astype(np.float64, copy=False))

@@ -86,7 +86,6 @@ class _Shares:
         return [WHOLE] * (thousandths(amounts) // WHOLE)
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Returns how much of each device a pod takes."""
         amount = thousandths(asked)
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 

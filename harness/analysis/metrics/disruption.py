@@ -298,7 +298,6 @@ def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurem
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
-    """Returns the mean, the maximum or a percentile of a series; None if the series is empty."""
     values = values.drop_nulls()
     if values.is_empty():
         return None

@@ -67,8 +67,6 @@ def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 class _Shares:
-    """Adds up how far shares are from ideal."""
-
     def __init__(self, window: Window) -> None:
         self._daily = Daily(window)
         self._off: list[float] = []

@@ -124,7 +124,6 @@ class _Following:
         return {cell: sign * amount for cell, amount in given.items()}
 
     def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
-        """Returns the requests of some pods of each pod set, by the flavors of the pod sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
             # Here, pods with equal requests form one set, even if they belong to different pod sets.

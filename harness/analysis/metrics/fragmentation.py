@@ -81,8 +81,6 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
 
 
 class _Changes(NamedTuple):
-    """The times at which nodes change, and how much of each resource the nodes gain or lose."""
-
     time: Ints
     node: Ints
     amounts: list[Ints]

@@ -143,7 +143,6 @@ class _Limit(NamedTuple):
 
     @classmethod
     def of(cls, limits: Sequence[tuple[int, Sequence[int | None]]], place: int) -> _Limit:
-        """Selects the limits of one resource from the limits of all resources."""
         amounts = [amounts[place] for _, amounts in limits]
         most = np.array([INT64_MAX if each is None else min(each, INT64_MAX) for each in amounts], np.int64)
         begins = np.array([-INT64_MAX, *(begin for begin, _ in limits[1:])], np.int64)

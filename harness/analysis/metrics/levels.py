@@ -143,7 +143,7 @@ def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """Yields the levels of all holders from the beginning of a window to its end.
 
-    The pieces depend only on the contents of the timeline, not on the row groups of its file.
+    The pieces depend only on the contents of the timeline, not on how its file is divided.
 
     Args:
         run: the run.

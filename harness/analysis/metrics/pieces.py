@@ -114,7 +114,6 @@ class _Part(NamedTuple):
 def _parts(
     found: Iterable[Moves], names: Sequence[str], window: Window, changes: int, turns: Sequence[int]
 ) -> Iterator[_Part]:
-    """Yields the parts of a window; see `cut`."""
     start = window.start
     nothing = np.zeros(0, np.int64)
     waiting = Moves(nothing, nothing, dict.fromkeys(names, nothing))

@@ -87,7 +87,6 @@ def _measurements(
     sums: Mapping[str, Mapping[str, float]],
     better: str,
 ) -> Iterator[Measurement]:
-    """Yields the resource-time of all holders together and of each holder, or null if it is unknown."""
     for resource in run.resources:
         known = sums.get(resource, {})
         yield resource_hours(metric, sum(known.values()) if known else None, resource, better=better)
@@ -266,8 +265,6 @@ class _Over:
 
 
 class _Level(NamedTuple):
-    """The quantities that a queue holds, each with the time at which it begins to apply."""
-
     at: Ints
     held: Ints
 

@@ -59,8 +59,6 @@ class _Turns(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """The changes in what holders hold and request of each resource, by decision."""
-
     holder: Ints
     time: Ints
     held: Sequence[Ints]

@@ -154,7 +154,6 @@ def _together(
 
 
 def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
-    """Returns the capacities of the resources, with the times at which they begin to apply."""
     return [
         (begin, [cluster["capacity"].get(resource) for resource in run.resources])
         for begin, cluster in run.epochs
@@ -225,7 +224,6 @@ def _from_stints(
 
 
 def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
-    """Yields the stints within the window, piece by piece."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
     amounts = [f"request.{resource}" for resource in run.resources]

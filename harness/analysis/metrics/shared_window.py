@@ -128,6 +128,5 @@ def _only(run: Run, shared: Shared) -> pl.Series | None:
 
 
 def _leaves_unfinished(run: Run) -> bool:
-    """Returns True if at least one job of the run did not finish."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     return bool((finish == NEVER).any())

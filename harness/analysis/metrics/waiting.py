@@ -129,12 +129,10 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Returns columns of `job_times`, with a row for each job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
     def kinds(self) -> dict[str, _Kind]:
-        """The ways in which waits are split, by kind."""
         queues = queue_names(self._run).categories
         counted = self.times(*_KINDS)
         every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
@@ -204,7 +202,6 @@ def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
 
 
 def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
-    """Computes columns of `job_times` from the run's tables."""
     started, finished = (
         (pl.col(name) <= window.end).fill_null(value=False) for name in ("start_time", "finish_time")
     )
@@ -267,7 +264,6 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
-    """Returns the waits of all jobs, and the waits of the jobs of each queue and priority."""
     times = jobs.times(*_WAITS, *_UNTIL)
     found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
     of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
@@ -346,7 +342,6 @@ def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = A
 
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
-    """Yields the slowdowns of all jobs, of each queue and priority, and weighted by requests."""
     times = jobs.times("slowdown", "weight", "finished")
     found = _figures(times, "slowdown", _SLOWDOWN, jobs)
     yield from _factors(found[ALL][0], ALL)

@@ -55,7 +55,6 @@ class _Open:
         self._end = None if self._left else at
 
     def mark(self) -> Mark:
-        """Returns the finished mark."""
         failed = self._edit["kind"] == "Node" and self.how == "removed"
         sort = FAILURES if failed else sort_of(self._edit)
         told = sentence(self._edit)

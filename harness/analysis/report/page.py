@@ -65,8 +65,6 @@ def page(report: Report, *, interactive: bool = False) -> str:
 
 
 class _Writer:
-    """Writes blocks and numbers the figures."""
-
     def __init__(self) -> None:
         self.figures: list[Figure] = []
 
@@ -124,7 +122,6 @@ def _prose(text: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """Converts the name of a section into an anchor."""
     return escape("-".join(printable(name).split()))
 
 

@@ -114,7 +114,6 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields a sentence for each setting that differs from the task's setting."""
     for name, expected in plan.recorded.items():
         found = run.info["settings"].get(name)
         if found != expected:

@@ -155,7 +155,6 @@ def _estimated(values: Sequence[float]) -> Estimate:
 
 
 def _mean(values: Mapping[int, float | None]) -> float | None:
-    """Returns the mean over the twins with a value, or None if no twin has a value."""
     there = [value for value in values.values() if value is not None]
     return fsum(there) / len(there) if there else None
 

@@ -78,7 +78,6 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Imports the modules that copies use, so that copies need not import them."""
     for name in _USED:
         package = import_module(name)
         for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):

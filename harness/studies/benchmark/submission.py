@@ -180,7 +180,6 @@ def faults_of(
 def _judged(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins
 ) -> Iterator[tuple[int, Judgement]]:
-    """Returns the judgement of each twin's run."""
     experiment = Experiment.open(folder / task.called(result.seed))
     arms = [Arm(name, name) for name in task.built_in]
     spec = task.spec(arms, result.seed, twins=result.twins, keep="metrics")

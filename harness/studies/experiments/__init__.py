@@ -1,1 +1,1 @@
-"""Experiments, which replay all combinations of factors, with their results and best settings."""
+"""Experiments, with their factors, replays, results and best settings."""

@@ -120,7 +120,6 @@ class Maker:
 
 
 def _table(run: Run, item: Item) -> bytes:
-    """Returns a Parquet file with the metrics of a run and the description of the item."""
     about: dict[str, Any] = {
         "key": item.key,
         "run": run.info["run"],

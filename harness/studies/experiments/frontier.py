@@ -68,7 +68,6 @@ def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
-    """Returns the indexes of settings, grouped by circumstances."""
     names, found = circumstances(judged), dict[tuple[Any, ...], list[int]]()
     for at, setting in enumerate(settings):
         found.setdefault(tuple(setting.point[name] for name in names), []).append(at)

@@ -173,7 +173,7 @@ class _Reader:
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
-        """Returns the plugins. The field is a name, or a list of `NAME[@LABEL]` or of maps to options."""
+        """Returns the plugins, given as a name, a list of `NAME[@LABEL]`, or maps of a name to options."""
         fields = self._fields
         raw = fields.raw("plugins")
         given = [raw] if isinstance(raw, str) else raw

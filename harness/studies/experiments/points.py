@@ -62,7 +62,6 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
 
 
 def _at(spec: Spec, number: int) -> Point:
-    """Returns the point with this index in the whole grid."""
     places: list[int] = []
     for group in reversed(spec.axes):
         number, place = divmod(number, len(group[0].values))

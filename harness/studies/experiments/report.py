@@ -48,7 +48,6 @@ class _Scaled(NamedTuple):
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
-        """Returns a value in the unit of the axis."""
         return None if value is None else value / self.scale.size
 
 
@@ -191,7 +190,6 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields the main effects of factors on each objective, with intervals over seeds."""
     seeds = judged.experiment.description["seeds"] is not None
     for one in scaled:
         found = effects(judged, one.measured)

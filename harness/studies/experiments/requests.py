@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 REQUESTED: Mapping[str, str] = {
     name.replace("_", "-"): name for name in OF_REPLAY if name not in ("seed", "ignore_events")
 }
-"""Maps settings of a replay to their names in requests, without seeds, which are drawn, and events."""
+"""Maps settings of a replay to their names in requests. Seeds are drawn, and events are never ignored."""
 
 STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
 """Maps settings that change the trace or the cluster size to their names in calibrations."""
@@ -229,7 +229,6 @@ class Bench:
         return self._clusters[key]
 
     def _failing(self, cluster: Cluster, point: Point) -> Cluster:
-        """Returns a cluster with the node failures of a point, which depend on the seed."""
         text = self._steps(point).get("failures")
         if text is None:
             return cluster

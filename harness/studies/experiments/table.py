@@ -131,7 +131,6 @@ def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
 
 
 def _moved(found: Sequence[Shift]) -> str:
-    """Formats the queues that gain most, and the queues that lose most."""
     winners = [each for each in found if each.longer < 0][:_QUEUES]
     losers = [each for each in found if each.longer > 0][-_QUEUES:]
     told = [

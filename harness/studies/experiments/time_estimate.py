@@ -38,7 +38,6 @@ def _kind(item: Item) -> tuple[object, object]:
 
 
 def _seconds(sweep: Sweep, item: Item) -> float:
-    """Returns the estimated CPU time of an item, from a replay of its first jobs."""
     bench = sweep.bench
     request = bench.request(item.point)
     trace = bench.trace(item.point)

@@ -136,7 +136,6 @@ class Asked:
         executor: Executor | None,
         watch: Callable[[int, int], None] | None,
     ) -> Past:
-        """Returns the errors of past forecasts on the history."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:

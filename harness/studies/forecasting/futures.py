@@ -187,7 +187,6 @@ class _Seen(NullRecorder):
         self._bound: dict[int, int] = {}
 
     def enough(self) -> bool:
-        """Returns True if all requested workloads have started."""
         return not self._open
 
     def record(self, fact: Fact) -> None:

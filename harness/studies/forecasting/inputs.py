@@ -82,7 +82,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     if unknown:
         named = first_of(unknown, _NAMED)
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # A waiting job draws from all run times if there are any.
+        if run_times.count:  # Otherwise, a waiting job would draw from all of them.
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "

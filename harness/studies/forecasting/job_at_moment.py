@@ -139,7 +139,6 @@ class Standing:
 
     @property
     def _is_complete(self) -> bool:
-        """Returns True if all pods that should run have ended or hold what they request."""
         return _ALL in self._holds or len(self._holds) + len(self._ended) >= self._wanted
 
     @property

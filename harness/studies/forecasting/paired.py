@@ -213,7 +213,6 @@ def _places(forecast: Forecast) -> dict[str, int]:
 
 
 def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
-    """Returns the names of present workloads that are preempted in a future, up to a time."""
     present = forecast.world.now.present
     return {present[each.victim].job.id for each in future.preemptions if each.at <= until}
 

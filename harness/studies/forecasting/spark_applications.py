@@ -94,7 +94,6 @@ def _pod_set(spec: Fields, role: str, count: int) -> dict[str, Any]:
 
 
 def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[str, Any]]:
-    """Returns the requests and limits of Spark's container."""
     memory = _amount(fields, "memory")
     if memory is None and f"spark.{role}.memory" not in spec.child("sparkConf"):
         memory = _kubernetes_memory(_MEMORY)

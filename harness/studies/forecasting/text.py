@@ -85,7 +85,6 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 
 
 def _scores(name: str, held: Coverage) -> list[str]:
-    """Returns a row with the accuracy of one of several forecasts for the same starts."""
     printed = f"{held.printed:.0%}"
     if not held.starts:
         return [name, printed, *[""] * 6]
@@ -142,7 +141,6 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields a description of what another cluster changes for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
@@ -175,7 +173,6 @@ def _shift(row: Shift) -> list[str]:
 
 
 def _by(by: Sequence[By]) -> str:
-    """Returns the most frequent preemptor, and the number of other preemptors."""
     if not by:
         return ""
     more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""

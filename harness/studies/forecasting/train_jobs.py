@@ -106,7 +106,6 @@ def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
 
 
 def _patched(template: Fields, spec: Fields) -> Fields:
-    """Returns the template of the JobSet after applying the TrainJob's patches in order."""
     current = _plain(template.child("spec"))
     for each in spec.items("runtimePatches"):
         inner = each.child("trainingRuntimeSpec").child("template").child("spec")

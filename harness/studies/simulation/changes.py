@@ -214,7 +214,6 @@ def _least_amounts(
 
 
 def _step(cluster: Cluster, resource: str) -> int:
-    """Returns the greatest common divisor of all requests and quotas of a resource."""
     found = 0
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
@@ -321,7 +320,6 @@ def _queue_of(trials: Trials) -> ClusterQueue | None:
 
 
 def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:
-    """Returns the total requests of several equal Workloads, by resource."""
     total: dict[str, int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():

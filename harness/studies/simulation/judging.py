@@ -192,7 +192,6 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """Returns what happens to other jobs in the same cycles, in order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():

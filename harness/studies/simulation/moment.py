@@ -191,7 +191,6 @@ class Dump:
 
     @property
     def _shared(self) -> Dump:
-        """The moment for which the instant is prepared."""
         return self if self.whole is None else self.whole
 
     @cached_property

@@ -90,7 +90,6 @@ class Replayed:
         return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
-        """Returns the submitted jobs as the policy reads them from manifests."""
         if not own:
             return []
         workloads = tuple(each for each in cluster.workloads if each.key in own)

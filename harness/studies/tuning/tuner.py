@@ -284,7 +284,6 @@ class Tuner:
         return [self._frame(items) for items in wanted]
 
     def _of_point(self, point: Point, window: str) -> list[Item]:
-        """Returns the items of a point on a window, one for each seed."""
         seeds = self.tuning.spec.seeds
         whole = {**point, WINDOW: window}
         points = [whole] if seeds is None else [{**whole, SEED: each} for each in seeds.numbers]
@@ -335,7 +334,6 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
-    """Returns the mean of a metric over seeds, or None if a seed has no value."""
     values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
 

@@ -100,8 +100,6 @@ def _names(
     y_ends: Sequence[float],
     inside: int,
 ) -> list[alt.Chart]:
-    """Draws the names, with lines from distant names to their points."""
-
     def back(across: float, down: float) -> tuple[float, float]:
         return (
             x_ends[0] + across / inside * (x_ends[1] - x_ends[0]),

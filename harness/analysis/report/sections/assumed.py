@@ -118,7 +118,6 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 
 def _run_times(settings: Mapping[str, Any]) -> str:
-    """Describes how the run times of unfinished objects in the manifests were set."""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     return f"{settings.get('unfinished', '–')}{seed}"
 

@@ -79,7 +79,6 @@ def _figure(
 
 
 def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
-    """Returns explanations of the marks that appear in any panel."""
     drawn = set[str]()
     for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
         mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)

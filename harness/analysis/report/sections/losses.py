@@ -148,7 +148,6 @@ def _chart(
 
 
 def _counts(run: Run) -> pl.DataFrame:
-    """Counts preemptions for each pair of the victim's queue and the beneficiary's queue."""
     each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
     return each.group_by("queue", "by_queue").len()
 

@@ -144,7 +144,6 @@ def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _range(name: str, medians: pl.Series) -> str:
-    """Describes the range of the medians."""
     if medians.is_empty():
         return f"{name}: no job starts."
     ends = dict.fromkeys(_side(float(medians.sort()[at])) for at in (0, -1))
