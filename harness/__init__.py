@@ -78,29 +78,21 @@ if TYPE_CHECKING:
     from harness.studies.tuning.result import Tuned
 
 _LAZY = {
-    "replay": "harness.api",
-    "idle_causes": "harness.api",
-    "isolated": "harness.api",
-    "replay_all": "harness.api",
-    "sweep": "harness.api",
-    "tune": "harness.api",
     "Tuned": "harness.studies.tuning.result",
-    "forecast": "harness.api",
-    "simulate": "harness.api",
     "Simulation": "harness.studies.simulation.answer",
     "Forecast": "harness.studies.forecasting.forecast",
     "evaluate": "harness.studies.benchmark.evaluate",
     "Evaluation": "harness.studies.benchmark.evaluate",
     "Experiment": "harness.studies.experiments.experiment",
     "Request": "harness.runs.request",
-    "compare": "harness.api",
-    "make_report": "harness.api",
     "Comparison": "harness.analysis.comparison",
     "explain": "harness.analysis.explanation.explain",
     "Plan": "harness.runs.plan",
     "Run": "harness.runs.run",
 }
-"""Public names -> their modules, which import polars; a name is loaded on first use."""
+"""Public names -> their modules, which import polars; a name is loaded on first use. The other names of
+`__all__` that this module does not import are in `harness.api`.
+"""
 
 __all__ = [
     "Admit",
@@ -166,8 +158,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name in __all__:
+        return getattr(import_module(_LAZY.get(name, "harness.api")), name)
     if name == "__version__":
         from importlib.metadata import version  # takes longer to import than all of help
 

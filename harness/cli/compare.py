@@ -101,17 +101,11 @@ def compare(
     for condition in parsed:  # Report errors before any twins are replayed.
         condition.rows(comparison)
     if shake_text is not None:
-        from harness.cli.replays import shaken
+        from harness.cli.replays import How, shaken
         from harness.trace.shake import Shake
 
-        comparison = shaken(
-            comparison,
-            Shake.parse(shake_text),
-            lambda: loaded_plugins(ctx),
-            workers=workers,
-            command=command_line(ctx),
-            quiet=False,
-        )
+        how = How(workers, command_line(ctx), quiet=False)
+        comparison = shaken(comparison, Shake.parse(shake_text), lambda: loaded_plugins(ctx), how)
     checks: list[Check] = []
     refused: HarnessError | None = None
     try:

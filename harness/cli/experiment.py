@@ -10,7 +10,7 @@ import click
 from harness.base.errors import OptionError
 from harness.cli.context import command_line
 from harness.cli.group import Group
-from harness.cli.output import STDOUT, deliver, is_page, json_layout, layout_option
+from harness.cli.output import STDOUT, deliver, is_page, json_layout, layout_option, page_format
 from harness.cli.screen import fold, put, show_table, terminal_width
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
@@ -89,11 +89,7 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
     help="Write to this file; - is stdout. [default: experiment.html, or stdout for Markdown]",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
-    "else html]",
-)  # fmt: skip
+@page_format
 @click.pass_context
 def report(
     ctx: click.Context,

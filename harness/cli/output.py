@@ -29,6 +29,12 @@ table_format = click.option(
     help="Format of the table, which is text for a terminal, markdown for a page, or json for a program.",
 )  # fmt: skip
 
+page_format = click.option(
+    "--format", "form", type=click.Choice(["html", "markdown"]),
+    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
+    "else html]",
+)  # fmt: skip
+
 layout_option = click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
     show_default=True, help="Output format; csv has one line per value, with its interval.",

@@ -19,7 +19,7 @@ from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
-from harness.cli.replays import carried_out, isolated, judged, shaken
+from harness.cli.replays import How, carried_out, isolated, judged, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
@@ -228,28 +228,19 @@ def replay(
         for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):
             tell(line)
     command = command_line(ctx)
+    how = How(workers, command, quiet)
     if step or traced:
         runs = [watched(requests[0], plans[0], plugins, jobs=traced, step=step, command=command, quiet=quiet)]
     else:
-        jobs = count_jobs(opened.frame)
-        runs = carried_out(requests, plans, plugins, jobs=jobs, workers=workers, command=command, quiet=quiet)
+        runs = carried_out(requests, plans, plugins, how, jobs=count_jobs(opened.frame))
     if alone:
-        runs = isolated(runs, plugins, workers=workers, command=command, quiet=quiet)
+        runs = isolated(runs, plugins, how)
     if idle:
-        runs = judged(runs, plugins, workers=workers, command=command, quiet=quiet)
+        runs = judged(runs, plugins, how)
     chosen_by = f"the first of the {len(runs)} runs of this replay"
     comparison = Comparison(runs, chosen=chosen_by)
     if shake is not None:
-        comparison = shaken(
-            comparison,
-            shake,
-            lambda: plugins,
-            isolated=alone,
-            idle=idle,
-            workers=workers,
-            command=command,
-            quiet=quiet,
-        )
+        comparison = shaken(comparison, shake, lambda: plugins, how, isolated=alone, idle=idle)
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.errors import HarnessError
 from harness.base.text import counted
@@ -19,15 +19,22 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
 
 
+class How(NamedTuple):
+    """How a command carries out replays.
+
+    Attributes:
+        workers: how many replays to run in parallel; by default as many as cores and memory allow.
+        command: the command line, for the provenance of the runs.
+        quiet: whether to print only errors.
+    """
+
+    workers: int | None
+    command: str
+    quiet: bool
+
+
 def carried_out(
-    requests: Sequence[Request],
-    plans: Sequence[Plan],
-    plugins: Plugins,
-    *,
-    jobs: int,
-    workers: int | None,
-    command: str,
-    quiet: bool,
+    requests: Sequence[Request], plans: Sequence[Plan], plugins: Plugins, how: How, *, jobs: int
 ) -> list[Run]:
     """Returns the run of each request.
 
@@ -35,10 +42,8 @@ def carried_out(
         requests: the requests.
         plans: the plans of the requests.
         plugins: the plugins that they use.
+        how: how to carry them out.
         jobs: the maximum number of jobs that will arrive.
-        workers: how many replays to run in parallel. The default depends on cores and memory.
-        command: the command line, for the provenance of the runs.
-        quiet: whether to print only errors.
 
     Raises:
         HarnessError: some replays failed. The runs of successful replays are kept.
@@ -58,6 +63,7 @@ def carried_out(
     left = [number for number in range(len(requests)) if number not in outcomes]
     asked = [requests[number] for number in left]
     labels = [plans[number].label for number in left]
+    workers, command, quiet = how
     with ProgressBars(labels, jobs, shown=not quiet) as progress:
         told = _tell(outcomes, 0, progress, quiet=quiet)
 
@@ -78,12 +84,10 @@ def shaken(
     comparison: Comparison,
     shake: Shake,
     plugins: Callable[[], Plugins],
+    how: How,
     *,
     isolated: bool = False,
     idle: bool = False,
-    workers: int | None,
-    command: str,
-    quiet: bool,
 ) -> Comparison:
     """Returns the same comparison over twins of its runs, after replaying missing twins.
 
@@ -91,11 +95,9 @@ def shaken(
         comparison: the comparison of the runs.
         shake: the twins.
         plugins: returns the plugins that the twins use.
+        how: how to carry out the replays.
         isolated: whether to replay each quota of the twins alone, as for the runs.
         idle: whether to determine why the jobs of the twins wait, as for the runs.
-        workers: how many replays to run in parallel.
-        command: the command line, for the provenance of the twins.
-        quiet: whether to print only errors.
 
     Raises:
         HarnessError: the runs have different jobs, or some replays failed. The twins of successful replays
@@ -105,7 +107,7 @@ def shaken(
     from harness.studies.twins import Twins
 
     comparison.pairs.require_whole()  # Raise an error before anything is replayed.
-    runs = comparison.runs
+    runs, (workers, command, quiet) = comparison.runs, how
     shared = comparison.pairs.same_arrivals
     twins = Twins(runs, shake, plugins, shared=shared, isolated=isolated, idle=idle)
     jobs = max(run.info["trace"]["jobs"] for run in runs) * (1 + isolated + idle)
@@ -123,9 +125,7 @@ def shaken(
     return Comparison(runs, chosen=comparison.head.chosen, shake=shake, twins=twins.found)
 
 
-def isolated(
-    runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
-) -> list[Run]:
+def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
     """Returns the runs with measurements of each quota alone, after carrying out missing replays.
 
     Raises:
@@ -134,19 +134,17 @@ def isolated(
     from harness.studies.isolated import Isolated
 
     found = Isolated(runs, plugins)
+    workers, command, quiet = how
     if found.requests and not quiet:
         alone = counted(len(found.requests), "run")
-        told = f"isolated: {alone} of one quota alone; stored runs are not replayed again"
-        tell(told)
+        tell(f"isolated: {alone} of one quota alone; stored runs are not replayed again")
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
 
 
-def judged(
-    runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
-) -> list[Run]:
-    """Returns the runs with the causes of waiting. Runs that already have causes are not replayed again.
+def judged(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
+    """Returns the runs with the causes for which jobs wait. Runs that have causes are not replayed again.
 
     Raises:
         HarnessError: some replays failed. Successful replays are stored.
@@ -155,6 +153,7 @@ def judged(
     from harness.studies.idle_causes import judged_runs, judging
 
     requests = judging(runs, plugins)
+    workers, command, quiet = how
     missing = sum(IDLE not in run.info for run in runs)
     if missing and not quiet:
         again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"

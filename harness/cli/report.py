@@ -9,7 +9,7 @@ import click
 
 from harness.base.errors import OptionError
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.output import STDOUT, deliver, is_page
+from harness.cli.output import STDOUT, deliver, is_page, page_format
 from harness.cli.run_options import baseline_option, twin_workers
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
     help="Write to this file; - is stdout. [default: report.html, or stdout for Markdown]",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
-    "else html]",
-)  # fmt: skip
+@page_format
 @baseline_option
 @click.option(
     "--gantt", metavar="FROM..TO",
@@ -85,7 +81,7 @@ def report(
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
     """Returns the comparison over the requested twins, or over the twins that all runs have stored."""
-    from harness.cli.replays import shaken
+    from harness.cli.replays import How, shaken
     from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake
 
@@ -98,11 +94,5 @@ def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, worker
         kept = Twins(runs, shake, lambda: loaded_plugins(ctx), shared=pairs.same_arrivals)
         if not kept.complete:  # The stored twins were made for another comparison.
             return comparison
-    return shaken(
-        comparison,
-        shake,
-        lambda: loaded_plugins(ctx),
-        workers=workers,
-        command=command_line(ctx),
-        quiet=text is None,
-    )
+    how = How(workers, command_line(ctx), quiet=text is None)
+    return shaken(comparison, shake, lambda: loaded_plugins(ctx), how)

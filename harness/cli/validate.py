@@ -13,7 +13,7 @@ from harness.base.text import counted, printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
-from harness.cli.replays import carried_out
+from harness.cli.replays import How, carried_out
 from harness.cli.run_options import kept, one_plugin, setting_options
 from harness.cli.screen import fold, tell, terminal_width
 
@@ -112,15 +112,8 @@ def validate(
             tell(line)
         for sentence in dict.fromkeys([*world.assumed, *plans[1].assumed, *plans[1].warnings]):
             tell(f"note: {sentence}")
-    runs = carried_out(
-        requests,
-        plans,
-        plugins,
-        jobs=count_jobs(opened.frame),
-        workers=None,
-        command=command_line(ctx),
-        quiet=quiet,
-    )
+    how = How(None, command_line(ctx), quiet)
+    runs = carried_out(requests, plans, plugins, how, jobs=count_jobs(opened.frame))
     validation = Validation(opened, world, *runs)
     fit = fitted(validation, requests[1], plugins) if calibrate else None
     events = None

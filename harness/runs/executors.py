@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from harness.base.errors import HarnessError, OptionError, told
 from harness.runs.worker_count import PROCESS, workers_within
@@ -130,3 +130,40 @@ def executor_for(
         yield processes, count
     finally:
         processes.end()
+
+
+class InParallel(TypedDict, total=False):
+    """How to carry out tasks. Each entry is optional.
+
+    Attributes:
+        workers: the number of processes on this machine. By default, cores and memory limit this number. With
+            1, this process carries out all tasks.
+        executor: an executor that carries out the tasks instead.
+        watch: a function that receives the number of finished tasks, which begins with 0, and their total
+            number.
+    """
+
+    workers: int | None
+    executor: futures.Executor | None
+    watch: Callable[[int, int], None] | None
+
+
+def results_of(
+    work: Work[TaskT, DoneT], tasks: Sequence[TaskT], **how: Unpack[InParallel]
+) -> Generator[DoneT, None, None]:
+    """Yields the result of each task as soon as it is ready.
+
+    Raises:
+        OptionError: both workers and an executor are given, or the number of processes is invalid.
+        ReplayError: the executor has stopped.
+    """
+    watch = how.get("watch") or (lambda done, count: None)
+    workers, executor = how.get("workers"), how.get("executor")
+    with (
+        executor_for(work, len(tasks), workers=workers, executor=executor) as (pool, _),
+        closing(pool.map(tasks)) as news,
+    ):
+        watch(0, len(tasks))
+        for done, result in enumerate(news, 1):
+            yield result
+            watch(done, len(tasks))

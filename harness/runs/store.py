@@ -146,16 +146,11 @@ def aside() -> Iterator[Path]:
         RunError: the folder can't be written.
     """
     place = Path(gettempdir()) / "run"
-    try:
+    with _writing(place.parent, "set TMPDIR to another folder"):
         clear(place.parent)
         with held(place) as hold:
             hold.path.mkdir()
             yield hold.path
-    except (OSError, UnwritableError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise RunError(
-            f"{place.parent} cannot be written: {reason or error}", hint="set TMPDIR to another folder"
-        ) from error
 
 
 @contextmanager
@@ -165,15 +160,20 @@ def _written(path: Path) -> Iterator[Path]:
     Raises:
         RunError: the folder can't be written.
     """
-    try:
+    with _writing(path, "choose another folder with -o"):
         _nameable(path)
         with whole_folder(path) as folder:
             yield folder
+
+
+@contextmanager
+def _writing(path: Path, hint: str) -> Iterator[None]:
+    """Convert an error of the block, which writes a path, into a `RunError`."""
+    try:
+        yield
     except (OSError, UnwritableError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise RunError(
-            f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
-        ) from error
+        raise RunError(f"{path} cannot be written: {reason or error}", hint=hint) from error
 
 
 def _nameable(path: Path) -> None:

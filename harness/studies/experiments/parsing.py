@@ -201,36 +201,39 @@ class _Reader:
         return tuple(arms)
 
     def _settings(self) -> Mapping[str, str]:
-        table = self._fields.raw("settings")
-        if table is None:
-            return Frozen()
-        if not isinstance(table, Mapping):
-            self._fields.fault("settings", f"must be a mapping of names to values, not {shown(table)}")
-            return Frozen()
+        table = self._table("settings", "values")
         for name, value in table.items():
             if not isinstance(value, (str, int, float)) or isinstance(value, bool):
                 self._fields.fault(f"settings.{name}", f"must be text or a number, not {shown(value)}")
         return Frozen({str(name): str(value) for name, value in table.items()})
 
+    def _table(self, name: str, of: str) -> Mapping[Any, Any]:
+        """Returns a field that is a mapping of names to values; empty if it is absent or faulty."""
+        table = self._fields.raw(name)
+        if isinstance(table, Mapping):
+            return table
+        if table is not None:
+            self._fields.fault(name, f"must be a mapping of names to {of}, not {shown(table)}")
+        return {}
+
+    def _tables(self, name: str, rule: str) -> list[Mapping[Any, Any]]:
+        """Returns a field that is one or several mappings; empty if it is absent or faulty."""
+        raw = self._fields.raw(name)
+        given = [raw] if isinstance(raw, Mapping) else raw
+        if isinstance(given, list) and all(isinstance(each, Mapping) and each for each in given):
+            return given
+        if given is not None:
+            self._fields.fault(name, rule)
+        return []
+
     # --- what varies --------------------------------------------------------------------------------------
 
     def _vary(self) -> tuple[tuple[Factor, ...], ...]:
-        table = self._fields.raw("vary")
-        if table is None:
-            return ()
-        if not isinstance(table, Mapping):
-            self._fields.fault("vary", f"must be a mapping of names to lists of values, not {shown(table)}")
-            return ()
+        table = self._table("vary", "lists of values")
         return tuple((self._factor("vary", name, values),) for name, values in table.items())
 
     def _zip(self) -> tuple[tuple[Factor, ...], ...]:
-        raw = self._fields.raw("zip")
-        given = [raw] if isinstance(raw, Mapping) else raw
-        if given is None:
-            return ()
-        if not isinstance(given, list) or not all(isinstance(each, Mapping) and each for each in given):
-            self._fields.fault("zip", "must be a list of mappings of names to lists of values")
-            return ()
+        given = self._tables("zip", "must be a list of mappings of names to lists of values")
         groups = []
         for number, group in enumerate(given):
             place = f"zip[{number}]"
@@ -267,13 +270,7 @@ class _Reader:
             self._fields.fault("zip", f"{name} varies twice")
 
     def _exclude(self, spec: Spec) -> tuple[Mapping[str, tuple[Value, ...]], ...]:
-        raw = self._fields.raw("exclude")
-        given = [raw] if isinstance(raw, Mapping) else raw
-        if given is None:
-            return ()
-        if not isinstance(given, list) or not all(isinstance(each, Mapping) and each for each in given):
-            self._fields.fault("exclude", "must be a list of mappings from names of factors to values")
-            return ()
+        given = self._tables("exclude", "must be a list of mappings from names of factors to values")
         known = {factor.name: factor.values for group in spec.axes for factor in group}
         rules = []
         for number, rule in enumerate(given):

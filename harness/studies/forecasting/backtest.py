@@ -9,12 +9,11 @@ the next starts of waiting jobs in the record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from harness.base.errors import HarnessError, InputError, ReplayError
 from harness.base.units import format_duration
@@ -22,7 +21,7 @@ from harness.cluster.changes.remake import remade
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Said, now_of
-from harness.runs.executors import Report, executor_for, why_failed
+from harness.runs.executors import InParallel, Report, results_of, why_failed
 from harness.studies.forecasting.api_objects import WORK, objects_of
 from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
@@ -130,32 +129,18 @@ class Judging:
             return error.message
 
 
-def judged_at(
-    backtest: Backtest,
-    moments: Sequence[int],
-    *,
-    workers: int | None,
-    executor: Executor | None = None,
-    watch: Callable[[int, int], None] | None = None,
-) -> list[Judged]:
-    """Makes forecasts at moments of a record, and judges them. For `watch`, see `futures_of`.
+def judged_at(backtest: Backtest, moments: Sequence[int], **how: Unpack[InParallel]) -> list[Judged]:
+    """Makes forecasts at moments of a record.
 
     Raises:
         ReplayError: a forecast failed.
     """
     found: list[Judged] = []
-    with (
-        executor_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (pool, _),
-        closing(pool.map(moments)) as news,
-    ):
-        if watch is not None:
-            watch(0, len(moments))
-        for done, judged in enumerate(news, 1):
+    with closing(results_of(Judging(backtest), moments, **how)) as news:
+        for judged in news:
             if isinstance(judged, str):
                 raise ReplayError(f"a forecast could not be made: {judged}")
             found += judged
-            if watch is not None:
-                watch(done, len(moments))
     return sorted(found)
 
 

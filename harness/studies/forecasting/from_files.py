@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from harness.base.errors import InputError, OptionError, TraceError
 from harness.base.options import did_you_mean, resolve
@@ -23,6 +22,7 @@ from harness.runs.dump_changes import not_as_it_was, workloads_left_out
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
 from harness.runs.estimates.present import Now, now_of
+from harness.runs.executors import InParallel
 from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions
@@ -97,20 +97,15 @@ class Asked:
         self,
         plugins: Plugins,
         *,
-        workers: int | None = None,
-        executor: Executor | None = None,
-        watch: Callable[[int, int], None] | None = None,
         watch_past: Callable[[int, int], None] | None = None,
+        **how: Unpack[InParallel],
     ) -> Forecast:
         """Makes the forecast.
 
         Args:
             plugins: the loaded plugins.
-            workers: the number of processes that simulate futures.
-            executor: an executor that simulates futures instead.
-            watch: a function that is called with the number of simulated futures, beginning with 0, and the
-                number of all futures.
             watch_past: a function like `watch` for past moments, which are judged after the futures.
+            how: how to simulate futures, see `InParallel`.
 
         Raises:
             InputError: an input can't be read, no job waits, or the job to submit can never start.
@@ -121,21 +116,14 @@ class Asked:
         now = first.now.at
         sides += [self._side(each, plugins, now) for each in self.others.values()]
         worlds = tuple(world for side in sides for world, _ in side.worlds)
-        played = futures_of(worlds, self.futures, workers=workers, executor=executor, watch=watch)
-        past = self._judged_past(first, plugins, workers=workers, executor=executor, watch=watch_past)
+        played = futures_of(worlds, self.futures, **how)
+        past = self._judged_past(first, plugins, {**how, "watch": watch_past})
         of_side = iter(played)
         made, *others = [side.forecast([next(of_side) for _ in side.worlds], past) for side in sides]
         return replace(made, others=frozen(dict(zip(self.others, others, strict=True))))
 
-    def _judged_past(
-        self,
-        world: World,
-        plugins: Plugins,
-        *,
-        workers: int | None,
-        executor: Executor | None,
-        watch: Callable[[int, int], None] | None,
-    ) -> Past:
+    def _judged_past(self, world: World, plugins: Plugins, how: InParallel) -> Past:
+        """Returns the errors of past forecasts on this history."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:
@@ -150,7 +138,7 @@ class Asked:
         except InputError as error:
             return Past(why="; ".join(filter(None, (error.message, error.hint))))
         now = world.now.at if world.dated else None
-        return past_of(backtest, self.calibrate, now, workers=workers, executor=executor, watch=watch)
+        return past_of(backtest, self.calibrate, now, **how)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
         """Returns the input of futures on one cluster.
@@ -213,24 +201,13 @@ class Asked:
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
 
-    def judged(
-        self,
-        moments: int,
-        plugins: Plugins,
-        *,
-        workers: int | None = None,
-        executor: Executor | None = None,
-        watch: Callable[[int, int], None] | None = None,
-    ) -> Coverage:
+    def judged(self, moments: int, plugins: Plugins, **how: Unpack[InParallel]) -> Coverage:
         """Returns how accurate forecasts are at moments of the history, which must be a record.
 
         Args:
             moments: the number of moments to draw from the second half of the history.
             plugins: the loaded plugins.
-            workers: the number of processes. Each moment is judged in a single process.
-            executor: an executor that judges moments instead.
-            watch: a function that is called with the number of judged moments, beginning with 0, and the
-                number of all moments.
+            how: how to judge moments, see `InParallel`. Each moment is judged in a single process.
 
         Raises:
             InputError: an input can't be read, or there is nothing to judge.
@@ -238,7 +215,7 @@ class Asked:
         """
         backtest = self.backtest(plugins)
         drawn, half = moments_to_judge(backtest, moments)
-        found = judged_at(backtest, drawn, workers=workers, executor=executor, watch=watch)
+        found = judged_at(backtest, drawn, **how)
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:

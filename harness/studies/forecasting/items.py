@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from harness.base.errors import HarnessError, ReplayError
-from harness.runs.executors import Report, executor_for, why_failed
+from harness.runs.executors import InParallel, Report, results_of, why_failed
 from harness.studies.forecasting.futures import Future, World
 
 
@@ -43,24 +42,13 @@ class Playing:
             return Played(world, None, error.message)
 
 
-def futures_of(
-    worlds: tuple[World, ...],
-    count: int,
-    *,
-    workers: int | None,
-    executor: Executor | None,
-    watch: Callable[[int, int], None] | None = None,
-) -> list[list[Future]]:
+def futures_of(worlds: tuple[World, ...], count: int, **how: Unpack[InParallel]) -> list[list[Future]]:
     """Simulates futures of each world, and returns them in the order of the worlds.
 
     Args:
         worlds: the inputs of the futures.
         count: the number of futures of each world.
-        workers: the number of processes on this machine. By default, cores and memory limit this number. With
-            1, this process does all the work.
-        executor: an executor that simulates the futures instead.
-        watch: a function that is called with the number of simulated futures, beginning with 0, and the
-            number of all futures.
+        how: how to simulate the futures, see `InParallel`.
 
     Raises:
         OptionError: both `workers` and `executor` are given, or the number of processes is invalid.
@@ -68,16 +56,9 @@ def futures_of(
     """
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]
-    with (
-        executor_for(Playing(worlds), len(items), workers=workers, executor=executor) as (pool, _),
-        closing(pool.map(items)) as news,
-    ):
-        if watch is not None:
-            watch(0, len(items))
-        for done, played in enumerate(news, 1):
+    with closing(results_of(Playing(worlds), items, **how)) as news:
+        for played in news:
             if played.future is None:
                 raise ReplayError(f"a future could not be simulated: {played.error}")
             found[played.world].append(played.future)
-            if watch is not None:
-                watch(done, len(items))
     return [sorted(each) for each in found]

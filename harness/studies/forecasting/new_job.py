@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import ClusterError, Fault, InputError
+from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -100,8 +101,8 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
 
 
 def names_queue(job: Job) -> bool:
-    """Returns True if Kueue manages a job, which is a Workload or has a queue label."""
-    return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
+    """Returns True if Kueue manages a job, because the job is a Workload or has a queue label."""
+    return job.get("kind") == WORKLOAD or bool(mapping_of(mapping_of(job, "metadata"), "labels").get(QUEUE))
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
@@ -156,8 +157,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
             faults.append(Fault("spec", f"it has no pods, {NO_POD}"))
     if faults:
         raise ClusterError(source, faults)
-    metadata = dict(_map(job.get("metadata")))
-    labels, namespace = _map(metadata.get("labels")), str(metadata.get("namespace") or "default")
+    metadata = dict(mapping_of(job, "metadata"))
+    labels, namespace = mapping_of(metadata, "labels"), str(metadata.get("namespace") or "default")
     before = sum(each.uid.startswith(_UID) for each in cluster.workloads)
     names = _names(cluster, metadata, namespace, copies)
     named = [
@@ -278,16 +279,16 @@ def _with_pods(
     several = sum(each["count"] for each in pod_sets) > 1
     for pod_set in pod_sets:
         template = pod_set["template"]
-        own = _map(template.get("metadata"))
-        spec = {key: value for key, value in _map(template.get("spec")).items() if key != "nodeName"}
+        own = mapping_of(template, "metadata")
+        spec = {key: value for key, value in mapping_of(template, "spec").items() if key != "nodeName"}
         for _ in range(pod_set["count"]):
             number = f"-{len(pods)}" if several else ""
             metadata = {
                 "name": f"{named['name']}{number}",
                 "namespace": named["namespace"],
                 "uid": f"{named['uid']}{number}",
-                "labels": {**_map(own.get("labels"))} if several else dict(labels),
-                "annotations": {**_map(own.get("annotations"))},
+                "labels": {**mapping_of(own, "labels")} if several else dict(labels),
+                "annotations": {**mapping_of(own, "annotations")},
             }
             head = {"apiVersion": "v1", "kind": "Pod"}
             pods.append({**head, "metadata": metadata, "spec": spec, "status": {}})
@@ -298,7 +299,3 @@ def _with_pods(
     ]
     read = cluster_from([*beside, *pods], source).pods
     return replace(cluster, pods=(*cluster.pods, *read), manifests=(*cluster.manifests, *pods))
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

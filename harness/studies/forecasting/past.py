@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Unpack
 
 from harness.base.text import counted
+from harness.runs.executors import InParallel
 from harness.studies.forecasting.backtest import Backtest, Span, judged_at, moments_in, second_half
 from harness.studies.forecasting.baselines import Baseline
 from harness.studies.forecasting.calibration import LEAST, Calibration, Errors, Interval
@@ -90,10 +90,7 @@ def past_of(
     backtest: Backtest,
     moments: int,
     now: int | None,
-    *,
-    workers: int | None,
-    executor: Executor | None,
-    watch: Callable[[int, int], None] | None = None,
+    **how: Unpack[InParallel],
 ) -> Past:
     """Makes forecasts at past moments in the last three quarters of a history.
 
@@ -101,10 +98,7 @@ def past_of(
         backtest: the record.
         moments: the number of moments.
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
-        workers: the number of processes that judge moments.
-        executor: an executor that judges moments instead.
-        watch: a function that is called with the number of judged moments, beginning with 0, and the number
-            of all moments.
+        how: how to judge moments, see `InParallel`.
 
     Raises:
         ReplayError: a forecast failed.
@@ -114,7 +108,7 @@ def past_of(
         last = min(last, now)
     span = Span(first + (last - first) // 4, last)
     drawn = moments_in(backtest, span, moments, "calibration") if last > first else []
-    judged = judged_at(backtest, drawn, workers=workers, executor=executor, watch=watch)
+    judged = judged_at(backtest, drawn, **how)
     return Past(
         tuple(judged),
         backtest.settings.horizon,

@@ -14,9 +14,9 @@ from harness.cluster.standing import standing_of
 from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
-from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.differences import OF_THE_CLUSTER
 from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, played
+from harness.studies.simulation.replayed import with_submitted
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.workloads import Workload
@@ -138,16 +138,9 @@ class Dump:
         return [replace(one, whole=whole) for one in alone]
 
     def _with(self, jobs: Sequence[Asked]) -> Dump:
-        """Returns the same moment with further jobs, even if the scheduler does not schedule them."""
-        cluster, asked = self.cluster, list(self.submitted)
-        queued = self.scheduler.policy.admits_by_queues(cluster)
-        for job in jobs:
-            more = submitted(cluster, job.manifest, job.source, queued=queued)
-            own = [each.key for each in more.workloads[len(cluster.workloads) :]]
-            own += [each.key for each in more.pods[len(cluster.pods) :]]
-            cluster = more
-            asked.append(tuple(own))
-        return replace(self, cluster=cluster, submitted=tuple(asked))
+        """Returns the same moment with jobs, even if the scheduler does not schedule them."""
+        cluster, names = with_submitted(self.cluster, jobs, self.scheduler.policy)
+        return replace(self, cluster=cluster, submitted=(*self.submitted, *names))
 
     def check(self, jobs: Sequence[Asked]) -> None:
         """Raises an error unless the scheduler schedules the last submitted jobs.

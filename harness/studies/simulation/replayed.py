@@ -20,12 +20,31 @@ from harness.studies.simulation.instant import Instant, Scheduler, played
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival
     from harness.runs.plan import Plan
     from harness.studies.simulation.moment import Asked, Difference
     from harness.trace.trace import Trace
 
 T = TypeVar("T")
+
+
+def with_submitted(
+    cluster: Cluster, jobs: Iterable[Asked], policy: PolicySpec
+) -> tuple[Cluster, list[tuple[str, ...]]]:
+    """Returns a cluster in which jobs wait, and the names of each job's Workloads and Pods.
+
+    Raises:
+        InputError: a job is faulty.
+    """
+    names, queued = [], policy.admits_by_queues(cluster)
+    for job in jobs:
+        more = submitted(cluster, job.manifest, job.source, queued=queued)
+        own = [each.key for each in more.workloads[len(cluster.workloads) :]]
+        own += [each.key for each in more.pods[len(cluster.pods) :]]
+        names.append(tuple(own))
+        cluster = more
+    return cluster, names
 
 
 @dataclass(frozen=True)
@@ -51,21 +70,14 @@ class Replayed:
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Replayed:
         """See `Moment`."""
-        cluster, asked = self.cluster, list(self.submitted)
         policy = self.plan.policy
         if policy.running is None and jobs:
             raise OptionError(
                 f"{policy.name} reads no jobs from manifests, so you cannot submit one to it",
                 hint="name another plugin with -p",
             )
-        queued = policy.admits_by_queues(cluster)
-        for job in jobs:
-            more = submitted(cluster, job.manifest, job.source, queued=queued)
-            own = [each.key for each in more.workloads[len(cluster.workloads) :]]
-            own += [each.key for each in more.pods[len(cluster.pods) :]]
-            cluster = more
-            asked.append(tuple(own))
-        return replace(self, cluster=cluster, submitted=tuple(asked))
+        cluster, names = with_submitted(self.cluster, jobs, policy)
+        return replace(self, cluster=cluster, submitted=(*self.submitted, *names))
 
     def with_each(self, jobs: Sequence[Asked]) -> list[Replayed]:
         """See `Moment`."""

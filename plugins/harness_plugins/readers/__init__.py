@@ -29,7 +29,7 @@ def harness_register_readers(register: RegisterReader) -> None:
     for kind in FORMATS:
         register(
             kind.name,
-            _later(kind.module, "read"),
+            _later(kind.module or kind.name.replace("-", "_"), "read"),
             help=kind.help,
             suffixes=kind.suffixes,
             sniff=kind.sniff,

@@ -18,8 +18,6 @@ class Format:
 
     Attributes:
         name: the name of the format's reader.
-        module: the module of this package whose function `read` reads the format. It is imported when it is
-            first needed.
         help: a one-line description of the format.
         sniff: a function that returns True if a file has this format, based on the path and the first bytes
             of the file.
@@ -30,10 +28,11 @@ class Format:
         advise: the module whose function `advise` says what to do about input that no reader accepts, or ""
             for no module.
         draft: the module whose function `suggest` drafts a mapping, or "" for no module.
+        module: the module of this package whose function `read` reads the format. It is imported when it is
+            first needed. By default, its name is that of the format.
     """
 
     name: str
-    module: str
     help: str
     sniff: Callable[[Path, bytes], bool]
     options: tuple[Option, ...] = ()
@@ -41,18 +40,17 @@ class Format:
     folder: Callable[[Path], bool] | None = None
     advise: str = ""
     draft: str = ""
+    module: str = ""
 
 
 FORMATS: tuple[Format, ...] = (
     Format(
-        "parquet",
         "parquet",
         "Parquet in the canonical schema",
         sniff.is_parquet,
         suffixes=(".parquet",),
     ),
     Format(
-        "swf",
         "swf",
         "Standard Workload Format (Parallel Workloads Archive), also with MetaCentrum's extension",
         sniff.is_swf,
@@ -61,13 +59,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "philly",
-        "philly",
         "extract of Microsoft's Philly trace: timestamp,duration,num_gpus,gpu_time,cluster",
         names_columns(*sniff.PHILLY_COLUMNS),
         options=(options.GPUS_PER_NODE,),
     ),
     Format(
-        "openb",
         "openb",
         "pod lists of Alibaba's openb (cluster-trace-gpu-v2023)",
         names_columns(*sniff.OPENB_COLUMNS),
@@ -75,13 +71,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "chronus",
-        "chronus",
         "Chronus' mixes of Philly jobs with deadlines and best-effort jobs",
         names_columns(*sniff.CHRONUS_COLUMNS),
         options=options.CHRONUS_OPTIONS,
     ),
     Format(
-        "dlrm",
         "dlrm",
         "Alibaba's disaggregated DLRM inference instances of 2025 (cluster-trace-gpu-v2025)",
         names_columns(*sniff.DLRM_COLUMNS),
@@ -89,20 +83,17 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "spot-gpu",
-        "spot_gpu",
         "jobs of Alibaba's spot GPU trace of 2026 (cluster-trace-v2026-spot-gpu)",
         names_columns(*sniff.SPOT_COLUMNS),
         options=options.SPOT_OPTIONS,
     ),
     Format(
         "opendc",
-        "opendc",
         "tasks of OpenDC's Parquet traces and of the Workflow Trace Format",
         sniff.is_opendc,
         suffixes=(".parquet",),
     ),
     Format(
-        "kubernetes",
         "kubernetes",
         "kubectl get -o yaml or json of Kueue's Workloads, of Jobs and of Pods, also with --watch",
         sniff.is_kubernetes,
@@ -111,13 +102,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "prometheus",
-        "prometheus",
         "answers of Prometheus' query_range and query about kube-state-metrics",
         sniff.is_prometheus,
         options=options.PROMETHEUS_OPTIONS,
     ),
     Format(
-        "slurm",
         "slurm",
         "Slurm's accounting: sacct -P and sacct --json",
         sniff.is_slurm,
@@ -125,30 +114,28 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "csv",
-        "tables.short",
         "tables of any columns, such as delimited text, by a short mapping: see docs/sources.md",
         sniff.is_canonical_csv,
         options=options.CSV_OPTIONS,
+        module="tables.short",
     ),
     Format(
         "table",
-        "tables",
         "job tables of any columns, Parquet, JSON or text, by a mapping: see docs/tables.md",
         lambda path, head: False,
         options=options.TABLE_OPTIONS,
         folder=lambda path: False,
         advise="tables.fitting",
         draft="tables.suggest",
+        module="tables",
     ),
     Format(
         "philly-log",
-        "philly_log",
         "the full log of Microsoft's Philly: cluster_job_log, JSON with every attempt",
         sniff.is_philly_log,
         options=options.PHILLY_LOG_OPTIONS,
     ),
     Format(
-        "pai",
         "pai",
         "the job and task tables of Alibaba's PAI (cluster-trace-gpu-v2020)",
         sniff.is_pai,
@@ -156,13 +143,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "helios",
-        "helios",
         "job logs of SenseTime's Helios: cluster_log.csv",
         names_columns(*sniff.HELIOS_COLUMNS),
         options=options.HELIOS_OPTIONS,
     ),
     Format(
-        "acme",
         "acme",
         "job traces of Shanghai AI Lab's Acme: trace_seren.csv, trace_kalos.csv",
         names_columns(*sniff.ACME_COLUMNS),
@@ -170,9 +155,9 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "google-2019",
-        "google",
         "Google's ClusterData 2019: collection and instance events, JSON lines",
         sniff.is_google,
         options=options.GOOGLE_OPTIONS,
+        module="google",
     ),
 )

@@ -24,6 +24,13 @@ PRIORITY = Option(
     choices=("number", "class", "none"),
 )
 
+_GPU = Option(
+    "gpu",
+    "milli",
+    "whether GPUs are counted in thousandths, so that pods can share a GPU, or as whole GPUs",
+    choices=("milli", "count"),
+)
+
 SWF_OPTIONS = (
     Option(
         "processors",
@@ -58,12 +65,7 @@ SWF_OPTIONS = (
 )
 
 OPENB_OPTIONS = (
-    Option(
-        "gpu",
-        "milli",
-        "whether GPUs are counted in thousandths, so that pods can share a GPU, or as whole GPUs",
-        choices=("milli", "count"),
-    ),
+    _GPU,
     Option("tenant", "qos", "which column is the queue", choices=("qos", "gpu_spec")),
     Option("priority", "qos", "derive priorities from the QoS class, or give none", choices=("qos", "none")),
     Option(
@@ -121,12 +123,7 @@ PAI_OPTIONS = (
     Option(
         "tasks", "", "the task table; by default next to the job table, with task instead of job in its name"
     ),
-    Option(
-        "gpu",
-        "milli",
-        "whether GPUs are counted in thousandths, so that pods can share a GPU, or as whole GPUs",
-        choices=("milli", "count"),
-    ),
+    _GPU,
     Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
     Option(
         "gpu_type", "affinity", "whether pods need nodes of their GPU type", choices=("affinity", "ignore")

@@ -61,6 +61,13 @@ def upright_axis(title: str, **settings: Any) -> alt.Axis:
     return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
 
 
+def rows_axis(room: int, title: str | None = None) -> alt.Axis:
+    """Returns a vertical axis of names, which are cut off so that they fit into this many pixels."""
+    return alt.Axis(
+        title=title, labelLimit=room - 4, minExtent=room, maxExtent=room, domain=False, ticks=False
+    )
+
+
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
     """Returns a vertical axis that begins at 0. See `written` for the format of its numbers."""
     top = top or 1

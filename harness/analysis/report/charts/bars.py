@@ -63,14 +63,7 @@ def grouped(
             alt.Y(
                 "row:N",
                 sort=labels,
-                axis=alt.Axis(
-                    title=None,
-                    labelLimit=room - 4,
-                    minExtent=room,
-                    maxExtent=room,
-                    domain=False,
-                    ticks=False,
-                ),
+                axis=axes.rows_axis(room),
             ),
             axes.coloured("of:N", keys),
             yOffset=alt.YOffset("key:O", scale=alt.Scale(domain=list(range(len(keys))))),

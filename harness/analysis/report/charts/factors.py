@@ -67,9 +67,7 @@ def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: 
     y = alt.Y(
         "name:N",
         sort=names,
-        axis=alt.Axis(
-            title=None, labelLimit=room - 4, minExtent=room, maxExtent=room, domain=False, ticks=False
-        ),
+        axis=axes.rows_axis(room),
     )
     colour = palette.KINDS[0].light
     ends = frame.filter(pl.col("low").is_not_null())
@@ -130,14 +128,7 @@ def heat_map(
     y = alt.Y(
         "row:O",
         scale=alt.Scale(domain=told_rows),
-        axis=alt.Axis(
-            title=y_title,
-            labelLimit=_NAMES - 4,
-            minExtent=_NAMES,
-            maxExtent=_NAMES,
-            ticks=False,
-            domain=False,
-        ),
+        axis=axes.rows_axis(_NAMES, y_title),
     )
     chart = alt.Chart(frame).encode(x, y)
     layers = [
