@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import gamma, log
 from random import Random
 from typing import TYPE_CHECKING
@@ -95,6 +94,8 @@ class Failures(Value):
         Raises:
             InputError: the cluster lacks nodes, or a pool or label of the model, or nodes fail too often.
         """
+        from harness.cluster.changes.over_time import named_like
+
         if not cluster.nodes:
             raise InputError("--mtbf: the cluster has no nodes that could fail")
         frame = trace.frame
@@ -103,7 +104,7 @@ class Failures(Value):
         rows = list(self._rows(cluster, last - trace.origin))
         if not rows:
             return cluster
-        return replace(cluster.patched(rows), source=cluster.source, files=cluster.files)
+        return named_like(cluster.patched(rows), cluster)
 
     def _rows(self, cluster: Cluster, end: int) -> Iterator[Mapping[str, str]]:
         """Yields the rows of an event table, one for each absence of a node."""

@@ -54,6 +54,14 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     )
 
 
+def named_like(made: Cluster, cluster: Cluster) -> Cluster:
+    """Returns a cluster with the source and files of another one. It keeps the states that were checked."""
+    named = replace(made, source=cluster.source, files=cluster.files)
+    if _CHECKED in made.__dict__:
+        named.__dict__[_CHECKED] = made.__dict__[_CHECKED]
+    return named
+
+
 def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
     """Returns the states of a cluster from the trace's origin on. See `unrolled`."""
     from harness.cluster.changes.states import Span, States

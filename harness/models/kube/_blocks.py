@@ -24,6 +24,7 @@ from harness.models.kube._resting import Resting
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
 from harness.models.kube.pod import Peers, PodInfo, Template
+from harness.models.kube.refusal import NoRoom
 
 OFTEN = 4
 """The number of failures after which each further failure results in the longest backoff."""
@@ -57,7 +58,7 @@ class Block:
     """
 
     __slots__ = (
-        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_last", "_reached",
+        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_last", "_reached",
         "_resting", "_size", "_version", "backoff", "groups", "priority", "taken", "timestamp", "tried",
     )  # fmt: skip
 
@@ -74,7 +75,8 @@ class Block:
         self._ahead: list[int] | None = None
         self._at: dict[int, EqualPods] = {}
         self._current: EqualPods | None = None  # the group of the pod that is being tried
-        # Groups whose further pods fail at this version, because of the same plugins as before, or of others.
+        self._found: EqualPods | None = None  # what `fails` found immediately before a pass
+        # These groups have more pods that fail at this version, because of the same or other plugins.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
         self._become(groups, {})
@@ -129,7 +131,7 @@ class Block:
             while rooms and (group := resting.first(rooms, reached, place)) is not None:
                 pod = group.pods[group.behind(reached) - 1]
                 lasting = pod.peers.lasting
-                if lasting is None or not lasting.holds(pod):
+                if not isinstance(lasting, NoRoom) or not lasting.holds_since(resting.seen):
                     found, place = group, pod.place
                     break
                 group.doubted = lasting
@@ -172,7 +174,7 @@ class Block:
         Args:
             version: see `Peers.failed_at`.
         """
-        calm = []
+        calm, self._found = [], None
         for peers, group in self._awake.items():
             lasting = peers.lasting
             if group.rejected_by != peers.rejected_by:
@@ -183,7 +185,8 @@ class Block:
                 calm.append(peers)
         for peers in calm:
             self._rest(peers)
-        return self._size if self._next_resting() is None else 0
+        self._found = self._next_resting()
+        return self._size if self._found is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
         """Removes and returns the next pod that needs an attempt. All pods before it fail like an equal pod.
@@ -213,7 +216,7 @@ class Block:
         if self._current is not None:
             self._look_at(self._current)
         reached = self._reached
-        found = self._next_resting()
+        found, self._found = self._found or self._next_resting(), None
         place = AFTER_ALL if found is None else found.next_place(reached)
         chosen = self._next_awake(version, self._ahead, place)
         if chosen is not None:

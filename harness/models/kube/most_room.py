@@ -26,12 +26,14 @@ class MostRoom:
         above: the priority of the pods if they preempt pods of lower priority, or None if they never preempt.
     """
 
-    __slots__ = ("_above", "_cache", "_rules")
+    __slots__ = ("_above", "_cache", "_kept", "_rules", "_since", "_until")
 
     def __init__(self, cache: Cache, rules: NodeRules, above: int | None) -> None:
         self._cache = cache
         self._rules = rules
         self._above = above
+        self._since = self._until = -1  # the last two versions between which `since` was asked
+        self._kept: list[Sequence[int]] = []
 
     @property
     def version(self) -> int:
@@ -48,8 +50,11 @@ class MostRoom:
 
         Callers must use the result before the next change, and must not change it.
         """
-        if version == self._cache.version:
+        now = self._cache.version
+        if version == now:
             return []
+        if version == self._since and now == self._until:  # many pods failed at the same version
+            return self._kept
         self._rules.follow()
         closed = self._rules.closed
         rooms = []
@@ -58,6 +63,7 @@ class MostRoom:
                 room = self._of(node)
                 if room is not None:
                     rooms.append(room)
+        self._since, self._until, self._kept = version, now, rooms
         return rooms
 
     def _of(self, node: NodeInfo) -> Sequence[int] | None:

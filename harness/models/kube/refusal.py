@@ -67,8 +67,12 @@ class NoRoom:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
+        return self.holds_since(self._seen)
+
+    def holds_since(self, version: int) -> bool:
+        """Returns the same as `holds`, if equal pods failed at a version of the cache."""
         amounts, most_room = self.amounts, self.most_room
-        for room in most_room.since(self._seen):
+        for room in most_room.since(max(version, self._seen)):
             if is_within(amounts, room):  # the node may lack something else
                 return not most_room.has_victims and self._nodes.still_none()
         self._seen = self._cache.version

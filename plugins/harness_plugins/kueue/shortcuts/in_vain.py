@@ -275,23 +275,14 @@ class InVain:
             amounts: the smallest requests for each flavor.
             wanting: whether preemption might help.
         """
-        free = self._free_of(queue, flavors)
-        for wanted, left in zip(amounts, free, strict=True):
-            for lacks in map(gt, wanted, left):
-                if lacks:
+        reach = self._reasons.reach if wanting and self._may_preempt[queue.number] else None
+        for cells, wanted, left in zip(flavors, amounts, self._free_of(queue, flavors), strict=True):
+            for cell, amount, each in zip(cells, wanted, left, strict=True):
+                if amount > each and (reach is None or not reach(queue, first, cell, amount, each)):
                     break
             else:
                 return False
-        if not (wanting and self._may_preempt[queue.number]):
-            return True
-        reach = self._reasons.reach
-        return all(
-            any(
-                amount > each and not reach(queue, first, cell, amount, each)
-                for cell, amount, each in zip(cells, wanted, left, strict=True)
-            )
-            for cells, wanted, left in zip(flavors, amounts, free, strict=True)
-        )
+        return True
 
     def _free_of(self, queue: ClusterQueueState, flavors: Flavors) -> Sequence[Sequence[int]]:
         """Returns how much of each flavor-resource of these flavors is available to a queue."""
