@@ -11,7 +11,7 @@ from harness.models.manifests import Fields, read_requirement, read_toleration, 
 from harness.policy import PodSet
 
 UNTOLERATED, TEMPORARY, PERMANENT = range(3)
-"""Whether pods don't tolerate some taint, tolerate some only for a time, or tolerate all permanently."""
+"""How pods tolerate taints: at least one not at all, some only for a time, or all permanently."""
 
 
 @final

@@ -224,7 +224,7 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
 
 
 def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
-    """Returns the quantities of each changed node, before and after the changes, or None if it is absent."""
+    """Returns each changed node's quantities before and after the changes. None stands for an absent node."""
     found: dict[str, list[dict[str, int] | None]] = {}
     for edit in edits:
         if edit.kind == "Node":

@@ -29,15 +29,15 @@ _NO_SIZE = (
 )
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; harness uses the label of the first pod"
 _IN_PART = (
-    "may be placed in part, but a gang of the trace runs only when all of its pods are bound: until "
-    "then, bound pods hold their nodes without progress"
+    "may be placed in part, but a gang of the trace runs only when all of its pods are bound; until "
+    "then, its bound pods hold nodes without progress"
 )
 _TOO_SMALL = (
     "has fewer pods in the trace and the manifests than must be placed together, so they wait forever, "
     "unless a plugin places pods one by one"
 )
 
-_WAIT_FOR_EVER = "they wait forever if kube-scheduler's own gangs are on"
+_WAIT_FOR_EVER = "they wait forever if kube-scheduler's own gang scheduling is on"
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:

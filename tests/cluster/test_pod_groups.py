@@ -150,5 +150,5 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
         "pod group team/part-g, team/part-by-default, team/two",
         "pod group team/small-g",
     ]
-    assert "until then, bound pods hold their nodes without progress" in said[3]
+    assert "until then, its bound pods hold nodes without progress" in said[3]
     assert "they wait forever" in said[4]

@@ -23,10 +23,10 @@ from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.warnings import unreached
 
-FOR_EVER = "they wait forever if kube-scheduler's own gangs are on"
+FOR_EVER = "they wait forever if kube-scheduler's own gang scheduling is on"
 NOT_THERE = (
-    "which does not exist: its pods wait forever if kube-scheduler's own gangs are on, and are placed "
-    "one by one if they are off"
+    "which does not exist: its pods wait forever if kube-scheduler's own gang scheduling is on, "
+    "and are placed one by one if it is off"
 )
 
 

@@ -14,7 +14,7 @@ LEVELS = ("allocated", "pending_jobs")
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """Returns the changes of holders' levels, with the columns `time`, `holder` and one for each level."""
+    """Returns how the levels of holders change, with the columns `time`, `holder` and one per level."""
     behind = holder_behind(run)
     return (
         run.micros("timeline")

@@ -30,7 +30,7 @@ origin.
 STRING = pl.String
 COUNT = pl.Int64
 ROW = pl.Int32
-"""The number of a job's row in `jobs.parquet`, beginning with 0, which is the fastest key for joins."""
+"""The number of a job's row in `jobs.parquet`, counted from 0. This column is the fastest key for joins."""
 
 
 TIMELINE_QUEUE = "timeline_queue"

@@ -130,7 +130,7 @@ def _walked(
         states: the states.
         begin: the time.
         source: the name of the cluster at the time, for messages.
-        called: maps later times to the name of the cluster at that time.
+        called: maps each later time to the name that the cluster then has.
         at_first: see `States.first`.
         dated: whether times are microseconds since 1970.
 

@@ -144,5 +144,5 @@ def missing(group: GroupReference, namespace: str) -> str:
     """
     return (
         f"{group.text(namespace)}, which does not exist: its pods wait forever if kube-scheduler's own "
-        f"gangs are on, and are placed one by one if they are off"
+        f"gang scheduling is on, and are placed one by one if it is off"
     )

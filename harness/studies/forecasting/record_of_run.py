@@ -124,7 +124,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     _check_cluster(run, decisions, cluster)
     if RAN_BEFORE in found.columns:
         raise OptionError(
-            f"run {run.info['run']} began with jobs from the manifests, which its trace does not contain",
+            f"run {run.info['run']} began with jobs that are in the manifests but not in its trace",
             hint="replay it with --at-start empty",
         )
     trace = homed(trace, cluster)

@@ -23,7 +23,7 @@ _SINGLE = (_TRAINER, "dataset-initializer", "model-initializer")
 """The steps whose replicated jobs have only one replica."""
 
 _KUEUE = "kueue.x-k8s.io/manager"
-"""The manager of the patch that Kueue adds when it starts a job and removes when it stops the job."""
+"""Kueue adds a patch with this manager when it starts a job, and removes it when it stops the job."""
 
 _JOB_SET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
 

@@ -106,7 +106,7 @@ def parse_weights(text: str) -> dict[str, float]:
     weights = _parse_pairs(text, parse_quantity, "team-a=2,team-b=500m")
     for name, weight in weights.items():
         if weight < 0 or 0 < weight <= Fraction(1, 10**9):
-            raise OptionError(f"the weight of {name} must be 0 or more than 1n")
+            raise OptionError(f"the weight of {name} must be either 0 or greater than 1n")
     return {name: float(weight) for name, weight in weights.items()}
 
 

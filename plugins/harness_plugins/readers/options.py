@@ -211,8 +211,8 @@ SLURM_OPTIONS = (
     Option(
         "unfinished",
         "drop",
-        "jobs that had started but not ended: leave them out, or let them run for their time so far, or "
-        "until their time limit",
+        "jobs that had started but not ended: leave them out, let them run as long as they had run in the "
+        "log, or let them run until their time limit",
         choices=("drop", "elapsed", "limit"),
     ),
     Option("timezone", "UTC", "the zone in which sacct ran, for times without a time zone"),

@@ -133,7 +133,7 @@ class NodeEvents:
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:
-        """Applies the node changes that are due one by one, each with its effects on pods."""
+        """Applies each node change that is due, with its effects on pods, one after the other."""
         assert self._policy.failures is not None
         for edit in self._ahead.pop().edits:
             self._cluster = edit.on(self._cluster)

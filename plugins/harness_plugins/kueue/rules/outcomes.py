@@ -37,7 +37,7 @@ _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """Returns the key of a failure: the reason, or `_NO_PLACE` if the workload lacks only a place."""
+    """Returns the key of a failure: the reason, or `_NO_PLACE` if only the topology lacks room."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
