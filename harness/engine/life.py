@@ -41,8 +41,8 @@ class Unit:
         life: the job.
         pod: the number of an independent pod, or NEVER if the unit is the whole job.
         pods: the number of pods in the unit.
-        bound: how many pods of the unit hold resources and are not terminating. The unit makes progress if
-            all of its pods do.
+        bound: how many pods of the unit hold resources and are not terminating. The unit makes progress only
+            when `bound` equals `pods`.
         done: the progress before the job arrived, in microseconds; 0 once the first stint has begun.
         kept: the progress that survived earlier evictions, in microseconds.
         began: when the current stint began, or NEVER between stints.

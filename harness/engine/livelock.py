@@ -22,7 +22,7 @@ SPAN = 30 * DAY
 """How long preemptions without progress can continue in simulated time."""
 
 ROUNDS = 1_000
-"""How many preemptions without progress must affect pods that were already preempted."""
+"""How many preemptions must affect pods that were already preempted, once `SPAN` has passed."""
 
 MOST_ROUNDS = 100_000
 """If this many preemptions affect pods that were already preempted, the replay stops before `SPAN` has
@@ -30,7 +30,7 @@ passed, because very short rounds never take that long.
 """
 
 _EACH = 10
-"""The minimum mean number of preemptions per pod. If many pods are preempted twice, this is not a loop."""
+"""The minimum mean number of repeated preemptions per pod. Preempting many pods twice is not a loop."""
 
 _ROUNDS_A_SECOND = 100
 """No cluster preempts more often per second than this plus `_EACH` for each pod; see `Watch`."""

@@ -41,7 +41,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess. Without a quota, it is the `min` of all together."""
+    """A limit that would be exceeded, and the excess. Without a quota, it is the `min` of all quotas."""
 
     bound: str
     quota: str

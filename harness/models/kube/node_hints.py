@@ -117,7 +117,7 @@ def _tolerates(spec: PodSpec, node: Node) -> bool:
 
 
 def _grows(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Returns True if the node has more of a resource that the pod needs, and fits the pod when empty."""
+    """Returns True if a node got more of a resource that the pod needs, and the pod fits on it when empty."""
     had, has = old.allocatable, new.allocatable
     more_pods = "pods" in had and has.get("pods", had["pods"] + 1) > had["pods"]
     more = more_pods or any(

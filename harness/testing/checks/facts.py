@@ -262,6 +262,7 @@ class Facts:
 
 
 def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:
+    """Returns the rows of each job, with durations in microseconds."""
     frame = trace.frame.with_columns(
         (cs.duration() - cs.by_name("submit_time")).cast(pl.Int64),
         pl.col("submit_time").cast(pl.Int64) - trace.origin,

@@ -32,7 +32,10 @@ class Equals:
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """Returns the peers of a gang, which are equal gangs. A gang with a bound pod has no peers."""
+        """Returns the peers of a gang, which are equal gangs. A gang with a bound pod has no peers.
+
+        The peers of a pod group are loose, because pods can join the group.
+        """
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)

@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that exceed their quota even alone, now and after every later change of quotas."""
+    """Finds the jobs that exceed their quota even alone, on arrival and after each later change of quotas."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never

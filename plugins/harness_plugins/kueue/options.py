@@ -16,7 +16,7 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""How LocalQueues of candidates are identified: by name in the recorded Kueue, later with the namespace."""
+"""How Kueue identifies candidates' LocalQueues: by name in the recorded version, later also by namespace."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
 """The options for previews. No release of Kueue contains the rules that these options enable."""

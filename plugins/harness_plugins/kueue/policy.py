@@ -302,6 +302,7 @@ class KueuePolicy:
             yield decision
 
     def _leave(self, preempt: Preempt) -> None:
+        """Handles pods of a job that are evicted from their nodes."""
         self._hear(self._now)
         if preempt.pods is not None:
             self._miss(preempt.job, preempt.pods)

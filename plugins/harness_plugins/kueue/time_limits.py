@@ -104,7 +104,10 @@ class TimeLimits:
         return [Wake(at) for at in asked if at is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
-        """Evicts workloads that reached their maximum execution time, and rejects them when they are gone."""
+        """Evicts workloads that reached their maximum execution time, and rejects them when they are gone.
+
+        Workloads that were deactivated before the replay are also rejected when they are gone.
+        """
         for workload in self._times.due(now):
             self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)

@@ -99,7 +99,7 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """Returns an expression that is true for a missing time. The publisher treats 0 as missing, too."""
+    """Returns an expression that is true for an unknown time: null, or 0 as in the publisher's analysis."""
     return pl.col(time).fill_null(0) == 0
 
 

@@ -37,7 +37,7 @@ def least_allocated(shape: Shape, node: NodeInfo) -> int:
 
 
 def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
-    """Returns NodeResourcesBalancedAllocation's score of how much the pod balances cpu and memory."""
+    """Returns NodeResourcesBalancedAllocation's score of how the pod changes the cpu-memory balance."""
     if not shape.balanced:
         return 0
     free_cpu, free_memory = node.free[CPU], node.free[MEMORY]

@@ -83,7 +83,7 @@ class DryRuns:
         return enough.found
 
     def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
-        """Returns all candidates. Examines only nodes that have changed or that have nominated pods."""
+        """Returns all candidates. Reuses answers for unchanged nodes without nominated pods."""
         cache, nodes, answers = self._cache, self._cache.nodes, self._answers
         if self._seen < 0 or self._allowed != self._budgets.version:
             self._potential = frozenset(potential)

@@ -83,7 +83,7 @@ class Record:
 
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
-        """Returns True if a controller evicted the workload. If one node was lost, a cycle evicted it."""
+        """Returns True if a controller evicted the workload. If only one node was lost, a cycle did."""
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:

@@ -175,7 +175,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Joins cells of a row with too many cells, or returns None unless exactly one way is valid."""
+        """Joins cells of a row with too many cells, or returns None if not exactly one way is valid."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}

@@ -24,7 +24,7 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""How long a requeued job is not eligible: the 120 s of its credential plus 1 s (Slurm's `job_mgr.c`)."""
+"""How long a requeued job is not eligible: its credential's 120 s (the default) plus 1 s (`job_mgr.c`)."""
 
 _REMEMBERED = 300 * SECOND
 """The time for which a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""
@@ -147,6 +147,7 @@ def _life(record: Record) -> tuple[int, bool, int]:
 
 
 def _without_repeated(rows: Sequence[Record]) -> list[Record]:
+    """Returns rows without duplicates of the same run, as in dumps of overlapping periods."""
     if len(rows) == 1:
         return list(rows)
     by_submission: dict[int | None, list[Record]] = {}

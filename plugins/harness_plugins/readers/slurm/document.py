@@ -111,6 +111,7 @@ class _Entry:
         )
 
     def _label(self, number: int) -> str:
+        """Returns `JobID` as `sacct -P` prints it."""
         array, het = self._map("array"), self._map("het")
         of_array, task = self._number(array, "job_id"), self._number(array, "task_id")
         of_het, offset = self._number(het, "job_id"), self._number(het, "job_offset")

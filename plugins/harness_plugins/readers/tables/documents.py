@@ -89,7 +89,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a JSON document or of JSON lines, or of the list `inside` each of them."""
+    """Yields the objects of a JSON document or of JSON lines, or of the list in each that `inside` names."""
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
         if isinstance(document[0], list):
