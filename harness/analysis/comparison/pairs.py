@@ -247,7 +247,7 @@ def trace_text(run: Run) -> str:
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """Returns the window and the jobs over which each run is measured.
+    """Returns the window and the jobs over which each run is measured; its own window if arrivals differ.
 
     Args:
         runs: the runs.

@@ -158,7 +158,7 @@ def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
-    """Returns the resource-time that victims of `loops` held between each two preemptions, by resource."""
+    """Returns the resource-time that victims of `loops` held between the two preemptions, by resource."""
     amounts = [f"request.{resource}" for resource in run.resources]
     if pairs.is_empty():
         return [0] * len(amounts)

@@ -73,9 +73,9 @@ class Shift(NamedTuple):
         queue: the queue in which the workload holds quota or waits.
         running: whether the workload runs now.
         before, after: the quantiles of the start on the first and on the other cluster, in microseconds from
-        now; None for times after the horizon. The quantiles have no meaning for running workloads.
+            now; None for times after the horizon. The quantiles have no meaning for running workloads.
         earlier, later: the shares of futures in which the workload starts earlier or later, including those
-        in which it starts on only one cluster.
+            in which it starts on only one cluster.
         shift: the median difference over the futures in which the start moves, in microseconds; None if there
             are none. Futures in which the workload starts on only one cluster do not count.
         preempted_before, preempted_after: the shares of futures in which the workload is preempted by the end

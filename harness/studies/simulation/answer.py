@@ -16,7 +16,7 @@ STARTS, WAITS, NEVER = "starts", "waits", "never"
 EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
-"""The facts for which a job may wait."""
+"""What a job may wait for."""
 
 
 _REACH: Mapping[str, str] = {
