@@ -125,8 +125,8 @@ class Difference:
 
         - `job_id` and `queue`.
         - `first_start` and `finish`: how much later the job starts or finishes in the second run, relative to
-        its submission. The values are in microseconds. They are null if the job does not start or finish in
-        one of the runs.
+          its submission. The values are in microseconds. They are null if the job does not start or finish in
+          one of the runs.
         - `lost`: how much more work is lost to preemptions.
         - `preemptions`: how many more preemptions there are.
         - `finished`: 1 if only the second run finishes the job, -1 if only the first run does.

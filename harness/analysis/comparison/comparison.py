@@ -138,7 +138,7 @@ class Comparison:
 
     @cached_property
     def fullest(self) -> str:
-        """The resource that the baseline uses most. Without any utilization, the first resource."""
+        """The resource that the baseline uses most, or the first resource if no utilization is known."""
         known = {
             measured.resource: values[0]
             for measured, values in self.select()

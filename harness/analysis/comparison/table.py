@@ -80,7 +80,7 @@ def _selected(
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
-    """Returns True if a headline adds information. Resource-hours add some only if capacities differ."""
+    """Returns True if a headline adds information. Resource-hours do so only if capacities differ."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 

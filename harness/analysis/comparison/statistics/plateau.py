@@ -31,7 +31,7 @@ FINEST = 1024
 COARSEST = 64
 
 _FIRST = 1 / 8
-_LATER = 3.0  # in standard errors of a zero correlation; large, because one of twelve tests may fail
+_LATER = 3.0  # in standard errors of a correlation of 0; large, as twelve tests can fail by chance
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:

@@ -94,7 +94,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wide(error: float, count: int) -> float:
-    """Returns half the width of Student's interval around a mean , given the mean's standard error."""
+    """Returns half the width of Student's interval around a mean, given the mean's standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
