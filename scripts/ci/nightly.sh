@@ -5,7 +5,7 @@
 #     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, random worlds, and random worlds of Kueue:
 #                                               different ones each night, for two hours of one core
 #     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
-#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples and a least share
+#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples, with a least share
 set -euo pipefail
 what=${1:?conformance, fuzz, faults or coverage}
 night=${2:-0}
@@ -22,6 +22,8 @@ case "$what" in
   coverage)
     export EXAMPLES=1 QUOTA_FUZZ=1 KUBE_FUZZ=1 KUEUE_FUZZ=1
     .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered
+    .venv/bin/python -m pytest -q -n 2 -m slow tests/report tests/test_packaging.py tests/test_validation_thresholds.py \
+      tests/docs/test_scale.py tests/live/test_hostile_servers.py tests/testing/test_worlds_with_devices.py
     ;;
   *)
     echo "what is $what? conformance, fuzz, faults or coverage" >&2

@@ -123,26 +123,20 @@ def test_a_pull_request_that_changes_manifests_is_compared_with_its_base(pull_re
 
 
 def test_a_pull_request_that_breaks_a_bound_fails_after_it_was_said(pull_request: Callable) -> None:
-    """The comparison, and the bound that is broken, are in summary and comment all the same."""
-    ended = pull_request(manifests(3), manifests(1))
+    """The comparison, the broken bound, and warnings of the head alone are in the comment all the same."""
+    odd = "---\n{kind: Odd, apiVersion: x/v1, metadata: {name: a}}\n"
+    ended = pull_request(manifests(3), manifests(1) + odd)
     assert ended.codes.pop("Bounds") == 1
     assert set(ended.codes.values()) == {0}
     assert "- fails: wait.first\\_start.p95 &gt; +5%" in ended.comment
     assert "- fails: wait.first\\_start.p95 &gt; +5%" in ended.summary
-    assert len(ended.comment.splitlines()) <= 25
-    assert ended.told
-
-
-def test_the_comment_has_the_warnings_of_the_replays(pull_request: Callable) -> None:
-    """Those of the head alone name it."""
-    odd = "---\n{kind: Odd, apiVersion: x/v1, metadata: {name: a}}\n"
-    ended = pull_request(manifests(1), manifests(3) + odd)
     (line,) = [each for each in ended.comment.splitlines() if each.startswith("<details>")]
     assert line == (
         "<details><summary>1 warning of the replays</summary><ul>"
         "<li>fairsharing@<!-- -->head: Odd (x/v1): 1 object is not read</li></ul></details>"
     )
     assert len(ended.comment.splitlines()) <= 25
+    assert ended.told
 
 
 def test_faulty_manifests_end_the_workflow_where_they_are_read(pull_request: Callable) -> None:
