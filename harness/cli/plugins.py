@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import click
@@ -128,48 +129,23 @@ def _document(loaded: Plugins) -> dict[str, Any]:
             for each in declared
         ]
 
+    def entry(spec: Any, *further: str) -> dict[str, Any]:
+        return {"name": spec.name, "plugin": spec.owner, **{name: getattr(spec, name) for name in further}}
+
     return {
         "schema": "1",
-        "plugins": [
-            {
-                "name": info.name,
-                "module": info.module,
-                "distribution": info.distribution,
-                "version": info.version,
-                "hooks": list(info.hooks),
-                "error": info.error,
-            }
-            for info in loaded.found
-        ],
+        "plugins": [asdict(info) for info in loaded.found],
         "policies": [
-            {
-                "name": spec.name,
-                "plugin": spec.owner,
-                "help": spec.help,
-                "clairvoyant": spec.clairvoyant,
-                "record": spec.record,
-                "options": options(spec.options),
-            }
+            {**entry(spec, "help", "clairvoyant", "record"), "options": options(spec.options)}
             for spec in loaded.policies
         ],
         "readers": [
-            {
-                "name": spec.name,
-                "plugin": spec.owner,
-                "help": spec.help,
-                "suffixes": list(spec.suffixes),
-                "options": options(spec.options),
-            }
-            for spec in loaded.readers
+            {**entry(spec, "help", "suffixes"), "options": options(spec.options)} for spec in loaded.readers
         ],
-        "kinds": [
-            {"name": spec.name, "plugin": spec.owner, "versions": list(spec.how.versions)}
-            for spec in loaded.kinds
-        ],
-        "metrics": [{"name": spec.name, "plugin": spec.owner, "help": spec.help} for spec in loaded.metrics],
+        "kinds": [{**entry(spec), "versions": spec.how.versions} for spec in loaded.kinds],
+        "metrics": [entry(spec, "help") for spec in loaded.metrics],
         "sections": [
-            {"name": spec.name, "plugin": spec.owner, "title": spec.title, "help": spec.help}
-            for spec in sorted(loaded.sections, key=lambda spec: spec.order)
+            entry(spec, "title", "help") for spec in sorted(loaded.sections, key=lambda spec: spec.order)
         ],
     }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from harness.base.errors import OptionError, PluginError, StoppedError
+from harness.base.grouping import grouped
 from harness.base.text import counted
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
@@ -327,10 +328,7 @@ def _told(
     otherwise.
     """
     every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
-    of: dict[str, list[tuple[World, Plan]]] = {}
-    for world, plan, sentences in every:
-        for sentence in sentences:
-            of.setdefault(sentence, []).append((world, plan))
+    of = grouped((sentence, (world, plan)) for world, plan, sentences in every for sentence in sentences)
     for sentence, whose in of.items():
         named = list(dict.fromkeys(world.name for world, _ in whose))
         of_these = sum(world.name in named for world, _, _ in every)

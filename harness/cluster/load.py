@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
+from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
 from harness.cluster.changes.timed import OverTime, check_names, check_objects, has_times
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
@@ -219,8 +220,7 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
 
 def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
     """Yields Kueue's Configuration if the ConfigMap contains one, or else the ConfigMap itself."""
-    data = config_map.content.get("data")
-    text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
+    text = mapping_of(config_map.content, "data").get(_CONFIGURATION)
     if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers use this key too
         yield config_map
         return

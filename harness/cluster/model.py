@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.frozen import Frozen
+from harness.base.grouping import grouped
 from harness.base.units import INT64_MAX
 from harness.base.values import Value, fixed
 from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
@@ -311,10 +312,7 @@ class Cluster(Value):
     @cached_property
     def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:
         """The Pods of each Workload, by `namespace/name` of the Workload, in the order of the manifests."""
-        found: dict[str, list[Pod]] = {}
-        for pod in self.pods:
-            if pod.workload:
-                found.setdefault(pod.workload, []).append(pod)
+        found = grouped((pod.workload, pod) for pod in self.pods if pod.workload)
         return frozen({key: tuple(pods) for key, pods in found.items()})
 
     @cached_property

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from harness.base.grouping import grouped
 from harness.base.json_text import mapping_of
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload, read_time
@@ -92,11 +93,7 @@ def matched(
 
 
 def _by_workload(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in pods:
-        if pod.workload:
-            found.setdefault(pod.workload, []).append(pod)
-    return found
+    return grouped((pod.workload, pod) for pod in pods if pod.workload)
 
 
 def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from harness.base.errors import OptionError
+from harness.base.grouping import grouped
 from harness.base.options import nearest, there_is
 
 ALL = "all"
@@ -77,9 +78,7 @@ def hint_at(scope: Scope, known: Iterable[str]) -> str:
         scope: the scope.
         known: the existing scopes, as text.
     """
-    kinds: dict[str, list[str]] = {}
-    for kind, _, name in sorted(each.partition("=") for each in set(known)):
-        kinds.setdefault(kind, []).append(name)
+    kinds = grouped((kind, name) for kind, _, name in sorted(each.partition("=") for each in set(known)))
     if not scope.name:
         return there_is(kinds)
     of_kind = kinds.get(scope.kind, [])

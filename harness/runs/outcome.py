@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from harness.base.errors import RunError
+from harness.base.grouping import grouped
 from harness.base.units import moment_at
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
@@ -111,9 +112,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
     firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
     # A job that was evicted at the moment of its start has started, but it made no progress.
     every = pl.concat([firsts, progress]).unique().sort("job", "start").collect()
-    starts: dict[int, list[int]] = {}
-    for job, start in every.iter_rows():
-        starts.setdefault(job, []).append(start)
+    starts = grouped((job, start) for job, start in every.iter_rows())
     wanted = (pl.col("holding") != 0) | pl.col("action").is_in(["preempt", "evict"])
     decisions = run.micros("decisions").filter(wanted & pl.col("job").is_not_null())
     found: dict[int, list[_Span]] = {}

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, InputError, TraceError
+from harness.base.grouping import grouped
 from harness.base.text import counted
 from harness.base.units import INT64_MAX, format_amount, short_number
 from harness.cluster.derive import WANTED_UTILIZATION, unit_of, wanted_capacity
@@ -141,9 +142,7 @@ class Starter:
 
         If a queue has none, it gets a namespace with its own name.
         """
-        owners: dict[str, list[str]] = {}
-        for namespace, queue in self.doors:
-            owners.setdefault(namespace, []).append(queue)
+        owners = grouped((namespace, queue) for namespace, queue in self.doors)
         alone: dict[str, list[str]] = {queue: [] for queue in self.queues}
         for namespace, queues in owners.items():
             if len(queues) == 1:

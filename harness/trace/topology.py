@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.base.json_text import parse_json
+from harness.base.json_text import mapping_of, parse_json
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.kinds.topology import PODSET
 from harness.trace.rules import Rule
@@ -100,9 +100,5 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
 
 def _annotated(template: str) -> dict[str, Any]:
     """Returns the value of each column that the annotations of a template contain."""
-    content = parse_json(template)
-    metadata = content.get("metadata") if isinstance(content, Mapping) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(annotations, Mapping):
-        return {}
+    annotations = mapping_of(mapping_of(parse_json(template), "metadata"), "annotations")
     return {name: annotations[key] for name, key in _ANNOTATIONS.items() if key in annotations}

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from harness.base.json_text import mapping_of
 from harness.cluster.coverage.pods import POD_TEMPLATE
 from harness.cluster.coverage.verdicts import Finding
 from harness.cluster.draft import Warnings, unmodelled
@@ -143,10 +144,8 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
     """Returns the labels of a pod template that have texts as values."""
-    metadata = template.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    found = labels.items() if isinstance(labels, Mapping) else ()
-    return {key: value for key, value in found if isinstance(value, str)}
+    labels = mapping_of(mapping_of(template, "metadata"), "labels")
+    return {key: value for key, value in labels.items() if isinstance(value, str)}
 
 
 def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:

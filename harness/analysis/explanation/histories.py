@@ -12,6 +12,7 @@ import polars as pl
 from harness.analysis.explanation.history import EVICTIONS, PREEMPTS, STARTS, Event, History, Other, Stretch
 from harness.analysis.explanation.standing import standings
 from harness.analysis.explanation.vocabulary import Figures, Table, Units, read, share_of
+from harness.base.grouping import grouped
 from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -332,10 +333,9 @@ def _is_first_of(earlier: Event, event: Event) -> bool:
 
 
 def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
-    found: dict[str, list[tuple[str, int]]] = {}
-    for queue, amounts in holders.items():
-        for label, amount in amounts.items():
-            found.setdefault(label, []).append((queue, amount))
+    found = grouped(
+        (label, (queue, amount)) for queue, amounts in holders.items() for label, amount in amounts.items()
+    )
     return {
         label: tuple(sorted(held, key=lambda each: (-each[1], each[0])))
         for label, held in sorted(found.items())

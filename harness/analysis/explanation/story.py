@@ -12,6 +12,7 @@ from harness.analysis.explanation.history import PREEMPTS, Event, History, Stret
 from harness.analysis.explanation.names import other_ids
 from harness.analysis.explanation.sentences import Sentences, pods, summed
 from harness.analysis.explanation.vocabulary import Units
+from harness.base.grouping import grouped
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.text import first_of, printable, times
 from harness.base.units import format_duration
@@ -230,9 +231,8 @@ class Story:
 
 
 def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list[Stretch]]]:
-    groups: dict[tuple[str, str], list[Stretch]] = {}
-    for stretch in stretches:
-        groups.setdefault(stretch.ending, []).append(stretch)
+    """Groups stretches by rule and queue, with the most frequent group first."""
+    groups = grouped((stretch.ending, stretch) for stretch in stretches)
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 
 

@@ -19,6 +19,7 @@ from harness.analysis.export.holding import Preemption, Stay, holding
 from harness.analysis.export.protobuf import double, fixed64, integer, message, text
 from harness.analysis.export.sink import BinarySink
 from harness.analysis.metrics.levels import quotas_named
+from harness.base.grouping import grouped
 from harness.base.units import format_amount, format_duration
 from harness.plugins.measurement import Window
 from harness.runs.epochs import Step
@@ -108,9 +109,7 @@ class _Trace:
         yield from self._preemptors(tracks)
         for queue in queues:
             yield from self._stays(of_queues[queue], "jobs", tracks[queue])
-        nodes: dict[str, list[Stay]] = {}
-        for stay in self._holding.pods:
-            nodes.setdefault(stay.node or "", []).append(stay)
+        nodes = grouped((stay.node or "", stay) for stay in self._holding.pods)
         if nodes:
             top = self._track("nodes", rank=2)
             yield top.packet
@@ -362,7 +361,4 @@ def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
             .agg((pl.col("lost") * pl.col("pods")).sum().alias("lost"))
             .collect()
         )
-    found: dict[int, list[tuple[int, int]]] = {}
-    for job, end, lost in rows.iter_rows():
-        found.setdefault(job, []).append((end, lost))
-    return found
+    return grouped((job, (end, lost)) for job, end, lost in rows.iter_rows())

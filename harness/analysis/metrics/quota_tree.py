@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from harness.base.grouping import grouped
 from harness.base.units import INT64_MAX
 
 _ENDLESS = 1 << 100
@@ -153,9 +154,8 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
 
 
 def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    below: dict[str, list[str]] = {}
-    for name, cohort in cohorts.items():
-        below.setdefault(cohort["cohort"], []).append(name)
+    """Yields the cohorts, each after its parent."""
+    below = grouped((cohort["cohort"], name) for name, cohort in cohorts.items())
     waiting = below.get("", [])
     for name in waiting:
         yield name, cohorts[name]

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from harness.base.errors import Fault
+from harness.base.grouping import grouped
 from harness.base.units import SECOND
 from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
@@ -69,10 +70,7 @@ def ends_of(
         rows: the rows by number.
         faults: the list to which faults are added.
     """
-    of_field: dict[Hashable, list[int]] = {}
-    for number, fields in said.items():
-        for field in fields:
-            of_field.setdefault(field, []).append(number)
+    of_field = grouped((field, number) for number, fields in said.items() for field in fields)
     nexts: dict[int, set[Moment | None]] = {}
     clashes: dict[int, int] = {}
     for numbers in of_field.values():

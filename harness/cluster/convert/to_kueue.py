@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.base.grouping import grouped
 from harness.cluster.draft import Warnings
 from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota
 from harness.cluster.manifests import (
@@ -38,9 +39,7 @@ def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
         notes: receives notes about settings that queues can't express.
     """
     quotas = cluster.elastic_quotas
-    below: dict[str, list[ElasticQuota]] = {}
-    for quota in quotas.values():
-        below.setdefault(quota.parent, []).append(quota)
+    below = grouped((quota.parent, quota) for quota in quotas.values())
     resources = list(
         dict.fromkeys(
             each for quota in quotas.values() for bound in (quota.min, quota.max) for each in bound or ()

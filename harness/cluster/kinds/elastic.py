@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, final
 
+from harness.base.json_text import mapping_of
 from harness.base.values import Value, fixed
 from harness.cluster.model import NEWER, UNLIMITED
 
@@ -147,9 +148,5 @@ def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -
 
 def is_koordinators(metadata: Any) -> bool:
     """Returns True if an ElasticQuota has a label or annotation of Koordinator. Its name then matters."""
-    given = (
-        [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
-    )
-    return any(
-        str(key).startswith(KOORDINATOR) for each in given if isinstance(each, Mapping) for key in each
-    )
+    given = (*mapping_of(metadata, "labels"), *mapping_of(metadata, "annotations"))
+    return any(str(key).startswith(KOORDINATOR) for key in given)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.base.errors import InputError
+from harness.base.json_text import mapping_of
 from harness.readers.live.answers import UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError, live_module
 
@@ -169,8 +170,7 @@ def _workloads(server: ApiServer) -> Kind | None:
         group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
     except _NoneError:
         return None
-    preferred = group.get("preferredVersion") if isinstance(group, Mapping) else None
-    api = preferred.get("groupVersion") if isinstance(preferred, Mapping) else None
+    api = mapping_of(group, "preferredVersion").get("groupVersion")
     return Kind(WORKLOAD, api if isinstance(api, str) else f"{_GROUP}/v1beta2", "workloads")
 
 

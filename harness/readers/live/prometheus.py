@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from harness.base.errors import InputError
+from harness.base.json_text import mapping_of
 from harness.readers.live.answers import BeyondError, UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError, is_transient, live_module
 
@@ -169,8 +170,8 @@ def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
 
 
 def _page(metric: str, answer: Any) -> Page:
-    data = answer.get("data") if isinstance(answer, Mapping) else None
-    result = data.get("result") if isinstance(data, Mapping) else None
+    data = mapping_of(answer, "data")
+    result = data.get("result")
     if not isinstance(result, list):
         raise InputError(
             f"{metric}: the answer is not from Prometheus: it has no data.result",
@@ -185,7 +186,7 @@ def _page(metric: str, answer: Any) -> Page:
             )
     if metric == _PHASE:  # for each phase that applies, four other series have zeros
         result = [kept for each in result if (kept := _of_ones(each))]
-        answer = {**answer, "data": {**data, "result": result}}  # type: ignore[dict-item]
+        answer = {**answer, "data": {**data, "result": result}}
     samples = sum(len(each["values"]) for each in result)
     return Page(metric, answer, len(result), samples)
 

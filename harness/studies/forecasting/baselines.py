@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from harness.base.grouping import grouped
 from harness.base.units import DAY, SECOND
 from harness.runs.estimates.traits import Traits
 from harness.studies.forecasting.quantiles import SHARES, Times, quantile
@@ -46,9 +47,7 @@ class Baselines:
         self._jobs = [job for *_, job in started]
         self._starts = [start for start, *_ in started]
         self._lines = {"": _Line(self._jobs)}
-        by_queue: dict[str, list[Past]] = {}
-        for job in self._jobs:
-            by_queue.setdefault(job.traits.queue, []).append(job)
+        by_queue = grouped((job.traits.queue, job) for job in self._jobs)
         self._lines.update((queue, _Line(several)) for queue, several in by_queue.items())
         self._named = sorted(by_queue, key=lambda queue: (-len(by_queue[queue]), queue))[1 : _QUEUES + 1]
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from harness.base.json_text import mapping_of
 from harness.cluster.yaml.fields import Fields
 from harness.studies.forecasting.spark_applications import spark_pod_sets
 from harness.studies.forecasting.train_jobs import GROUP as TRAINER
@@ -267,11 +268,9 @@ def check_containers(template: Fields) -> None:
 
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
-    """Returns a pod set with the topology that the annotations in its template request."""
-    metadata = pod_set["template"].get("metadata")
-    annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
-        "annotations"
-    )
+    """Returns a pod set with the topology that the annotations of its pods request."""
+    metadata = mapping_of(pod_set["template"], "metadata")
+    annotations = Fields(metadata, "", job.faults).child("annotations")
     request: dict[str, Any] = {}
     for name, field in _TOPOLOGY.items():
         if name in annotations:

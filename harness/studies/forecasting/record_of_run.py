@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from harness.base.errors import OptionError, RunError
+from harness.base.grouping import grouped
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.units import SECOND
 from harness.runs.folder import reading
@@ -185,10 +186,7 @@ def _progress(stints: pl.DataFrame, origin: int) -> dict[int, list[int]]:
     if stints.filter(pl.col("state") == "starting").is_empty():
         return {}
     begun = stints.filter(pl.col("state").is_in(_PROGRESS)).sort("job", "start", maintain_order=True)
-    found: dict[int, list[int]] = {}
-    for job, start in begun.select("job", pl.col("start") + origin).iter_rows():
-        found.setdefault(job, []).append(start)
-    return found
+    return grouped((job, start) for job, start in begun.select("job", pl.col("start") + origin).iter_rows())
 
 
 def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:

@@ -9,6 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.grouping import grouped
 from harness.base.units import MINUTE, SECOND
 from harness.cluster.model import frozen
 from harness.studies.forecasting.calibration import Errors
@@ -138,9 +139,7 @@ def _coverage(
     ]
     if not rows:
         return Coverage(0, 0, 0.0, 0.0, 0.0, 0.0, None, None, 0.0)
-    by_moment: dict[int, list[bool]] = {}
-    for row in rows:
-        by_moment.setdefault(row.moment, []).append(row.low <= row.came <= row.high)
+    by_moment = grouped((row.moment, row.low <= row.came <= row.high) for row in rows)
     errors = [abs(row.came - row.middle) for row in rows if max(row.came, row.middle) < horizon]
     width = median(math.inf if low < high == horizon else high - low for _, low, _, high, _ in rows)
     return Coverage(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from harness.base.grouping import grouped
 from harness.base.text import aligned, counted, first_of, folded
 from harness.base.units import format_duration
 from harness.studies.simulation.answer import NEVER, STARTS, Answer, Simulation
@@ -109,11 +110,8 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """Yields each reason why jobs wait, with the jobs to which the reason applies."""
-    reasons: dict[str, list[str]] = {}
-    for answer in answers:
-        if answer.verdict != STARTS:
-            reasons.setdefault(answer.why, []).append(_name(answer.name))
+    """Yields the reasons why jobs wait, each with the jobs to which the reason applies."""
+    reasons = grouped((answer.why, _name(answer.name)) for answer in answers if answer.verdict != STARTS)
     for number, (why, names) in enumerate(reasons.items()):
         if number == rows:
             yield f"… and {len(reasons) - number:,} more reasons (--all shows them)"

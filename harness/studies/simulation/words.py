@@ -9,6 +9,7 @@ from harness.analysis.explanation.histories import filled_in
 from harness.analysis.explanation.history import Event, Other
 from harness.analysis.explanation.sentences import Sentences
 from harness.analysis.explanation.vocabulary import Figures, Units, read
+from harness.base.grouping import grouped
 from harness.engine.events import ACTIONS, ADMIT, EVICT, Fact
 from harness.engine.texts import Texts
 from harness.studies.simulation.answer import Victim
@@ -51,10 +52,8 @@ class Words:
         return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
 
     def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
-        """Describes in a sentence the jobs that a job preempts."""
-        victims: dict[str, list[Fact]] = {}
-        for fact in facts:
-            victims.setdefault(fact.job.id, []).append(fact)
+        """Returns a sentence about the jobs that a job preempts."""
+        victims = grouped((fact.job.id, fact) for fact in facts)
         others = tuple(
             Other(name, own[0].job.queue, own[0].job.priority, sum(each.pods for each in own))
             for name, own in sorted(victims.items())

@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from harness.base.errors import InputError
+from harness.base.grouping import grouped
 from harness.base.json_text import parse_json
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.cluster.changes.edits import at_arrival, by_arrival, ever
@@ -267,10 +268,7 @@ def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:
         (cs.duration() - cs.by_name("submit_time")).cast(pl.Int64),
         pl.col("submit_time").cast(pl.Int64) - trace.origin,
     )
-    found: dict[str, list[Row]] = {}
-    for row in frame.iter_rows(named=True):
-        found.setdefault(row["job_id"], []).append(row)
-    return found
+    return grouped((row["job_id"], row) for row in frame.iter_rows(named=True))
 
 
 def _part(row: Row, first: int) -> Part:

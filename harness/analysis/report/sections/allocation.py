@@ -10,8 +10,9 @@ import polars as pl
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure, Table, Text
-from harness.analysis.report.marks import Mark, by_kind
+from harness.analysis.report.marks import by_kind
 from harness.analysis.report.material import Lane, Material
+from harness.base.grouping import grouped
 from harness.runs.epochs import Step
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ def _changes(material: Material) -> Iterator[Block]:
 
     A long table is folded.
     """
-    alike: dict[tuple[Mark, ...], list[int]] = {}
-    for place, marks in enumerate(material.marks):
-        alike.setdefault(tuple(marks), []).append(place)
+    alike = grouped((tuple(marks), place) for place, marks in enumerate(material.marks))
     for own, places in alike.items():
         if not own:
             continue

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import Fault, TraceError
+from harness.base.json_text import mapping_of
 from harness.base.units import INT64_MAX, SECOND
 from harness.readers.source import read_json, shown, stop_at_many
 from harness_plugins.readers.slurm.amounts import MIB, Tres, tres_of_counts
@@ -70,7 +71,7 @@ class _Entry:
     def record(self) -> Record | None:
         """Returns the allocation of the entry. If the entry is malformed, adds faults and returns None."""
         before = len(self._faults)
-        times = self._map("time")
+        times = mapping_of(self._job, "time")
         number = self._number(self._job, "job_id")
         if number is None:
             self._fault("job_id", "is missing")
@@ -112,7 +113,7 @@ class _Entry:
 
     def _label(self, number: int) -> str:
         """Returns `JobID` as `sacct -P` prints it."""
-        array, het = self._map("array"), self._map("het")
+        array, het = mapping_of(self._job, "array"), mapping_of(self._job, "het")
         of_array, task = self._number(array, "job_id"), self._number(array, "task_id")
         of_het, offset = self._number(het, "job_id"), self._number(het, "job_offset")
         if of_het:
@@ -127,7 +128,7 @@ class _Entry:
         Newer versions list flags in addition to the state. A flag shows how a run ended. A job that waits
         after a requeue also has such a flag.
         """
-        current = self._map("state").get("current")
+        current = mapping_of(self._job, "state").get("current")
         words = [current] if isinstance(current, str) else current if isinstance(current, list) else []
         words = [word for word in words if isinstance(word, str) and word]
         if not words:
@@ -140,7 +141,7 @@ class _Entry:
 
     def _tres(self, name: str) -> Tres:
         counts: dict[str, int] = {}
-        listed = self._map("tres").get(name)
+        listed = mapping_of(self._job, "tres").get(name)
         for item in listed if isinstance(listed, list) else []:
             if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
                 self._fault(f"tres.{name}", "has an entry that is not a resource")
@@ -170,10 +171,6 @@ class _Entry:
             self._fault(name, f"{shown(str(value))} is not a whole number from 0 to {_MOST:,}")
             return None
         return value
-
-    def _map(self, name: str) -> Mapping[str, Any]:
-        value = self._job.get(name)
-        return value if isinstance(value, Mapping) else {}
 
     def _text(self, name: str) -> str:
         value = self._job.get(name)
