@@ -514,7 +514,7 @@ def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     folder: Path, harness: Callable, write_trace: Callable[..., Path]
 ) -> None:
     """Without intervals first, then a block a run; NO_COLOR and pipes have no colours, a pipe all columns."""
-    rows = ({"submit_time": n, "duration": 60, "priority": n % 3, "queue": "ab"[n % 2]} for n in range(100))
+    rows = ({"submit_time": n, "duration": 60, "priority": n % 3, "queue": "ab"[n % 2]} for n in range(300))
     trace = write_trace(*rows)
     runs = ("-p", "none@plain", "-p", "none@fifo", "-p", "none@strict")
     options = ("--set", "fifo.order=fifo", "--set", "strict.blocking=strict", "--scale-cluster", "1/2")
