@@ -1,7 +1,7 @@
-"""Identifies the build of harness, which is either plain or has compiled models and policies.
+"""Identifies the build of harness, which is plain or compiled, and detects a mix of two installations.
 
-Both builds make the same decisions. The source files are installed beside the compiled modules, and
-identify the code of a run.
+A compiled build has compiled models and policies. Both builds make the same decisions. The source files are
+installed beside the compiled modules, and identify the code of a run.
 """
 
 from __future__ import annotations

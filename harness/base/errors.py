@@ -133,7 +133,7 @@ _PANIC = "PanicException"
 def is_of_plugin(error: BaseException) -> bool:
     """Returns True if an error in a plugin's code, or its call of `sys.exit`, is the plugin's own fault.
 
-    The plugin isn't at fault if harness raised the error, if memory is exhausted, if the user interrupts
+    The plugin isn't at fault if the error is a `HarnessError`, if memory is exhausted, if the user interrupts
     the program, or if a Rust library panics.
     """
     return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC

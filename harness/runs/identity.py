@@ -279,7 +279,7 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
 
 
 _sums: dict[str, tuple[_Stands, str]] = {}
-"""Maps each file to its state when it was read and to its checksum, because replays read files repeatedly."""
+"""Maps each file to its state when it was read and to its checksum, because replays check files often."""
 
 
 def _content_of(path: str) -> str:

@@ -60,7 +60,7 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The jobs of a trace that can never start on a cluster, according to one or more plugins.
+    """The jobs of a trace that can never start on a cluster, on which one or more plugins agree.
 
     Attributes:
         plugins: the names of the plugins, sorted.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def alone(
     trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
 ) -> tuple[Trace, Cluster]:
-    """Returns the trace with only the jobs of a quota, and the cluster with only this quota.
+    """Returns the trace with only the jobs of a quota, and the cluster with only the quotas of these jobs.
 
     Args:
         trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).

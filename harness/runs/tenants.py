@@ -212,6 +212,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
+    """Returns True if a resource has quotas in more than one flavor."""
     known: dict[str, str] = {}
     queues = [each.resource_groups for each in cluster.cluster_queues.values()]
     return any(

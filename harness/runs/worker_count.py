@@ -84,7 +84,7 @@ def _cores() -> int:
 
 
 def _free_memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Returns the free bytes of the machine or its control group, whichever are fewer, or None."""
+    """Returns the free bytes of the machine or its control group, whichever are fewer, or None if unknown."""
     found = []
     for line in _text(proc / "meminfo").splitlines():
         name, _, amount = line.partition(":")

@@ -1,11 +1,11 @@
 """Manages hidden names that belong to one process, and cleans up after the process has died.
 
 A process writes a file or folder under a hidden name, `.harness-<token>`, until it is complete. The process
-also creates a lock file, `.harness-<token>.lock`. It holds the lock (`flock`) from before it uses the hidden
-name until the name is gone. The system releases the lock when the process ends, for whatever reason.
-Therefore, a process that gets the lock knows that no other process uses the hidden name. A process creates
-and removes a lock file only while it holds the lock. This prevents a process that is just starting or ending
-from counting as dead.
+also creates a lock file beside it, `.harness-<token>.lock`. It holds the lock (`flock`) from before it uses
+the hidden name until the name is gone. The system releases the lock when the process ends, for whatever
+reason. Therefore, a process that gets the lock knows that no other process uses the hidden name. A process
+creates and removes a lock file only while it holds the lock. This prevents a process that is just starting or
+ending from counting as dead.
 
 On some shared file systems, locks are invisible to other machines. Therefore, files from another machine, or
 from before the last boot, count as dead only if nothing has changed them for a week.

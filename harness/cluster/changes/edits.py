@@ -93,7 +93,7 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cluster:
-    """Replace the objects of one kind in a cluster, twenty times as fast as `dataclasses.replace`.
+    """Returns a cluster with other objects of one kind, twenty times as fast as `dataclasses.replace`.
 
     Args:
         cluster: the cluster.

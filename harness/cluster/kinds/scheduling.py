@@ -1,4 +1,4 @@
-"""Reads the running pods, the disruption budgets and the configuration of kube-scheduler."""
+"""Reads running pods, disruption budgets, and the configuration of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cluster.yaml.fields import Fields
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """Read a Pod that has not ended, or keep a Pod that has succeeded for the counts of its Workload."""
+    """Read a Pod. A Pod that has ended uses no resources, but counts for its Workload if it succeeded."""
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":

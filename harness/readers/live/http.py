@@ -1,4 +1,4 @@
-"""Sends GET requests and reads JSON answers, either as a whole or line by line."""
+"""Sends only GET requests, and reads JSON answers, either as a whole or line by line."""
 
 from __future__ import annotations
 

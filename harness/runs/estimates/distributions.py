@@ -20,7 +20,10 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""A run time is drawn from a group only if at least this many of its jobs ran longer."""
+"""A run time is drawn from the narrowest group in which at least this many jobs ran longer.
+
+If there is no such group, it is drawn from the widest group in which any job ran longer.
+"""
 
 RECENT = 1000
 """If more jobs of a group ran longer, only this many of the most recent ones are used."""
@@ -33,7 +36,7 @@ STEPS = 16
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
-"""The sources of run times if all groups are too small, or if no job in the history ran long enough."""
+"""The sources of run times if no job in the history ran long enough."""
 
 EVER = "nothing, because they never end on their own"
 """The source for pods that never end on their own, such as those of a DaemonSet."""
@@ -52,7 +55,7 @@ class Draws(NamedTuple):
         values: the run times of the group, in the order in which its jobs ended.
         limit: the maximum run time, or None.
         likely: cumulative probabilities that the part for a future begins in each of the group's equal steps,
-            or nothing if all steps are equally likely.
+            or () if all steps are equally likely.
     """
 
     source: str
@@ -140,6 +143,7 @@ def ever(elapsed: int) -> Draws:
 
 
 def _size(count: int) -> int:
+    """Returns the number of values in a part of a group with `count` values."""
     return max(count // PARTS, min(LEAST, count))
 
 

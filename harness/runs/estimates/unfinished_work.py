@@ -166,7 +166,10 @@ class Work:
 
 
 def _future(twin: Twin | None) -> int | str:
-    """Returns the number of the future from which a replay takes run times, which identifies its twin."""
+    """Returns the future from which a replay takes run times.
+
+    It is the number of the replay's twin, followed by the seed if the seed is not 0, or 0 without a twin.
+    """
     if twin is None:
         return 0
     return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number
