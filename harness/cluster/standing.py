@@ -1,4 +1,4 @@
-"""Determines the running pods, the nodes and the start of each job in a dump.
+"""Determines the pods, the nodes and the start of each job in a dump.
 
 A job is a Workload of Kueue, or a Pod that has no Workload. `owners.py` finds the pods of a Workload.
 """

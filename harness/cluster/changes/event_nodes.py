@@ -109,7 +109,10 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the nodes that a row names individually, by labels, or as the last nodes of a pool."""
+        """Returns the nodes that a row names.
+
+        A row has a name (where `*` matches any text), a label selector, or `pool:count` for a pool's last nodes.
+        """
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)

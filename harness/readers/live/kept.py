@@ -1,7 +1,7 @@
 """Selects the fields to record, which traces and events need and which contain no secrets.
 
-Recordings contain only the fields listed here. They contain no environments, commands, images, annotations,
-messages or contents of volumes, because users put tokens there.
+Recordings contain only the fields listed here. They contain no environments, commands, images, messages or
+contents of volumes, and only the listed annotations, because users put tokens there.
 """
 
 from __future__ import annotations
