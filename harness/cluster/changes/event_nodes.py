@@ -111,7 +111,7 @@ class Nodes:
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
         """Returns the nodes that a row names.
 
-        A row has a name (where `*` matches any text), a label selector, or `pool:count` for a pool's last nodes.
+        It has a name (where `*` matches any text), a label selector, or `pool:count` for the end of a pool.
         """
         text = row.cells["name"]
         if ":" in text:
