@@ -258,7 +258,7 @@ class _Reader:
         if not given:
             self._fields.fault(where, "has no values")
         elif len({str(each) for each in plain}) < len(plain):
-            self._fields.fault(where, "has one value twice")
+            self._fields.fault(where, "contains a value twice")
         if name in OWN:
             field = {PLUGIN: "plugins", SEED: "seeds", "patch": "patches"}.get(str(name), f"{name}s")
             self._fields.fault(where, f"is given by the field {field}")

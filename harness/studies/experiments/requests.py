@@ -195,7 +195,7 @@ class Bench:
         plan = request.plan(self.plugins)
         if plan.work.unknown:
             raise OptionError(
-                f"{plan.work.unknown}, so waits and losses would mean nothing",
+                f"{plan.work.unknown}, so waits and losses would have no meaning",
                 hint="the setting unfinished says how long they run, such as 2h, or drops them",
             )
         return plan

@@ -90,7 +90,7 @@ def text(found: Tuned, width: int | None = None) -> str:
             survives.append(f"{name_of(measured)}: {share} of the gain survives on the held-out weeks")
     parts = [count, "\n".join(changed), aligned(rows, left=(0, 1), width=width), "\n".join(survives)]
     if found.unmade:
-        parts.append("the held-out weeks cannot be replayed with it")
+        parts.append("the held-out weeks cannot be replayed with these values")
     elif found.held_out is None:
         parts.append("on the held-out weeks an objective or a constraint has no value")
     else:

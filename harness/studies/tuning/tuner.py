@@ -40,7 +40,7 @@ from harness.studies.tuning.specification import Tuning
 WINDOW = "window"
 _HALVES = 2
 _NO_VALUE = "trials cannot be compared with a missing value: choose another metric, or a later until"
-_NOT_MEASURED = "only the present configuration was replayed, and the metrics must be among its metrics"
+_NOT_MEASURED = "objectives and constraints must use metrics that a replay of the present configuration has"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",
     "grace-period": "30s",
