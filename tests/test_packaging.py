@@ -183,31 +183,23 @@ def test_the_import_graph_has_no_cycles() -> None:
 
 
 KUEUE = "harness_plugins.kueue."
+PUT_TOGETHER = {f"{KUEUE}{each}" for each in ("factory", "machinery", "scheduler")} | {
+    "harness_plugins.elastic_quota.policy"
+}
+"""The modules that put rules and shortcuts together."""
 
 
-def test_rules_of_kueue_do_not_import_shortcuts() -> None:
+def test_no_rule_of_any_plugin_imports_a_shortcut() -> None:
     """Rules and state read as if nothing were ever kept; shortcuts are put before them from outside."""
-    known = modules()
-    for name, path in known.items():
-        if name.startswith((f"{KUEUE}rules", f"{KUEUE}state")):
-            theirs = imported(path, known, when_run=False)
-            assert not {each for each in theirs if each.startswith(f"{KUEUE}shortcuts")}, path
-
-
-ELASTIC_QUOTA = "harness_plugins.elastic_quota."
-
-
-def test_rules_of_elastic_quotas_do_not_import_shortcuts() -> None:
-    """Only who tries pods, and who searches for them, asks whether that can be spared."""
     known = modules()
     asking = {
         name
         for name, path in known.items()
-        if name.startswith(ELASTIC_QUOTA) and not name.startswith(f"{ELASTIC_QUOTA}shortcuts")
+        if name.startswith("harness_plugins.") and ".shortcuts" not in name and ".conformance." not in name
         for each in imported(path, known, when_run=False)
-        if each.startswith(f"{ELASTIC_QUOTA}shortcuts")
+        if ".shortcuts" in each
     }
-    assert asking == {f"{ELASTIC_QUOTA}{each}" for each in ("attempt", "scheduler", "search")}
+    assert asking == PUT_TOGETHER
 
 
 def test_state_of_kueue_does_not_import_rules() -> None:

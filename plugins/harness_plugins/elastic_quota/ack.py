@@ -52,7 +52,6 @@ class AckRules:
     least_first = True  # so that no quota falls below its `min` when another quota preempts one of its pods
     keeps_room = True
     looks_ahead = True
-    keeps_dry_runs = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ An attempt has no lasting effect. Afterwards, the cache, quotas and budgets are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -28,8 +28,7 @@ from harness_plugins.elastic_quota.quota_request import (
 )
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
-from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
+from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, on_each
 from harness_plugins.elastic_quota.tentative import TentativePlacement
 
 TOO_FEW = "its group has fewer pods than must be placed together"
@@ -97,6 +96,7 @@ class Attempts:
         rules: the rules for preemption between quotas.
         default: the preemption for pods without a quota. If it is None, the rules also apply to these pods.
         preempts: whether any pod can preempt.
+        dry_runs: creates the function that performs the dry runs of the rules.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class Attempts:
         default: Preemption | None,
         *,
         preempts: bool,
+        dry_runs: Callable[[], DryRuns] = lambda: on_each,
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
@@ -118,14 +119,12 @@ class Attempts:
         self._rules = rules
         self._default = default
         self._preempts = preempts
-        self._kept = self._new_answers()
-
-    def _new_answers(self) -> KeptDryRuns | None:
-        return KeptDryRuns(self._usage, self._cache) if self._rules.keeps_dry_runs else None
+        self._new_dry_runs = dry_runs
+        self._dry_runs = dry_runs()
 
     def renew(self) -> None:
         """Drops all results that depend on nodes, because the nodes or their order have changed."""
-        self._kept = self._new_answers()
+        self._dry_runs = self._new_dry_runs()
         if self._default is not None:
             self._default.renew()
 
@@ -262,7 +261,9 @@ class Attempts:
             return None
         if self._default is not None and None in reclaims:
             return DefaultSearch(self._default)
-        return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._kept)
+        return QuotaSearch(
+            self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._dry_runs
+        )
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
         """Returns why preemption is not tried for a pod, or None if it is tried."""

@@ -35,7 +35,6 @@ class CapacityRules:
     keeps_room = False
     looks_ahead = False
     examines_all = True
-    keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage

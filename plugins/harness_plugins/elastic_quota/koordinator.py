@@ -38,7 +38,6 @@ class KoordinatorRules:
     keeps_room = False
     looks_ahead = False
     examines_all = True
-    keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage, *, quirks: bool = True) -> None:
         self._usage = usage

@@ -55,10 +55,6 @@ class Rules(Protocol):
     def examines_all(self) -> bool:
         """True if unschedulable nodes are tried for single pods, in the same way as for several pods."""
 
-    @property
-    def keeps_dry_runs(self) -> bool:
-        """True if dry runs depend only on the input that `shortcuts/kept_dry_runs.py` lists."""
-
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if a request claims the guarantee of the quota and does not borrow.
 

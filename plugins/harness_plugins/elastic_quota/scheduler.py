@@ -7,6 +7,7 @@ quotas are checked first, the pods of a gang are placed together, and other pods
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Wake
@@ -26,12 +27,11 @@ from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
 from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
+from harness_plugins.elastic_quota.plain import Plain
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.shortcuts.lasting_refusal import LastingQuotaRefusal
-from harness_plugins.elastic_quota.shortcuts.places import Places
 
 _LOCAL_QUEUE = "LocalQueue"
 
@@ -60,6 +60,7 @@ class QuotaScheduler:
         gangs: whether gangs are placed together.
         revocation: a function that creates the over-use revoke from the nodes, or None if the semantics have
             none.
+        shortcuts: the shortcuts that avoid repeated work. By default, there are none.
 
     Attributes:
         said: the last recorded reason for refusing each waiting gang.
@@ -75,6 +76,7 @@ class QuotaScheduler:
         falls_back: bool,
         gangs: bool,
         revocation: Callable[[Cache, Budgets], Revocation] | None = None,
+        shortcuts: Plain = Plain(),  # noqa: B008 it has no state
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
@@ -94,8 +96,9 @@ class QuotaScheduler:
             self._rules,
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
+            dry_runs=partial(shortcuts.dry_runs, self._rules, usage, kube.cache),
         )
-        self._places = Places(kube.scheduling, usage)
+        self._lasting = shortcuts.lasting(self._rules, usage, self._nominated, kube.scheduling, self.said)
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
 
@@ -246,8 +249,7 @@ class QuotaScheduler:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._version += 1
         self._attempts.renew()
-        self._places.valid = False  # stored refusals refer to this object
-        self._places = Places(self.scheduling, self.usage)
+        self._lasting.renew()
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """See `PodScheduler`."""
@@ -337,9 +339,9 @@ class QuotaScheduler:
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Returns why a pod or gang failed like an equal one, or None if this was already recorded."""
         peers, gang = pod.peers, pod.gang
-        if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
-            peers.refusal = self._refusal_now(peers.lasting.spared)
-            peers.lasting.spared = None  # until another attempt is skipped
+        spared = self._lasting.spared(peers.lasting)
+        if spared is not None:
+            peers.refusal = self._refusal_now(spared)
         why = peers.refusal
         if not isinstance(why, QuotaRefusal):
             return why
@@ -435,7 +437,7 @@ class QuotaScheduler:
         if not nominated and self.usage.tree.settled and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._state, rejecting, outcome
-            peers.lasting = self._lasting(outcome, pods)
+            peers.lasting = self._lasting.of(outcome, pods)
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:
             yield from self._kube.refuse(leader, outcome)
@@ -449,12 +451,6 @@ class QuotaScheduler:
         if diagnosis is None or failure.request.pod.gang is not None:
             return False
         return self.scheduling.moves_on(diagnosis.nodes)
-
-    def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
-        lasting = LastingQuotaRefusal(
-            refusal, pods, self._rules, self.usage, self._nominated, self.scheduling, self._places, self.said
-        )
-        return lasting if lasting.asks_all else None
 
     def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
         """Stores why a gang is refused, and returns whether to record it, like `PodInfo.note_rejection`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
@@ -23,8 +23,6 @@ from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, Rules
-from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, only_amounts_count
-from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 RECLAIM = "QuotaReclaim"
 """The reason for a preemption with which a quota reclaims its guarantee from quotas that borrow."""
@@ -74,14 +72,24 @@ class Tries(NamedTuple):
         claim: the potential victims of the pod.
         exceeded: the exceeded limits that count.
         nodes: the results of the pod's shape on the nodes.
-        by_amounts: whether only the amounts that the pod requests matter.
+        reclaims: whether the pod, with its gang, claims the guarantee of its quota.
     """
 
     failure: Failure
     claim: Claim
     exceeded: Exceeded
     nodes: ShapeNodes
-    by_amounts: bool
+    reclaims: bool
+
+
+DryRun: TypeAlias = Callable[[Tries, NodeInfo], Candidate | Status]
+DryRuns: TypeAlias = Callable[[Tries, Sequence[NodeInfo], DryRun], dict[int, Candidate | Status]]
+"""Returns the results of dry runs on some nodes, by the positions of the nodes."""
+
+
+def on_each(tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun) -> dict[int, Candidate | Status]:
+    """Performs a dry run on each node."""
+    return {node.position: dry_run(tries, node) for node in nodes}
 
 
 @final
@@ -94,7 +102,7 @@ class QuotaSearch:
         usage: the quotas.
         rules: the preemption rules.
         reclaims: for each quota of the attempt's pods, whether all of its pods together claim its guarantee.
-        kept: the results of earlier dry runs, or None if the rules do not allow caching.
+        dry_runs: performs the dry runs on the nodes that may have a victim.
     """
 
     def __init__(
@@ -104,7 +112,7 @@ class QuotaSearch:
         usage: QuotaUsage,
         rules: Rules,
         reclaims: Mapping[Quota | None, bool],
-        kept: KeptDryRuns | None = None,
+        dry_runs: DryRuns = on_each,
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
@@ -112,7 +120,7 @@ class QuotaSearch:
         self._usage = usage
         self._rules = rules
         self._reclaims = reclaims
-        self._kept = kept
+        self._dry_runs = dry_runs
 
     def why_not(self, failure: Failure) -> str | None:
         """See `Search`."""
@@ -144,7 +152,7 @@ class QuotaSearch:
         with self._usage.tree.departed() if self._rules.looks_ahead else nullcontext():
             tries = self._tries(failure)
             where = tries.claim.where()
-            answers = self._answers(tries, [each for each in pool if each in where])
+            answers = self._dry_runs(tries, [nodes[each] for each in pool if each in where], self._dry_run)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -159,45 +167,15 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        request = failure.request
+        """Returns the current input that all dry runs for a pod share."""
+        request, reclaims = failure.request, self._reclaims[failure.request.quota]
         return Tries(
             failure,
-            self._rules.claim(request, reclaims=self._reclaims[request.quota]),
+            self._rules.claim(request, reclaims=reclaims),
             self._rules.exceeded(request),
             self._scheduling.shape_nodes(request.pod.template.shape),
-            only_amounts_count(request.pod, failure.state),
+            reclaims,
         )
-
-    def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        """Returns the results of dry runs on some nodes. Known results are reused."""
-        nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
-        request = failure.request
-        reclaims = self._reclaims[request.quota]
-        equals = kept.of_equals(failure, tries.exceeded.back, reclaims=reclaims) if kept is not None else None
-        if kept is None or equals is None:
-            return {position: self._dry_run(tries, nodes[position]) for position in positions}
-        borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
-        answers: dict[int, Candidate | Status] = {}
-        known = kept.of_any(equals, request.pod, borrowed)
-        if known is not None:
-            for position in positions:
-                answer = known.get(position)
-                if answer is None:
-                    answer = self._dry_run(tries, nodes[position])
-                    kept.keep(known, nodes[position], answer)
-                answers[position] = answer
-            return answers
-        for position in positions:
-            node = nodes[position]
-            moment = kept.moment(request.pod, node, borrowed)
-            last = equals.of_several.get(position)
-            if last is not None and last[0] == moment:
-                answers[position] = last[1]
-                continue
-            answer = answers[position] = self._dry_run(tries, node)
-            if moment is not None and kept.keeps(node):
-                equals.of_several[position] = moment, answer
-        return answers
 
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
         failure = tries.failure
@@ -209,10 +187,6 @@ class QuotaSearch:
             return fixed
         pod, rules, exceeded = failure.request.pod, self._rules, tries.exceeded
         bound = self._bound(exceeded)
-        if tries.by_amounts:
-            answer = by_amounts(pod, node, potential, bound, looks_ahead=rules.looks_ahead)
-            if answer is not None:
-                return answer
         trial = Trial(pod, node, failure.state, self._cache.names)
         for other in node.pods if rules.looks_ahead else ():
             if other.terminating:

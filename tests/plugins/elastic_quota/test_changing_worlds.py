@@ -35,8 +35,8 @@ from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.events import events
-from harness_plugins.elastic_quota import search
-from harness_plugins.elastic_quota.ack import AckRules
+from harness_plugins.elastic_quota import policy
+from harness_plugins.elastic_quota.plain import Plain
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 
 NEVER = 10**9
@@ -123,8 +123,7 @@ def test_nothing_changes_without_all_shortcuts(name: str, seed: int, plugin: Pol
         context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
         if make is crowd:  # elsewhere refusals of one instant are recorded in another order
             context.setattr(SchedulingQueue, "pop", lambda self, version: pop(self, -next(versions)))
-        context.setattr(AckRules, "keeps_dry_runs", False)
-        context.setattr(search, "only_amounts_count", lambda pod, state: False)
+        context.setattr(policy, "Shortcuts", Plain)
         assert kept == played(where, jobs, plugin, options)
 
 

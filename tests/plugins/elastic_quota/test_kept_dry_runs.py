@@ -34,7 +34,6 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate
 from harness.policy import PolicyFactory
-from harness_plugins.elastic_quota import search
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
@@ -42,31 +41,30 @@ from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.search import QuotaSearch, Tries
+from harness_plugins.elastic_quota.search import DryRun, QuotaSearch, Tries, on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 
 def watched(context: pytest.MonkeyPatch) -> list[bool]:
     """Have every answer that is kept compared with a dry run; tells of each answer whether it was kept."""
     told: list[bool] = []
-    asked = QuotaSearch._answers
+    asked = KeptDryRuns.__call__
 
-    def answers(self: QuotaSearch, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        failure = tries.failure
-        assert self._kept is not None
-        reclaims = self._reclaims[failure.request.quota]
-        equals = self._kept.of_equals(failure, tries.exceeded.back, reclaims=reclaims)
+    def answers(
+        self: KeptDryRuns, tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun
+    ) -> dict[int, Candidate | Status]:
+        equals = self.of_equals(tries.failure, tries.exceeded.back, reclaims=tries.reclaims)
         before: dict[int, Candidate | Status] = {}
         if equals is not None:
             several = {position: answer for position, (_, answer) in equals.of_several.items()}
             before = several | equals.of_any
-        found = asked(self, tries, positions)
-        for position, answer in found.items():
-            told.append(before.get(position) is answer)
-            assert in_words(answer) == in_words(self._dry_run(tries, self._cache.nodes[position]))
+        found = asked(self, tries, nodes, dry_run)
+        for position, answer in on_each(tries, nodes, dry_run).items():
+            told.append(before.get(position) is found[position])
+            assert in_words(found[position]) == in_words(answer)
         return found
 
-    context.setattr(QuotaSearch, "_answers", answers)
+    context.setattr(KeptDryRuns, "__call__", answers)
     return told
 
 
@@ -109,40 +107,6 @@ def test_most_answers_are_kept_where_many_wait() -> None:
         for seed in range(12):
             Happened(*varied(random.Random(seed)), until=LONG_ENOUGH)
     assert sum(told) > len(told) // 3
-
-
-@pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"semantics": "koordinator"}, {"evictionLatency": "3s"}, {"claims": "usage"}],
-    ids=str,
-)
-def test_dry_runs_by_amounts_find_what_a_simulation_finds(options: dict[str, Any]) -> None:
-    """And most that find victims are made so, though here many pods have budgets, nominations and rules."""
-    found: list[Candidate | Status] = []
-    added: list[Candidate | Status] = []
-    by_amounts, run = search.by_amounts, QuotaSearch._dry_run
-
-    def compared(self: QuotaSearch, tries: Tries, node: NodeInfo) -> Candidate | Status:
-        answer = run(self, tries, node)
-        assert in_words(answer) == in_words(run(self, tries._replace(by_amounts=False), node))
-        found.append(answer)
-        return answer
-
-    def noted(*arguments: Any, **others: Any) -> Candidate | Status | None:
-        answer = by_amounts(*arguments, **others)
-        if answer is not None:
-            added.append(answer)
-        return answer
-
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(QuotaSearch, "_dry_run", compared)
-        context.setattr(search, "by_amounts", noted)
-        for seed in range(3 * times("QUOTA_FUZZ")):
-            for worlds in (varied, grouped):
-                Happened(*worlds(random.Random(seed)), until=LONG_ENOUGH, **options)
-    total, many = ([isinstance(each, Candidate) for each in some].count(True) for some in (found, added))
-    assert many > total / 2
 
 
 def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:

@@ -27,6 +27,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.search import DryRun, Tries, on_each
 
 _MOST = 200_000
 """The maximum number of cached results for all nodes together."""
@@ -89,6 +90,36 @@ class KeptDryRuns:
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._pods: dict[int, _Pods] = {}  # by the position of the node
         self._most: dict[str, int] = {}  # the most of each resource that a quota's pods have used on a node
+
+    def __call__(
+        self, tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun
+    ) -> dict[int, Candidate | Status]:
+        """See `DryRuns`. Performs only those dry runs whose results are not known."""
+        request, reclaims = tries.failure.request, tries.reclaims
+        equals = self.of_equals(tries.failure, tries.exceeded.back, reclaims=reclaims)
+        if equals is None:
+            return on_each(tries, nodes, dry_run)
+        borrowed = self.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
+        answers: dict[int, Candidate | Status] = {}
+        known = self.of_any(equals, request.pod, borrowed)
+        for node in nodes:
+            position = node.position
+            if known is not None:
+                answer = known.get(position)
+                if answer is None:
+                    answer = dry_run(tries, node)
+                    self.keep(known, node, answer)
+                answers[position] = answer
+                continue
+            moment = self.moment(request.pod, node, borrowed)
+            last = equals.of_several.get(position)
+            if last is not None and last[0] == moment:
+                answers[position] = last[1]
+                continue
+            answer = answers[position] = dry_run(tries, node)
+            if moment is not None and self.keeps(node):
+                equals.of_several[position] = moment, answer
+        return answers
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
         """Returns the results of pods that equal this pod and exceed the same limits by the same amounts.

@@ -16,7 +16,7 @@ from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
-from harness.models.kube.pod import PodInfo
+from harness.models.kube.pod import LastingRefusal, PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness.models.told import NOTHING_TOLD, Told
 from harness_plugins.elastic_quota.failure import QuotaRefusal
@@ -201,3 +201,38 @@ class LastingQuotaRefusal:
                 return False
             self._changes = changes
         return True
+
+
+@final
+class KeptRefusals:
+    """Finds and remembers lasting refusals. The arguments are those of `Plain.lasting`."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        usage: QuotaUsage,
+        nominated: Nominated,
+        scheduling: Scheduling,
+        said: Mapping[Gang, Told],
+    ) -> None:
+        self._known = rules, usage, nominated, scheduling
+        self._said = said
+        self._places = Places(scheduling, usage)
+
+    def of(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingRefusal | None:
+        """See `LastingRefusals`."""
+        lasting = LastingQuotaRefusal(refusal, pods, *self._known, self._places, self._said)
+        return lasting if lasting.asks_all else None
+
+    def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
+        """See `LastingRefusals`."""
+        if not isinstance(lasting, LastingQuotaRefusal):
+            return None
+        spared, lasting.spared = lasting.spared, None  # until another attempt is skipped
+        return spared
+
+    def renew(self) -> None:
+        """See `LastingRefusals`."""
+        _, usage, _, scheduling = self._known
+        self._places.valid = False  # stored refusals refer to this object
+        self._places = Places(scheduling, usage)
