@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from more_examples import times
 from quota_worlds import (
     LONG_ENOUGH,
     Happened,
