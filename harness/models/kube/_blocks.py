@@ -106,10 +106,9 @@ class Block:
         most_room = None if lasting is None else lasting.most_room
         assert lasting is not None, "see `EqualPods.may_rest`"
         assert most_room is not None, "see `EqualPods.may_rest`"
-        resting = self._resting.setdefault(most_room, Resting(most_room.version))
         group = self._awake.pop(peers)
         group.verdict = None
-        resting.add(group, lasting.amounts)
+        self._resting.setdefault(most_room, Resting(most_room.version)).add(group, lasting.amounts)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
         for resting in self._resting.values():
