@@ -27,7 +27,7 @@ KINDS: Mapping[str, str] = {
     QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that use its quota",
     PRIORITY: "the jobs of a priority",
     USER: "the jobs of a user; `(none)` stands for jobs without a user",
-    REASON: "the preemptions for a reason, or the evictions of a cause",
+    REASON: "the preemptions with one reason, or the evictions with one cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
 """Maps a kind of scope to a description of the values with this scope."""

@@ -403,8 +403,8 @@ def test_koordinator_bounds_are_faults_of_the_spec() -> None:
         koordinator("c", {"is-parent": "false"}, min={"memory": 1}, max={"cpu": 1}),
         koordinator("d", {"is-parent": "false"}, min={"cpu": 1}),
     ) == [
-        "spec.min.gpu: Koordinator requires that max also names it: add it to max",
-        "spec.min.cpu: Koordinator requires that max also names it: add it to max",
+        "spec.min.gpu: Koordinator requires that max names every resource of min: add it to max",
+        "spec.min.cpu: Koordinator requires that max names every resource of min: add it to max",
         "spec.min.cpu: 3 is above max, which is 2",
         "spec.min.memory: 1 is above max, which is 0 because it does not name memory",
         "spec.min.cpu: 4 is below the sum of its children's, 6",

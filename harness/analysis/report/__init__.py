@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
 _BUILT_IN = (
     ("headlines", "Which one, and at what cost?", "the recommended run, its condition and its costs"),
     ("frontier", "What is traded for what", "waits against lost work, and the runs that no other run beats"),
-    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and the queues that benefited"),
+    ("losses", "Who wins, who loses", "hours waited and work lost in each queue, and the queues that gained"),
     ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
     ("allocation", "Who held what, when", "what queues held over time, and their own quota"),
     ("fairness", "How fairly it was shared", "the distance of shares from their ideal over time"),

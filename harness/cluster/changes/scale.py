@@ -113,7 +113,9 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
         for resource, amount in node.allocatable.items():
             total[resource] = total.get(resource, 0) + amount
     if beyond := sorted(resource for resource, amount in total.items() if amount > INT64_MAX):
-        raise InputError(f"{times} times the cluster's nodes have more {beyond[0]} than 64 bits can count")
+        raise InputError(
+            f"a cluster with {times} times as many nodes has more {beyond[0]} than 64 bits can count"
+        )
     return frozen(made)
 
 

@@ -154,7 +154,7 @@ def quota_manifests(
     notes.add(
         "Account",
         "",
-        "users' own shares below an account: jobs of one queue are not ordered by user",
+        "users' own shares within an account: jobs of one queue are not ordered by user",
     )
     yield from _level(accounts, "all", capacity, notes, own=0, name="")
 

@@ -1,4 +1,4 @@
-"""Models the nodes and the pods of whole jobs on these nodes, either now or at a future time.
+"""Models nodes that run the pods of whole jobs, either now or at a future time.
 
 kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
 all of its pods, or for none of them.

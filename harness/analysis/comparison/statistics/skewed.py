@@ -44,7 +44,7 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """Returns the probability that a mean is this large without a difference, the larger of two estimates.
+    """Returns the probability of a mean at least this large if there is no difference.
 
     The result is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """

@@ -90,7 +90,10 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
         for resource in least or ():
             # If max is given, the core resources are checked for all kinds of quotas.
             if most is None or resource not in (*most, *CORE_RESOURCES):
-                spec.refuse(f"min.{resource}", "Koordinator requires that max also names it: add it to max")
+                spec.refuse(
+                    f"min.{resource}",
+                    "Koordinator requires that max names every resource of min: add it to max",
+                )
     elif metadata.namespace in draft.elastic_quotas:
         first = draft.elastic_quotas.fields(metadata.namespace).where
         hint = f'if the quotas are Koordinator\'s, give them the label {KOORDINATOR}is-parent: "false"'
