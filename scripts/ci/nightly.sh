@@ -14,7 +14,8 @@ bash scripts/environment.sh dev
 case "$what" in
   conformance) .venv/bin/python -m pytest -q -m 'slow or not slow' tests/conformance ;;
   fuzz)
-    FUZZ_SEEDS=$((night * 2500)):$((night * 2500 + 2500)) .venv/bin/python -m pytest -q -n auto -m slow tests/test_fuzz.py
+    FUZZ_SEEDS=$((night * 2500)):$((night * 2500 + 2500)) \
+      .venv/bin/python -m pytest -q -n auto -m slow tests/test_fuzz.py
     WORLDS=$((night * 100)):$((night * 100 + 100)) .venv/bin/python -m pytest -q -n auto -m slow tests/testing
     KUEUE_FUZZ=20 .venv/bin/python -m pytest -q -n auto tests/plugins/kueue
     ;;
@@ -22,8 +23,9 @@ case "$what" in
   coverage)
     export EXAMPLES=1 QUOTA_FUZZ=1 KUBE_FUZZ=1 KUEUE_FUZZ=1
     .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered
-    .venv/bin/python -m pytest -q -n 2 -m slow tests/report tests/test_packaging.py tests/test_validation_thresholds.py \
-      tests/docs/test_scale.py tests/live/test_hostile_servers.py tests/testing/test_worlds_with_devices.py
+    .venv/bin/python -m pytest -q -n 2 -m slow tests/report tests/test_packaging.py \
+      tests/test_validation_thresholds.py tests/docs/test_scale.py tests/live/test_hostile_servers.py \
+      tests/testing/test_worlds_with_devices.py
     ;;
   *)
     echo "what is $what? conformance, fuzz, faults or coverage" >&2
