@@ -36,7 +36,7 @@ class Result:
 
     Attributes:
         task: the name of the task.
-        seed: the seed for which the weeks were drawn; None for the task's own weeks.
+        seed: the seed with which the weeks were drawn; None for the task's own weeks.
         twins: the number of replayed twins.
         score: the score over these twins.
     """

@@ -1,11 +1,11 @@
 """Derives intervals from the errors of past forecasts, by adaptive conformal prediction in log time.
 
 Forecasts at past moments of the same history are compared with the actual starts, which gives errors (Vovk,
-Gammerman, Shafer: Algorithmic Learning in a Random World, 2005). An error is a factor of the forecast. The
-quantiles of these factors give the interval of a new forecast. Starts after the same moment depend on each
-other, so each moment counts once, however many workloads wait. The share of starts that should be outside the
-interval is adjusted to the misses of recent intervals (Gibbs, Candes: Adaptive Conformal Inference Under
-Distribution Shift, 2021).
+Gammerman, Shafer: Algorithmic Learning in a Random World, 2005). An error is the factor between a forecast
+and the actual start. The quantiles of these factors give the interval of a new forecast. Starts after the
+same moment depend on each other, so each moment counts once, however many workloads wait. The share of starts
+that should be outside the interval is adjusted to the misses of recent intervals (Gibbs, Candes: Adaptive
+Conformal Inference Under Distribution Shift, 2021).
 
 The centre of an interval is either the median of the futures, or the geometric mean of this median and the
 mean wait of the week. The module chooses the centre whose past intervals have the smaller interval score.
@@ -239,7 +239,7 @@ class Calibration:
         Args:
             queue: the queue in which the workload waits.
             middle: the median start of the workload in the futures; None if the median is after the horizon.
-            week: the mean wait of the week; see `harness.studies.forecasting.baselines`.
+            week: the waits of the week; see `harness.studies.forecasting.baselines`.
         """
         if self.moments < LEAST:
             return None

@@ -51,8 +51,8 @@ class Future(NamedTuple):
 
     Attributes:
         number: the number of the future.
-        starts: the first start of each workload in `World.asked`, in microseconds from now; -1 if the
-            workload has not started by the end.
+        starts: the first start of each workload, in the order of `World.asked` and in microseconds from now;
+            -1 if the workload has not started by the end.
         preemptions: the preemptions, in chronological order.
         end: when the future ended, in microseconds from now. A future ends when all requested workloads have
             started, or at the horizon.

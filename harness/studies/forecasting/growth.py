@@ -36,8 +36,8 @@ def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
 
     The work of a job is its requests multiplied by its run time. In each week, only the jobs that were
     submitted in the week count, with their work until the end of the week. Weeks are therefore comparable,
-    and only known facts are used. A resource is left out if fewer than half of the jobs request it, because a
-    single job could then double the work.
+    and the result depends only on facts that are known at `last`. A resource is left out if fewer than half
+    of the jobs request it, because a single job could then double the work.
 
     Args:
         jobs: the jobs, in order of submission.

@@ -143,7 +143,10 @@ class Standing:
 
     @property
     def started(self) -> bool:
-        """Returns True if all pods that should run have what they request, and none is being evicted."""
+        """Returns True if all pods that should run have what they request.
+
+        The result is False while the whole job is being evicted.
+        """
         return bool(self._holds) and not self._leaving and self._is_complete
 
     @property

@@ -30,8 +30,8 @@ class Past:
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
         why: the reason if there are no forecasts, as the end of a sentence, or else "".
         baseline: the waits of the last week; None if there are no forecasts.
-        grown: how much more work the last week requested than any earlier week; None if it did not request
-            more.
+        grown: how much more work the last week requested than any earlier week; None if the growth is small
+            or unknown.
     """
 
     judged: tuple[Judged, ...] = ()

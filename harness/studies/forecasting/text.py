@@ -268,7 +268,7 @@ def _table(
 
 
 def _names(forecast: Forecast) -> dict[int, list[str]]:
-    """Returns all names of workloads and queues, which are shortened so that they differ within a table."""
+    """Returns all names of workloads and queues by column. In a table, shortened names remain distinct."""
     shifts = [each for several in forecast.shifts.values() for each in several]
     every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}

@@ -215,8 +215,9 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
     """Returns the trial that is best compared with the first trial, or None.
 
-    The best trial has the largest gain, and is not worse than the first trial in any objective. With several
-    objectives, gains are relative to the first trial's values, and their mean counts.
+    The best trial has the largest gain among the trials that meet all constraints and are not worse than the
+    first trial in any objective. With several objectives, gains are relative to the first trial's values, and
+    their mean counts.
     """
     today = tried[0].found
     if today is None:

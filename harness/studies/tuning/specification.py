@@ -206,7 +206,7 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:
-    """Adds a fault if a part is outside the search window, because held-out jobs must not affect it."""
+    """Adds a fault for each part outside the search window. Held-out jobs must not affect the search."""
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:

@@ -83,7 +83,6 @@ class Tuner:
         # The present configuration is checked on all windows like any experiment, before the first replay. It
         # names none of the searched files, which were read earlier.
         factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
-        # It names none of the searched files, which were read before.
         tried = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
         self.bench = Bench(replace(tried.inputs, tenants=self.bench.inputs.tenants))
 
@@ -96,8 +95,8 @@ class Tuner:
         """Searches, and compares the best trial with the present configuration on held-out weeks.
 
         Args:
-            workers: the number of processes on this machine. By default, this number is limited by how much
-                work there is. With 1, this process does all the work.
+            workers: the number of processes on this machine. By default, cores, memory and the amount of work
+                limit this number. With 1, this process does all the work.
             executor: an executor that carries out the replays instead of processes on this machine.
 
         Raises:
@@ -210,10 +209,10 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Raises an error unless the present configuration has a value of every metric for comparisons.
+        """Raises an error if trials cannot be compared with the present configuration in every metric.
 
         Raises:
-            SpecError: a metric has no value.
+            SpecError: a metric has no value in the present configuration.
         """
         faults = Faults()
         for field_, measured in (("objectives", objectives), ("constraints", bounds)):
