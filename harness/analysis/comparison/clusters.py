@@ -62,7 +62,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """Returns the value of a field that an object omits; a single flavor is in the names of its quotas."""
+    """Returns the value of a field that an object omits. The name of a single flavor is in its quotas."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)

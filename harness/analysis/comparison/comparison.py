@@ -57,8 +57,8 @@ class Comparison:
         pairs: the jobs that all runs have in common.
         shares: the window of each run. Empty if twins are compared, because twins with the same number share
             a window.
-        window: the window over which metrics are integrated. None if twins are compared, or if each run has
-            its own window because arrivals differ.
+        window: the window of metrics that are integrated over time. None if twins are compared, or if each
+            run has its own window because arrivals differ.
         shake: the twins that are compared; None if the runs themselves are compared.
         twins: the twins of each run.
 
@@ -184,7 +184,7 @@ class Comparison:
         return self.runs[0].without_run_times or self.runs[place].without_run_times
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
-        """Returns a sentence for each requested metric that was not measured for this scope."""
+        """Returns a sentence for each requested metric that was measured only for other scopes."""
         if scope is None:
             return []
         keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}

@@ -174,7 +174,7 @@ class Condition:
         assert base is not None
         change = row.changes[place - 1]
         difference, relative = change.difference, change.relative
-        if difference is None:  # At least one of the two values is missing or not finite.
+        if difference is None:  # At least one of the two values is not finite.
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
@@ -227,7 +227,7 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """Describes a run's value and its reference value. `ends` is the judged interval, if there is one."""
+        """Describes a run's value and the baseline's value. `ends` is the judged interval, if any."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:

@@ -9,7 +9,7 @@ from harness.base.text import counted, first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
-"""The kind of a difference between events, which are not Kubernetes objects."""
+"""This kind and the kinds above are not kinds of Kubernetes objects."""
 
 _NAMED = 3  # How many names to show if several objects change in the same way.
 _WIDEST = 63 + 1 + 253

@@ -247,7 +247,7 @@ def about_loops(run: Run) -> str | None:
 
 
 def _queues(often: dict[str, float], prefix: str) -> str:
-    """Lists the queues of one side by name, the most frequent ones first, each with its count."""
+    """Lists the most frequent queues of one side with their counts, and the number of further queues."""
     counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
     found = sorted(count for count in counts if count[0])
     return first_of([f"{name} ({-count:,.0f})" for count, name in found], _NAMED)

@@ -37,7 +37,8 @@ class Pairs:
             after that end.
         shifts: for each run, the time from the baseline's origin to the run's origin, so that times of the
             two runs can be compared. A window of a trace moves the origin, but its jobs still arrive at their
-            times in the whole trace. The shift is 0 if all common jobs arrive equally long after the origins.
+            times in the whole trace. The shift is 0 if all common jobs arrive equally long after the origins,
+            or if only one of the two traces has timestamps.
         know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:

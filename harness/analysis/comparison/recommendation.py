@@ -73,7 +73,8 @@ class Recommendation(NamedTuple):
         sentence: the answer with its conditions. If there is no answer, the sentence says so and names the
             command that would give one.
         prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
-        weighed: the runs that are better than the baseline in at least one respect.
+        weighed: the runs that are better than the baseline in at least one respect. If some of them are worse
+            in no respect, only these runs.
         carried: whether there is an answer.
     """
 
@@ -84,7 +85,7 @@ class Recommendation(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The answer as lines of text, and the prices of the runs that are better in any respect."""
+        """The answer as lines of text, and the prices of the runs in `weighed`."""
         found = [self.sentence]
         for name in self.weighed:
             found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]

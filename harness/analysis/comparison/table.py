@@ -95,10 +95,10 @@ def text(
 ) -> str:
     """Returns the comparison as text for a terminal. A `width` of None means no limit.
 
-    If the table is too wide, it drops the intervals. If the table is still too wide, there is one table for
-    each run and the baseline. As a last resort, each metric is put above its values. A brief text begins with
-    the recommendation. It contains only the first notes unless `every_note` is true, and ends with the
-    options that show the rest.
+    If the table is too wide, it drops the intervals. If the table is still too wide, each other run gets its
+    own table, which repeats the baseline. As a last resort, each metric is put above its values. A brief text
+    begins with the recommendation. It contains only the first notes unless `every_note` is true, and ends
+    with the options that show the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:

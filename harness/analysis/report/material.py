@@ -36,7 +36,7 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """A series in charts, which stands for one holder or for all holders that are too small for a series.
+    """A series in charts, which stands for one holder, or for all holders without a series of their own.
 
     Attributes:
         name: the displayed name, which is printable, short and unique.
@@ -147,7 +147,7 @@ class Material:
         return found
 
     def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Moves steps to the time axis, cuts them to a run's window, and removes steps without a level.
+        """Moves steps to the time axis, leaves out steps after the run's end, and steps without a level.
 
         Args:
             levels: the steps, with times since the run's origin.
@@ -213,7 +213,7 @@ class Material:
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run, the number of jobs in each queue that all runs have and accept.
+        """For each run and queue, the number of jobs that all runs have and accept.
 
         Metrics of waits cover these jobs.
         """

@@ -29,8 +29,8 @@ def repeat(material: Material) -> Iterator[str]:
 def _calls(run: Run) -> Iterator[str]:
     """Yields the call of `harness.replay` that makes a run, after the lines that the call needs.
 
-    Policy classes and clusters that were changed in memory have no files. In this case, the call uses a name,
-    and a comment explains the name.
+    A policy class has no file, and neither does a cluster that was changed in memory. The call then uses a
+    name, and a comment explains the name.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]

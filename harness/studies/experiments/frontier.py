@@ -45,7 +45,7 @@ def outcomes(judged: Judged) -> list[Outcome]:
     """Returns the outcome of every setting.
 
     A setting is left out if an objective has no value, for example because a percentile was not reached with
-    some seeds.
+    any seed.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []

@@ -275,7 +275,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
     Args:
         frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
         text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether a user wrote the text. If so, the text must name its resource.
+        given: whether a user wrote the text. If so, the text must name the resource if there are several.
 
     Raises:
         OptionError: the text is not a metric, does not name its resource, or the metric has no direction.

@@ -385,7 +385,7 @@ def several(text: str) -> list[Value]:
 
 
 def _plain(text: str) -> Value:
-    """Parses a text as a YAML value, or returns the text if it is neither a text nor a number in YAML."""
+    """Parses a text as a YAML value, or returns the text if the value is no text, number or boolean."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text

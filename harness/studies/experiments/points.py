@@ -41,7 +41,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """Yields the points that are not excluded, or the requested number of random points among them."""
+    """Yields the points that are not excluded, or the requested number of different ones at random."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:

@@ -151,7 +151,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """Returns the bench without those fixed settings that are not in `names`."""
+    """Returns the bench with only those fixed settings that are in `names`."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))

@@ -271,7 +271,7 @@ class Bench:
     def _cluster_key(self, point: Point) -> Hashable:
         """Returns a key that contains everything on which a point's cluster depends.
 
-        Without manifests, the cluster is derived from the trace before a seed draws weeks or a twin, so that
+        Without manifests, the cluster is derived from the trace before a seed draws anything from it, so that
         all seeds use the same cluster.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)

@@ -28,7 +28,7 @@ class State:
         made: how many items have been made.
         failed: how many items have failed.
         workers: how many items are made at the same time.
-        seconds: the CPU time of the items that have been made.
+        seconds: the CPU time of the items that have been made or have failed.
     """
 
     items: int
@@ -86,7 +86,7 @@ class Sweep:
             workers: the number of processes on this machine. By default, it depends on the available cores
                 and memory, and does not exceed the number of items. With 1, this process makes the items.
             executor: an executor that makes the items instead of processes on this machine.
-            watch: a function that is called at the beginning, and after each item that was made.
+            watch: a function that is called at the beginning, and after each item, even if the item failed.
 
         Raises:
             OptionError: both `workers` and `executor` are given.

@@ -214,7 +214,7 @@ def _signs(blocks: int) -> Numbers:
 
 
 def _sign_flipped(differences: Numbers) -> float:
-    """Returns the p value of a sum if the signs of the blocks' differences were random.
+    """Returns the p value of a sum, assuming that the signs of the blocks' differences are random.
 
     If a few blocks make up most of a sum of lost work, the standard error of the sum has no meaning.
     The signs of the differences still carry information.

@@ -14,8 +14,8 @@ blocks, because a few long queues hardly change them. (See Bartels, "The rank ve
 test for randomness", Journal of the American Statistical Association 77, 1982.)
 
 Even short blocks must be nearly independent, so the correlation between neighbours among the 1,024 blocks of
-the finest level must not exceed 1/8. This bound was calibrated on queues with known waits. Their
-loads and seeds differ from those in docs/statistics.md.
+the finest level must not exceed 1/8. This bound was calibrated on queues with known waits. Their loads and
+seeds differ from those in docs/statistics.md.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """Returns the probability of a mean at least this large if there is no difference.
+    """Returns the larger of two p values of a mean: Student's, and the one that is corrected for skewness.
 
     The result is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """

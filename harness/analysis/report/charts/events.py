@@ -16,7 +16,7 @@ from harness.base.text import first_of
 
 _ROW = 16
 _APART = 26
-"""The minimum distance in pixels between two marks in a row. Closer marks are merged."""
+"""The minimum distance in pixels between the beginnings of two marks. Closer marks of one row are merged."""
 
 _NAMED = 3
 """The maximum number of objects that the text of a merged mark names."""

@@ -33,8 +33,8 @@ def frontier(
         x_axis: the horizontal axis.
         y_axis: the vertical axis.
         width: the width of the chart.
-        best: the choices that no other choice beats, if more than these two axes matter. In this case, no
-            line joins the points.
+        best: the choices that no other choice beats. By default, the two axes decide, and a line joins these
+            choices.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best

@@ -60,7 +60,7 @@ _SLOWDOWNS = _Scale(1, 10, {10**power: f"{10**power:,} ×" for power in range(8)
 
 
 def wait_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """Returns a panel for each group, with a line for each run. Shorter waits are drawn as one second."""
+    """Returns a panel for each group, with a line for each run. Waits below 1 s are drawn as 1 s."""
     return _distribution(material, found, width, _WAITS, title="jobs started", height=80)
 
 

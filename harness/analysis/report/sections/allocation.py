@@ -26,7 +26,7 @@ _MOST, _SHORT = 300, 12
 """The maximum number of changes in a table, and the maximum in a table that is not folded."""
 
 _TOLD = 3
-"""The maximum number of levels of a quota that the text lists individually."""
+"""If a quota has more levels, the text names only the lowest and the highest level."""
 
 
 def blocks(material: Material) -> Iterator[Block]:

@@ -130,7 +130,7 @@ def _words(material: Material) -> str:
 
 
 def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
-    """Describes, for each run, how many jobs held resources, started, and were evicted in a span of time."""
+    """Counts, for each run, the shown jobs that held resources or started, and evictions with losses."""
     sentences = []
     for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
         with reading(run.path):

@@ -60,7 +60,7 @@ def _spread(hours: Sequence[float | None]) -> float:
 
 
 class _Loss(NamedTuple):
-    """The resource-hours that a queue's jobs lost, and those that others lost to its jobs."""
+    """The resource-hours that a queue's jobs lost, and those that were lost to free capacity for its jobs."""
 
     own: float = 0.0
     for_it: float = 0.0
@@ -95,7 +95,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
-    """Returns, for each queue, the work that its jobs lost and the work that others lost to them."""
+    """Returns, for each queue, the work that its jobs lost and the work that was lost for its jobs."""
     metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
