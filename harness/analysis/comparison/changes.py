@@ -69,7 +69,7 @@ class Change(NamedTuple):
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
-        interval: the interval of the ratio of the two values, if neither value can be 0 or negative.
+        interval: the interval of the ratio of the two values, if all values are above 0 and no share is 1.
             Otherwise, the interval of the difference in the metric's unit. None if there is no interval.
         p: the p value of the difference, corrected for the family of tests; None without an interval.
     """

@@ -5,10 +5,10 @@ The bootstrap therefore draws *blocks* of jobs, which are in order of arrival, a
 for both runs. This method is valid only if a job has little influence beyond its own block, which
 `plateau.py` tests.
 
-If both values can only be above 0, the interval describes their ratio. The standard error of a mean or
-percentile is computed from its resamples. Because there are few blocks, the error is enlarged slightly
-(Hesterberg, "What teachers should know about the bootstrap", 2015). It is enlarged further if longer blocks
-show a larger error.
+If both runs have values above 0 in every resample, the interval describes the ratio of the values. The
+standard error of a mean or percentile is computed from its resamples. Because there are few blocks, the error
+is enlarged slightly (Hesterberg, "What teachers should know about the bootstrap", 2015). It is enlarged
+further if longer blocks show a larger error.
 
 A trace may contain a busy period by chance. Such a period makes a difference larger, and also its error.
 Intervals are therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means.
