@@ -132,7 +132,8 @@ class History:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
         stretches: the stretches, in order.
         behind: another job of the same queue, with its last refusal or preemption, or else with its
-            rejection. Set only if no refusal of this job was recorded during its first wait.
+            rejection. Set only if this job waited first, and its first stretch has no refusal, rejection or
+            preemption of its own.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """

@@ -309,7 +309,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The decisions at the last time with decisions up to the given time."""
+        """The latest decisions up to the given time, which all have the same time."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -330,7 +330,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """Describes all changes of the cluster or, if a time is given, the last changes before it."""
+        """Describes all changes of the cluster or, if a time is given, the last changes up to it."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

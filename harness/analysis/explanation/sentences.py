@@ -119,7 +119,7 @@ class Sentences:
             yield f"it waits for {first_of(jobs, _NAMED)}"
 
     def _governed(self, figures: Figures) -> str:
-        """Describes how much a preemption would borrow, and the fields that forbid it."""
+        """Describes the usage that would exceed quota, and the fields that forbid the preemption."""
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
             f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
@@ -223,7 +223,7 @@ class Sentences:
             yield f"{figures.pdb_violations:,} victims break a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
-        """Yields the usage of queues, with their guaranteed quota, and the usage of all queues together."""
+        """Yields the usage of queues, with their guaranteed quota, and the usage of the pool they share."""
         for name in figures.usage:
             bounds = {"runtime": figures.runtime, "at most": figures.most}
             said = self._used(figures.usage[name], figures.quota, bounds, name, labels)

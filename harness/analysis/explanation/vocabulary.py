@@ -37,8 +37,8 @@ class Figures:
             themselves.
         shares: for each name, the weighted share before and after.
         local_queues: for each LocalQueue, the usage that determines its order.
-        nodes: the number of nodes that are unsuitable for each reason.
-        not_freed: the number of nodes that preemption cannot free for each reason.
+        nodes: for each reason, the number of nodes that are unsuitable.
+        not_freed: for each reason, the number of nodes that preemption cannot free.
         most_free: for each resource, the largest amount that is free on a single node.
         preemption: why no job is preempted.
         node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of

@@ -114,7 +114,7 @@ class _Series:
         yield from self._preemptions()
 
     def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
-        """Returns the level at the time of each sample, which is the level after the last change."""
+        """Returns the level at the time of each sample: the level after the last change up to then."""
         of_it = self._timeline.filter((pl.col("queue") == queue) & (pl.col("resource") == resource))
         return self._times.join_asof(of_it.select("time", column), on="time")[column].fill_null(0)
 

@@ -30,7 +30,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     """Computes statistics of durations that may still be growing.
 
     Args:
-        values: the final length of each duration, or its length so far; `NEVER` if there is none.
+        values: the final value of each duration or slowdown, or its value so far; `NEVER` if there is none.
         going: whether each value can still grow.
         names: the statistics to compute: `mean`, `max` or percentiles such as `p95` and `p99_9`.
     """

@@ -29,8 +29,8 @@ def exact_sum(values: Floats) -> float:
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]
         while top := max(float(rest.max()), -float(rest.min())):
-            # If this number is added to a value and then subtracted, the value is rounded to its leading
-            # digits.
+            # If this number is added to each value and then subtracted, each value is rounded to the leading
+            # digits of the largest value.
             rounds = 2.0 ** (frexp(top)[1] + _SLICE.bit_length())
             leading = (rest + rounds) - rounds
             parts.append(float(leading.sum()))

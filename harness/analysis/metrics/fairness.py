@@ -119,7 +119,7 @@ def _cut(length: int, step: int) -> Iterator[slice]:
 
 
 def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
-    """Returns sums over holders at each time: distances, positive ideal shares, ratios, and squares."""
+    """Sums up distances, ratios and their squares at each time, and counts the ideal shares above 0."""
     share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
     each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)

@@ -296,7 +296,8 @@ class _Parts:
 
     Args:
         time, until: the beginning and the end of each span.
-        starts: the times at which the needs change, in order. No span begins before the first change.
+        starts: the times at which the needs change, in order. No span begins before the first of these
+            times.
         needs: the numbers of the needs from each of these times on.
     """
 

@@ -219,7 +219,7 @@ class Lending:
 
 
 def _steps(levels: Numbers, first: Bools) -> Numbers:
-    """Returns the difference between each level and the same owner's previous level, which is first 0."""
+    """Returns the difference between each level and the same owner's previous level, which is 0 at first."""
     before = np.zeros_like(levels)
     before[1:] = levels[:-1]
     before[first] = 0

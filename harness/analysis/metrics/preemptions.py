@@ -104,7 +104,7 @@ def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
 
 
 def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
-    """Returns the time at which each preempted job ran again, in microseconds, or null.
+    """Returns, for each preemption, the time at which its job ran again, in microseconds, or null.
 
     A job runs again once it makes progress and every preempted pod holds its resources again. A job with a
     run time of 0 counts as running again when it finishes.
@@ -121,7 +121,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     running = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        # A job that ran before the replay and is preempted at its beginning makes no progress in the replay.
+        # If a job ran before the replay and is preempted as the replay begins, its stint has no length.
         .filter(pl.col("start") < pl.col("end"))
         .filter(pl.col("job").is_in(pods["job"].unique().implode()))
         .select("job", "start")
@@ -151,8 +151,8 @@ def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
     """Adds the column `back` to the rows of `preempted_pods`.
 
     The column contains the time at which the pod's successor begins to hold its resources. If a job is
-    preempted as a whole, the column contains the time at which the job next makes progress, even if the job
-    holds resources earlier.
+    preempted as a whole, the column contains the time of the preemption, so only the job's next progress
+    matters.
     """
     single = pods.filter(pl.col("pod").is_not_null())
     if single.is_empty():

@@ -24,7 +24,7 @@ class Node(NamedTuple):
         queue: the name of the ClusterQueue, or None for a cohort.
         parent: the index of the parent cohort, or None at the top.
         nominal: the node's own quota.
-        kept: how much the node never lends of its own quota and its children's; 0 at the top.
+        kept: how much the node never lends of its own quota and of what its children lend; 0 at the top.
         bound: the node's own limit on usage; None if only the nodes above limit its usage.
     """
 
@@ -100,7 +100,7 @@ class QuotaTree:
         return pl.sum_horizontal([_amount(0), *parts])
 
     def _left(self, place: int) -> pl.Expr:
-        """Returns how much a node can still use; negative if a limit of it or of a node above is exceeded."""
+        """Returns how much a node can still use; negative if it or a node above exceeds its limit."""
         node, used = self.nodes[place], pl.col(str(place))
         limits = [_amount(_ENDLESS)]
         if node.parent is not None:

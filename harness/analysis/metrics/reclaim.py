@@ -76,7 +76,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies of all quotas together and of each quota; null if no job counts against one."""
+    """Yields the latencies of all quotas together and of each quota; null without any episode."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)

@@ -147,7 +147,7 @@ def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:
-    """Returns the progress of the admitted jobs as `held`, in pod-microseconds, by preceding admission."""
+    """Returns the progress of the admitted jobs as `held`, in pod-microseconds, with the last admission."""
     progress = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))

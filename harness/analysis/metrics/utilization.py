@@ -1,8 +1,9 @@
-"""Measures utilization: allocated capacity, its uses, its useful part, and the demand that is met.
+"""Measures utilization: allocated capacity, its uses, its useful part, the demand met, and the backlog.
 
 The values of queues and users are fractions of the whole cluster's capacity, so they add up to the value for
-all jobs. Shares of demand are an exception, because they refer to a queue's or user's own requests. For
-slices of GPUs (MIG), there are also values over all profiles, in compute slices.
+all jobs. Shares of the demand and of the allocated part are exceptions, because they refer to a queue's or
+user's own demand or allocation. For slices of GPUs (MIG), there are also values over all profiles, in compute
+slices.
 """
 
 from __future__ import annotations

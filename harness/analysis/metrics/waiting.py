@@ -93,7 +93,7 @@ _Figures: TypeAlias = list[Figure]
 
 _NEVER = "wait.never_started"
 _UNTIL = ("started", "finished")
-_MANY = 1 << 17  # In jobs.
+_MANY = 1 << 17  # The maximum number of jobs in a table that stays in memory.
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
@@ -195,7 +195,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
 
 @meanwhile
 def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
-    """Returns all columns of `job_times` if the run is short and measured often, or else None."""
+    """Returns all columns of `job_times` if the run has few jobs and is measured often, or else None."""
     if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
         return None
     return _times(run, window, _COLUMNS, None)
