@@ -56,7 +56,7 @@ class Event:
         lost: the progress lost to the eviction, summed over pods, in microseconds.
         lost_pods: how many pods lost progress, including pods of a gang that stay.
         lost_amounts: for each resource, the lost progress in resource-microseconds.
-        holders: for a refusal, the queues that held the most for each label at that time, with the amounts.
+        holders: for a refusal, the queues that held the most at that time, by label, with the amounts.
         as_at: for a refusal with figures from an earlier refusal during the same wait, the time of these
             figures.
     """

@@ -177,7 +177,7 @@ def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held]
 
 
 def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
-    """Integrates what owners hold and request over decisions. The result is empty in schema 2."""
+    """Integrates, decision by decision, what owners hold and request. All sums are 0 in schema 2."""
     found = Integrals(len(those.scopes) + 1, _limits(run), window)
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)) if each else ():
