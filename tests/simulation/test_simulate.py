@@ -388,7 +388,7 @@ def test_the_text_says_who_is_preempted_and_what_would_help(
     out = capsys.readouterr().out
     assert out.startswith("0 of 1 submitted job would start now, at 2026-01-05T")
     assert "… and 4 more (--all shows them)" in out
-    helpful = "mine would start with any one of these, and with no smaller change of the same kind"
+    helpful = "mine would start with any one of these; harness found no smaller change of the same kind"
     assert helpful in " ".join(out.split())
 
 

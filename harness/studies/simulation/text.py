@@ -98,7 +98,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
     if not answer.changes:
         yield from folded([f"{name}: {answer.no_change}"], width)
         return
-    head = f"{name} would start with any one of these, and with no smaller change of the same kind:"
+    head = f"{name} would start with any one of these; harness found no smaller change of the same kind:"
     yield from folded([head], width)
     for change in answer.changes:
         after = (
