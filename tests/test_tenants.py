@@ -17,9 +17,11 @@ from small_clusters import local_queue, queues, quota_tree
 import harness
 from harness.api import read_cluster, read_trace
 from harness.base.errors import PluginError
+from harness.cluster.changes.over_time import unrolled
 from harness.models.manifests import Quota, cluster_from
 from harness.plugins import load
 from harness.runs import tenants
+from harness.runs.epochs import events
 from harness.testing.checks import check_run
 
 Replayed = Callable[..., harness.Run]
@@ -283,3 +285,14 @@ def test_a_kind_that_gives_something_else_is_named(answer: object) -> None:
     broken = type("Broken", (), {"quota": lambda self, cluster: {}["x"]})()
     with pytest.raises(PluginError, match="Team a failed in its method quota: KeyError"):
         tenants.quotas(with_teams(NODE, a=broken))
+
+
+def test_quotas_of_a_plugins_kind_follow_the_nodes() -> None:
+    """A quota that is the capacity of the cluster shrinks with the node that fails."""
+    cluster = cluster_from(list(yaml.safe_load_all(queues({}, nodes=2))), "test")
+    gone = {"time": "1h", "until": "2h", "kind": "Node", "name": next(iter(cluster.nodes))}
+    changing = unrolled(cluster.patched([{**gone, "field": "remove", "value": ""}]), None)
+    with_team = replace(changing, custom_resources={"Team.example.org": {"a": Team()}})
+    found = events(with_team, by_elastic_quotas=False)
+    whole = cluster.capacity["cpu"]
+    assert [each["queues"]["a"]["nominal"]["cpu"] for each in found] == [whole // 2, whole]

@@ -75,7 +75,8 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
     for at, edits in cluster.changes:
         for edit in edits:
             cluster = edit.on(cluster)
-        if all(edit.kind == "Node" for edit in edits):
+        # A quota of a plugin's kind may depend on the nodes.
+        if all(edit.kind == "Node" for edit in edits) and not cluster.custom_resources:
             after = {**before, "capacity": dict(cluster.capacity)}
         else:
             after = _facts(replace(cluster, changes=()), by_elastic_quotas=by_elastic_quotas)

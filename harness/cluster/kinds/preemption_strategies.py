@@ -67,7 +67,7 @@ PERMITTED_STRATEGIES = tuple(
 )
 """The lists of names that Kueue accepts."""
 
-PERMITTED_TEXT = ", ".join([*(strategy.name for strategy in STRATEGIES), "or both in this order"])
+PERMITTED_TEXT = ", ".join([*(strategy.name for strategy in STRATEGIES), "or a combination in this order"])
 
 
 def strategies_of(names: tuple[str, ...]) -> tuple[Strategy, ...]:

@@ -58,9 +58,9 @@ class QuotaScheduler:
         rules: a function that creates the rules of the semantics from the quotas and budgets.
         falls_back: whether pods without a quota use default preemption.
         gangs: whether gangs are placed together.
+        shortcuts: the shortcuts that avoid repeated work.
         revocation: a function that creates the over-use revoke from the nodes, or None if the semantics have
             none.
-        shortcuts: the shortcuts that avoid repeated work. By default, there are none.
 
     Attributes:
         said: the last recorded reason for refusing each waiting gang.
@@ -75,8 +75,8 @@ class QuotaScheduler:
         *,
         falls_back: bool,
         gangs: bool,
+        shortcuts: Plain,
         revocation: Callable[[Cache, Budgets], Revocation] | None = None,
-        shortcuts: Plain = Plain(),  # noqa: B008 it has no state
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
