@@ -29,7 +29,7 @@ from harness.plugins import Plugins
 from harness.plugins.hookspecs import hookimpl
 from harness.plugins.measurement import Measurement, Window
 from harness.plugins.reading import Reading
-from harness.plugins.registries import RegisterMetric, RegisterPolicy, RegisterReader
+from harness.plugins.registries import MetricSpec, PolicySpec, ReaderSpec, Register
 from harness.policy import (
     Admit,
     Bind,
@@ -110,6 +110,7 @@ __all__ = [
     "InputError",
     "Job",
     "Measurement",
+    "MetricSpec",
     "Never",
     "Nominate",
     "Note",
@@ -121,14 +122,14 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PolicyFactory",
+    "PolicySpec",
     "Possible",
     "Preempt",
     "QueueShare",
+    "ReaderSpec",
     "Reading",
     "Refuse",
-    "RegisterMetric",
-    "RegisterPolicy",
-    "RegisterReader",
+    "Register",
     "Reject",
     "Request",
     "Run",

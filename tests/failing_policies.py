@@ -39,6 +39,6 @@ class Failing:
 
     @harness.hookimpl
     def harness_register_policies(self, register: Any) -> None:
-        register("wrong", Wrong, help="for tests")
-        register("exits", Exits, help="for tests")
-        register("killed", Killed, help="for tests")
+        register(harness.PolicySpec("wrong", Wrong, help="for tests"))
+        register(harness.PolicySpec("exits", Exits, help="for tests"))
+        register(harness.PolicySpec("killed", Killed, help="for tests"))

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness import hookimpl
+from harness import Register, hookimpl
 from harness.base.errors import InputError
 from harness.cli import cli
 from harness.plugins import loading as plugins
-from harness.plugins.conformance import Difference, RegisterConformance, check, differences, read_cases
+from harness.plugins.conformance import ConformanceSpec, Difference, check, differences, read_cases
 
 CASE = {
     "id": "sum/1",
@@ -37,17 +37,21 @@ class Adder:
     """A plugin that answers for `test/sum`."""
 
     @hookimpl
-    def harness_register_conformance(self, register: RegisterConformance) -> None:
-        register("test/sum", total, help="adds", informative=["effort"], explain=lambda case: "added them up")
+    def harness_register_conformance(self, register: Register[ConformanceSpec]) -> None:
+        register(
+            ConformanceSpec(
+                "test/sum", total, help="adds", informative=["effort"], explain=lambda case: "added them up"
+            )
+        )
 
 
 class Strict:
     """A plugin that says what its cases may give."""
 
     @hookimpl
-    def harness_register_conformance(self, register: RegisterConformance) -> None:
+    def harness_register_conformance(self, register: Register[ConformanceSpec]) -> None:
         fields = ["given.numbers", "given.more[].deep", "config.on"]
-        register("test/sum", total, help="adds", informative=["effort"], fields=fields)
+        register(ConformanceSpec("test/sum", total, help="adds", informative=["effort"], fields=fields))
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def plugin(**functions: Callable[..., Any]) -> types.SimpleNamespace:
 
 
 def registers_greedy(name: str) -> types.SimpleNamespace:
-    def hook(register: registries.RegisterPolicy) -> None:
-        register(name, Greedy, help="starts what fits")
+    def hook(register: registries.Register[registries.PolicySpec]) -> None:
+        register(registries.PolicySpec(name, Greedy, help="starts what fits"))
 
     return plugin(harness_register_policies=hook)
 
@@ -66,8 +66,8 @@ def test_a_misspelt_hook_is_refused() -> None:
 def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
     """What it registered before it failed is gone, the others work, and asking for it says why it failed."""
 
-    def hook(register: registries.RegisterPolicy) -> None:
-        register("half", Greedy, help="registered before the failure")
+    def hook(register: registries.Register[registries.PolicySpec]) -> None:
+        register(registries.PolicySpec("half", Greedy, help="registered before the failure"))
         raise RuntimeError("no licence found")
 
     loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
@@ -81,8 +81,8 @@ def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
 def test_a_plugin_that_ends_the_program_while_it_registers_is_left_out(error: BaseException) -> None:
     """As one that raises any other error; a command would end with exit code 0, and do nothing."""
 
-    def hook(register: registries.RegisterPolicy) -> None:
-        register("half", Greedy, help="registered before the failure")
+    def hook(register: registries.Register[registries.PolicySpec]) -> None:
+        register(registries.PolicySpec("half", Greedy, help="registered before the failure"))
         raise error
 
     loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
@@ -95,7 +95,7 @@ def test_a_plugin_that_ends_the_program_while_it_registers_is_left_out(error: Ba
 def test_an_interrupt_while_a_plugin_registers_is_one() -> None:
     """Ctrl-C ends the command, and leaves out no plugin."""
 
-    def hook(register: registries.RegisterPolicy) -> None:
+    def hook(register: registries.Register[registries.PolicySpec]) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def test_an_interrupt_while_a_plugin_registers_is_one() -> None:
 def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     """`python -m harness` imports a checkout's files, with which compiled plugins do not load."""
 
-    def hook(register: registries.RegisterPolicy) -> None:
+    def hook(register: registries.Register[registries.PolicySpec]) -> None:
         raise ImportError("No module named 'harness._native__mypyc'")
 
     assert build.mixed() is None

@@ -12,24 +12,37 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import Option, hookimpl, plugins
+from harness import MetricSpec, Option, PolicySpec, ReaderSpec, hookimpl, plugins
+from harness.analysis.report import SectionSpec
 from harness.base.errors import PluginError
 from harness.cli import cli
+from harness.models.manifests import Kind, KindSpec
+from harness.plugins.conformance import ConformanceSpec
 
 TWICE = (Option("x", 1, "first", type=int), Option("x", 2, "second", type=int))
 SEEDED = (Option("seed", 0, "h", type=int),)
+
+
+SPECS: dict[str, Any] = {
+    "policies": PolicySpec,
+    "readers": ReaderSpec,
+    "metrics": MetricSpec,
+    "sections": SectionSpec,
+    "conformance": ConformanceSpec,
+    "kinds": lambda name, *what, **how: KindSpec(name, Kind(*what, **how)),
+}
 
 
 def bringing(kind: str, *what: Any, **how: Any) -> types.SimpleNamespace:
     """A plugin that registers one thing of a kind after a good policy."""
 
     def good(register: Any) -> None:
-        register("good", Greedy, help="starts what fits")
+        register(PolicySpec("good", Greedy, help="starts what fits"))
 
     def hook(register: Any) -> None:
         if kind == "policies":
             good(register)
-        register(*what, **how)
+        register(SPECS[kind](*what, **how))
 
     hooks: dict[str, Callable[[Any], None]] = {"policies": good, kind: hook}
     return types.SimpleNamespace(
@@ -104,12 +117,12 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several strings"),
         (
             "kinds",
-            ("g", 5),
+            ("K k.g",),
             {"versions": ["v1"], "read": len, "coverage": None},
             "group and kind must be words",
         ),
-        ("kinds", ("g", "K"), {"versions": "v1", "read": len, "coverage": None}, "versions must be several"),
-        ("kinds", ("g", "K"), {"versions": ["v1"], "read": len, "coverage": None}, "must be a Coverage"),
+        ("kinds", ("K.g",), {"versions": "v1", "read": len, "coverage": None}, "versions must be several"),
+        ("kinds", ("K.g",), {"versions": ["v1"], "read": len, "coverage": None}, "must be a Coverage"),
     ],
 )
 def test_what_is_registered_is_of_the_right_types(kind: str, what: Any, how: Any, why: str) -> None:

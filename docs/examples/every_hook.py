@@ -11,8 +11,9 @@ import click
 import polars as pl
 
 import harness
-from harness.analysis.report import Table
+from harness.analysis.report import SectionSpec, Table
 from harness.models import manifests
+from harness.plugins.conformance import ConformanceSpec
 
 
 class Fifo:
@@ -34,7 +35,7 @@ class Fifo:
 
 @harness.hookimpl
 def harness_register_policies(register):
-    register("every-fifo", Fifo, help="first come, first served")
+    register(harness.PolicySpec("every-fifo", Fifo, help="first come, first served"))
 
 
 def read_seconds(path, options):
@@ -56,8 +57,11 @@ def read_seconds(path, options):
 
 @harness.hookimpl
 def harness_register_readers(register):
-    cpu = harness.Option("cpu", 1000, "what a job asks for, millicores", type=int)
-    register("every-seconds", read_seconds, help="seconds, one a line", suffixes=[".seconds"], options=[cpu])
+    options = (harness.Option("cpu", 1000, "what a job asks for, millicores", type=int),)
+    about = "seconds, one a line"
+    register(
+        harness.ReaderSpec("every-seconds", read_seconds, about, suffixes=(".seconds",), options=options)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def read_team(fields, draft):
 @harness.hookimpl
 def harness_register_kinds(register):
     known = manifests.Coverage(manifests.metadata(), manifests.STATUS, manifests.modelled("spec.weight"))
-    register("example.org", "Team", versions=["v1"], read=read_team, coverage=known)
+    register(manifests.KindSpec("Team.example.org", manifests.Kind(("v1",), read_team, known)))
 
 
 def jobs_by_queue(run, window):
@@ -90,7 +94,7 @@ def jobs_by_queue(run, window):
 
 @harness.hookimpl
 def harness_register_metrics(register):
-    register("every-jobs", jobs_by_queue, help="jobs by queue")
+    register(harness.MetricSpec("every-jobs", jobs_by_queue, help="jobs by queue"))
 
 
 def windows(material):
@@ -102,7 +106,7 @@ def windows(material):
 
 @harness.hookimpl
 def harness_register_sections(register):
-    register("every-window", windows, title="Windows", help="how long runs lasted", place=640)
+    register(SectionSpec("every-window", windows, title="Windows", help="how long runs lasted", place=640))
 
 
 def answer(case):
@@ -112,7 +116,7 @@ def answer(case):
 
 @harness.hookimpl
 def harness_register_conformance(register):
-    register("every/sum", answer, help="adds numbers, for `harness conform`")
+    register(ConformanceSpec("every/sum", answer, help="adds numbers, for `harness conform`"))
 
 
 @click.command()

@@ -1,6 +1,6 @@
 """Provides helpers that read manifests, such as fields with faults, a draft of a cluster, and coverage.
 
-A plugin adds a kind with `harness_register_kinds`. See `RegisterKind`.
+A plugin adds a kind with `harness_register_kinds`. See `KindSpec`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
-from harness.cluster.kinds.kind import Knob
+from harness.cluster.kinds.kind import Kind, Knob
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
 from harness.cluster.kinds.quotas import Quota
 from harness.cluster.kinds.selectors import read_requirement, read_toleration
@@ -22,7 +22,7 @@ from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.cluster.slurm.qos import read_qos
 from harness.cluster.yaml.documents import Document, read_documents
 from harness.cluster.yaml.fields import Fields, shown
-from harness.plugins.kind import RegisterKind
+from harness.plugins.kind import KindSpec
 
 __all__ = [
     "NOT_MODELLED",
@@ -35,12 +35,13 @@ __all__ = [
     "Draft",
     "Fields",
     "Instant",
+    "Kind",
+    "KindSpec",
     "Kinds",
     "Knob",
     "Metadata",
     "Objects",
     "Quota",
-    "RegisterKind",
     "Row",
     "assumed",
     "cluster_from",

@@ -8,8 +8,8 @@ model of the component.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ from harness.base.json_text import parse_json
 from harness.base.names import RULE, is_path
 from harness.base.options import did_you_mean
 from harness.base.values import Value, fixed
-from harness.plugins.registries import Registrar
+from harness.plugins.registries import Registration, Spec
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -33,61 +33,38 @@ _CHUNK = 32  # cases per task of a process
 
 
 @fixed()
-class ConformanceSpec(Value):
-    """A component that a plugin models and has registered.
+class ConformanceSpec(Spec):
+    """A component that a plugin models, as it registers it with `harness_register_conformance`.
+
+    The name is the component's name in cases.
 
     Attributes:
-        name: the component's name in cases.
         answer: a function that answers a case. If it raises an error, the case counts as different.
+        help: a description of the component in one line.
         informative: the names of fields, at any depth, that are reported but not judged.
         fields: the paths in the input of a case that the component knows, such as `given.pods[].pod`. All
-            paths below a known path are also known. None if the component itself reports unknown fields.
+            paths below a known path are also known. harness rejects a case with other paths, because an
+            answer that ignores some of the input proves nothing. None if the component itself reports unknown
+            fields.
         explain: a function that explains an answer in words.
     """
 
-    name: str
     answer: Callable[[Case], Answer]
     help: str
-    informative: frozenset[str]
-    fields: frozenset[str] | None
-    explain: Callable[[Case], str] | None
-    owner: str
-    version: str
+    informative: Collection[str] = ()
+    fields: Collection[str] | None = None
+    explain: Callable[[Case], str] | None = None
 
-
-class RegisterConformance(Registrar[ConformanceSpec]):
-    """Registers a component; passed to `harness_register_conformance`."""
-
-    def __call__(
-        self,
-        name: str,
-        answer: Callable[[Case], Answer],
-        *,
-        help: str,
-        informative: Iterable[str] = (),
-        fields: Iterable[str] | None = None,
-        explain: Callable[[Case], str] | None = None,
-    ) -> None:
-        """Register the function that answers cases of a component.
-
-        If the input of a case has paths that are not in `fields`, harness rejects the case, because an answer
-        that ignores some of the input proves nothing. An example of a path is `given.pods[].pod`. Without
-        `fields`, the component must check its input itself.
-
-        Raises:
-            RegistrationError: the registration is invalid; names the plugin.
-        """
-        owner, about = self.owner, self.about(name)
-        if not is_path(name):
+    def checked(self, about: Registration) -> ConformanceSpec:
+        """See `Spec.checked`."""
+        if not is_path(self.name):
             about.refuse(f"a component is one name, or several names separated by /; a name is {RULE}")
-        about.texts(help=help)
-        about.functions(answer=answer)
-        about.functions_or_none(explain=explain)
-        reported = frozenset(about.several("informative", informative))
-        known = None if fields is None else frozenset(about.several("fields", fields))
-        self.registry.add(
-            ConformanceSpec(name, answer, help, reported, known, explain, owner.name, owner.version)
-        )
+        about.texts(help=self.help)
+        about.functions(answer=self.answer)
+        about.functions_or_none(explain=self.explain)
+        reported = frozenset(about.several("informative", self.informative))
+        known = None if self.fields is None else frozenset(about.several("fields", self.fields))
+        return replace(self, informative=reported, fields=known)
 
 
 class Difference(NamedTuple):
@@ -319,7 +296,7 @@ def judge(case: Case, spec: ConformanceSpec, *, counters: bool = False) -> Verdi
     fields are judged too.
     """
     error, found = "", []
-    informative = frozenset() if counters else spec.informative
+    informative = set[str]() if counters else set(spec.informative)
     try:
         _check_fields(case, spec)
         found = list(differences(case["expect"], spec.answer(case)))
@@ -350,7 +327,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
         raise InputError(f"has fields that its component does not know: {', '.join(dict.fromkeys(unknown))}")
 
 
-def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
+def _beyond(value: Any, path: str, known: Collection[str]) -> Iterator[str]:
     """Yields the paths in a value that are neither known nor prefixes of known paths."""
     if path in known:
         return

@@ -14,10 +14,10 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from harness.plugins.conformance import RegisterConformance
-    from harness.plugins.kind import RegisterKind
-    from harness.plugins.registries import RegisterMetric, RegisterPolicy, RegisterReader
-    from harness.plugins.section import RegisterSection
+    from harness.plugins.conformance import ConformanceSpec
+    from harness.plugins.kind import KindSpec
+    from harness.plugins.registries import MetricSpec, PolicySpec, ReaderSpec, Register
+    from harness.plugins.section import SectionSpec
     from harness.runs.plan import Plan
     from harness.runs.run import Run
 
@@ -29,33 +29,33 @@ hookimpl = pluggy.HookimplMarker("harness")
 
 
 @hookspec
-def harness_register_policies(register: RegisterPolicy) -> None:
-    """Register policy factories: `register(name, factory, help=..., options=(...), clairvoyant=False)`."""
+def harness_register_policies(register: Register[PolicySpec]) -> None:
+    """Register policy factories: `register(PolicySpec(name, factory, help=..., options=(...)))`."""
 
 
 @hookspec
-def harness_register_readers(register: RegisterReader) -> None:
-    """Register trace readers: `register(name, read, help=..., suffixes=(...), options=(...))`."""
+def harness_register_readers(register: Register[ReaderSpec]) -> None:
+    """Register trace readers: `register(ReaderSpec(name, read, help=..., suffixes=(...)))`."""
 
 
 @hookspec
-def harness_register_kinds(register: RegisterKind) -> None:
-    """Register kinds of manifests: `register(group, kind, versions=(...), read=..., coverage=..., ...)`."""
+def harness_register_kinds(register: Register[KindSpec]) -> None:
+    """Register kinds of manifests: `register(KindSpec("Queue.my.group", Kind(versions, read, coverage)))`."""
 
 
 @hookspec
-def harness_register_metrics(register: RegisterMetric) -> None:
-    """Register metrics over a finished run: `register(name, compute, help=...)`."""
+def harness_register_metrics(register: Register[MetricSpec]) -> None:
+    """Register metrics over a finished run: `register(MetricSpec(name, compute, help=...))`."""
 
 
 @hookspec
-def harness_register_sections(register: RegisterSection) -> None:
-    """Register sections of reports: `register(name, make, title=..., help=..., place=...)`."""
+def harness_register_sections(register: Register[SectionSpec]) -> None:
+    """Register sections of reports: `register(SectionSpec(name, make, title=..., help=...))`."""
 
 
 @hookspec
-def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register components whose recorded cases a plugin answers: `register(name, answer, help=...)`."""
+def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
+    """Register components whose recorded cases a plugin answers: `register(ConformanceSpec(name, ...))`."""
 
 
 @hookspec

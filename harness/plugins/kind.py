@@ -2,85 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from harness.base.errors import PluginError
 from harness.base.names import is_word
-from harness.base.values import Value, fixed
+from harness.base.values import fixed
 from harness.cluster.kinds.kind import Kind, Knob
-from harness.plugins.registries import Registrar
-
-if TYPE_CHECKING:
-    from harness.cluster.coverage.verdicts import Coverage
-    from harness.cluster.draft import Draft
-    from harness.cluster.yaml.fields import Fields
+from harness.plugins.registries import Registration, Spec
 
 
 @fixed()
-class KindSpec(Value):
-    """A kind of manifests that a plugin adds. The name of the registration is `Kind.group`."""
+class KindSpec(Spec):
+    """A kind of manifests, such as that of a CRD, as a plugin registers it with `harness_register_kinds`.
 
-    name: str
-    group: str
-    kind: str
+    The name consists of the kind and its API group, such as `Queue.scheduling.volcano.sh`. The objects of the
+    kind have the same name in `draft.custom_resources` and `cluster.custom_resources`.
+
+    Attributes:
+        how: the versions of the kind, its reader, the verdicts on its fields, and its knobs.
+    """
+
     how: Kind
-    owner: str
-    version: str
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The API group, which is "" for the core group, and the kind."""
+        kind, _, group = self.name.partition(".")
+        return group, kind
 
-class RegisterKind(Registrar[KindSpec]):
-    """Registers a kind of manifests; passed to `harness_register_kinds`."""
-
-    def __call__(
-        self,
-        group: str,
-        kind: str,
-        *,
-        versions: Iterable[str],
-        read: Callable[[Fields, Draft], None],
-        coverage: Coverage,
-        check: Callable[[Draft], None] | None = None,
-        knobs: Iterable[Knob] = (),
-    ) -> None:
-        """Register a kind of manifests, such as the kind of a CRD.
-
-        Args:
-            group: the API group, such as `scheduling.volcano.sh`.
-            kind: the name of the kind, such as `Queue`.
-            versions: the supported API versions. Any other version is a fault.
-            read: a function that reads an object. It adds faults to the object's fields, and adds the object
-                to `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object is then in
-                `cluster.custom_resources` under the same name.
-            coverage: a verdict on every field. harness warns users about fields that are unknown or not
-                modelled.
-            check: a function that checks rules between objects. harness calls it once, after it has read all
-                objects. Several kinds can share the same check.
-            knobs: numbers in an object's manifest that users can vary by name, such as `spec.weight`.
+    def checked(self, about: Registration) -> KindSpec:
+        """Returns the specification after a check.
 
         Raises:
-            PluginError: harness itself, or another plugin, already reads the kind.
-            RegistrationError: the registration is invalid; names the plugin.
+            PluginError: harness itself already reads the kind.
+            RegistrationError: a field has a wrong type or value; names the plugin.
         """
         from harness.cluster.coverage.verdicts import Coverage
         from harness.cluster.kinds.table import OURS
 
-        about = self.about(f"{kind}.{group}")
-        if not is_word(kind) or not (is_word(group) or group == ""):
+        kind, _, group = str(self.name).partition(".")
+        if type(self.name) is not str or not is_word(kind) or not (is_word(group) or group == ""):
             about.refuse("group and kind must be words, such as scheduling.volcano.sh and Queue")
-        known = about.several("versions", versions)
-        about.functions(read=read)
-        about.functions_or_none(check=check)
-        if not isinstance(coverage, Coverage):
+        how = self.how
+        if not isinstance(how, Kind):
+            about.refuse(f"how must be a Kind, but is {how!r}")
+        known = about.several("versions", how.versions)
+        about.functions(read=how.read)
+        about.functions_or_none(check=how.check)
+        if not isinstance(how.coverage, Coverage):
             about.refuse("coverage must be a Coverage")
         if (group, kind) in OURS:
             raise PluginError(
-                f"kind {kind}.{group} of plugin {self.owner.name!r} is a built-in kind of harness",
-                hint=f"leave the plugin out with --no-plugin {self.owner.name}",
+                f"kind {self.name} of plugin {about.owner!r} is a built-in kind of harness",
+                hint=f"leave the plugin out with --no-plugin {about.owner}",
             )
-        given: Any = knobs
+        given: Any = how.knobs
         named = tuple(given) if isinstance(given, Iterable) else (given,)
         if not all(isinstance(each, Knob) and each.by in ("", "resource") for each in named):
             about.refuse('knobs must be Knobs of one value (by="") or of resources (by="resource")')
-        how = Kind(known, read, coverage, check, named)
-        self.registry.add(KindSpec(f"{kind}.{group}", group, kind, how, self.owner.name, self.owner.version))
+        return replace(self, how=replace(how, versions=known, knobs=named))

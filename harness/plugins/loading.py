@@ -23,9 +23,7 @@ from harness.plugins.registries import (
     Owner,
     PolicySpec,
     ReaderSpec,
-    RegisterMetric,
-    RegisterPolicy,
-    RegisterReader,
+    Register,
     Registry,
     SpecT,
 )
@@ -191,7 +189,7 @@ def installed_kinds() -> Mapping[tuple[str, str], Kind]:
     Raises:
         PluginError: two plugins add the same kind.
     """
-    from harness.plugins.kind import RegisterKind
+    from harness.plugins.kind import KindSpec
 
     kinds: Registry[KindSpec] = Registry("kind")
     for candidate in _candidates(None, set(), {}):
@@ -199,13 +197,13 @@ def installed_kinds() -> Mapping[tuple[str, str], Kind]:
         manager.add_hookspecs(hookspecs)
         try:
             manager.register(candidate.load(), info.name)
-            register = RegisterKind(Owner(info.name, info.version, info.module), kinds)
+            register = Register(Owner(info.name, info.version, info.module), kinds, KindSpec)
             manager.hook.harness_register_kinds(register=register)
         except BaseException as error:
             if not _fails_alone(error):
                 raise
             kinds.drop_owner(info.name)
-    return {(spec.group, spec.kind): spec.how for spec in kinds}
+    return {spec.key: spec.how for spec in kinds}
 
 
 class _Candidate(NamedTuple):
@@ -232,19 +230,19 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
-    from harness.plugins.conformance import RegisterConformance
-    from harness.plugins.kind import RegisterKind
-    from harness.plugins.section import RegisterSection
+    from harness.plugins.conformance import ConformanceSpec
+    from harness.plugins.kind import KindSpec
+    from harness.plugins.section import SectionSpec
 
     owner = Owner(info.name, info.version, info.module if info.distribution else "")
     hooks = loaded.hooks
     for hook, register in (
-        (hooks.harness_register_policies, RegisterPolicy(owner, loaded.policies)),
-        (hooks.harness_register_readers, RegisterReader(owner, loaded.readers)),
-        (hooks.harness_register_kinds, RegisterKind(owner, loaded.kinds)),
-        (hooks.harness_register_metrics, RegisterMetric(owner, loaded.metrics)),
-        (hooks.harness_register_sections, RegisterSection(owner, loaded.sections)),
-        (hooks.harness_register_conformance, RegisterConformance(owner, loaded.conformance)),
+        (hooks.harness_register_policies, Register(owner, loaded.policies, PolicySpec)),
+        (hooks.harness_register_readers, Register(owner, loaded.readers, ReaderSpec)),
+        (hooks.harness_register_kinds, Register(owner, loaded.kinds, KindSpec)),
+        (hooks.harness_register_metrics, Register(owner, loaded.metrics, MetricSpec)),
+        (hooks.harness_register_sections, Register(owner, loaded.sections, SectionSpec)),
+        (hooks.harness_register_conformance, Register(owner, loaded.conformance, ConformanceSpec)),
     ):
         for implementation in hook.get_hookimpls():
             if implementation.plugin is plugin:

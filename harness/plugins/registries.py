@@ -1,12 +1,13 @@
 """Stores the registrations of plugins by kind, each with the plugin that owns it.
 
-The `__call__` of a registrar is the only definition of what plugins can register for its kind.
+A plugin registers one specification at a time. The class of the specification says what plugins can register.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from harness.base.errors import OptionError, PluginError, RegistrationError
 from harness.base.names import RULE, is_name
@@ -38,14 +39,33 @@ class Owner(NamedTuple):
     module: str
 
 
-class _Spec(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def owner(self) -> str: ...
+@fixed()
+class Spec(Value):
+    """What a plugin registers under a name. harness sets the plugin's name, version and module.
+
+    Attributes:
+        name: the name that users type.
+        owner: the name of the plugin.
+        version: the version of the plugin.
+        module: the module of an installed plugin, or "" if the plugin is a Python object in memory.
+    """
+
+    name: str
+    owner: str = field(default="", kw_only=True)
+    version: str = field(default="", kw_only=True)
+    module: str = field(default="", kw_only=True)
+
+    def checked(self, about: Registration) -> Self:
+        """Returns the specification after a check, with each list of values as a tuple.
+
+        Raises:
+            RegistrationError: a field has a wrong type or value; names the plugin.
+        """
+        about.named()
+        return self
 
 
-SpecT = TypeVar("SpecT", bound=_Spec)
+SpecT = TypeVar("SpecT", bound=Spec)
 
 
 class Registry(Generic[SpecT]):
@@ -91,16 +111,30 @@ class Registry(Generic[SpecT]):
         self._specs = {name: spec for name, spec in self._specs.items() if spec.owner != owner}
 
 
-class Registrar(Generic[SpecT]):
-    """Adds registrations of one kind for the plugin whose hook receives it."""
+class Register(Generic[SpecT]):
+    """Registers specifications of one kind for the plugin whose hook receives it.
 
-    def __init__(self, owner: Owner, registry: Registry[SpecT]) -> None:
-        self.owner = owner
-        self.registry = registry
+    Args:
+        owner: the plugin.
+        registry: the registrations of all plugins.
+        of: the class of the specifications.
+    """
 
-    def about(self, name: object) -> Registration:
-        """Returns a checker for the registration of a name."""
-        return Registration(self.owner.name, self.registry.kind, name)
+    def __init__(self, owner: Owner, registry: Registry[SpecT], of: type[SpecT]) -> None:
+        self._owner, self._registry, self._of = owner, registry, of
+
+    def __call__(self, spec: SpecT) -> None:
+        """Register a specification, such as a `PolicySpec` in `harness_register_policies`.
+
+        Raises:
+            PluginError: another plugin has registered the name.
+            RegistrationError: the specification is invalid; names the plugin.
+        """
+        about = Registration(self._owner.name, self._registry.kind, getattr(spec, "name", None))
+        if not isinstance(spec, self._of):
+            about.refuse(f"register takes one {self._of.__name__}, but got {_about(spec)}")
+        owner, version, module = self._owner
+        self._registry.add(replace(spec.checked(about), owner=owner, version=version, module=module))
 
 
 class Registration:
@@ -113,7 +147,7 @@ class Registration:
     """
 
     def __init__(self, owner: str, kind: str, name: object) -> None:
-        self._owner, self._kind, self._name = owner, kind, name
+        self.owner, self._kind, self._name = owner, kind, name
 
     def refuse(self, why: str, hint: str | None = None) -> NoReturn:
         """Raise an error with a reason.
@@ -122,7 +156,7 @@ class Registration:
             RegistrationError: always.
         """
         raise RegistrationError(
-            f"plugin {self._owner!r} registers {self._kind} {self._name!r}: {why}", hint=hint
+            f"plugin {self.owner!r} registers {self._kind} {self._name!r}: {why}", hint=hint
         )
 
     def named(self) -> None:
@@ -176,28 +210,52 @@ def _about(value: object) -> str:
 
 
 @fixed()
-class PolicySpec(Value):
-    """A registered policy, with its factory, its properties and its plugin.
+class PolicySpec(Spec):
+    """A policy, as a plugin registers it with `harness_register_policies`.
 
-    `module` is the module of an installed plugin, or "" if the plugin is a Python object in memory. With
-    `record`, the policy makes no decisions of its own, but repeats the trace's recorded events.
+    Attributes:
+        factory: a function or class that creates the policy.
+        help: a description of the policy in one line.
+        options: the options of the policy.
+        clairvoyant: whether the policy sees the run times of jobs. Reports mention this.
+        running: a function that returns the jobs that already run according to the manifests, if the policy
+            takes over these jobs.
+        ignored_fields: a function that returns sentences about manifest fields that the policy ignores. Runs
+            show these sentences as warnings.
+        never: a function that returns another function, which finds jobs that can never start. harness
+            reports these jobs before a replay.
+        record: whether the policy makes no decisions of its own, but repeats the trace's recorded events. Its
+            jobs then have `recorded` runs and end with the last of them. Starts have no limits, and harness
+            counts usage that exceeds the cluster's capacity.
+        by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
+            cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
+        by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
+            that also has ClusterQueues. Metrics then use the elastic quotas.
+        assumes: a function that returns sentences about assumptions that fill gaps in the manifests. harness
+            prints these sentences before a replay and stores them in the run.
     """
 
-    name: str
     factory: PolicyFactory
     help: str
-    options: tuple[Option, ...]
-    clairvoyant: bool
-    owner: str
-    version: str
+    options: tuple[Option, ...] = ()
+    clairvoyant: bool = False
     running: RunningJobs | None = None
     ignored_fields: IgnoredFields | None = None
     never: Foresight | None = None
-    module: str = ""
     record: bool = False
     by_queues: ByQueues | None = None
     by_elastic_quotas: ByElasticQuotas | None = None
     assumes: Assumptions | None = None
+
+    def checked(self, about: Registration) -> PolicySpec:
+        """See `Spec.checked`."""
+        about.named()
+        about.texts(help=self.help)
+        about.functions(factory=self.factory)
+        asked = ("running", "ignored_fields", "never", "by_queues", "by_elastic_quotas", "assumes")
+        about.functions_or_none(**{name: getattr(self, name) for name in asked})
+        about.flags(clairvoyant=self.clairvoyant, record=self.record)
+        return replace(self, options=about.options(self.options, policy_options))
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
         """Returns True if the queue of every job must lead to a ClusterQueue of the cluster."""
@@ -209,163 +267,57 @@ class PolicySpec(Value):
 
 
 @fixed()
-class ReaderSpec(Value):
-    """A registered trace reader; `suffixes` and `sniff` determine which files it reads.
+class ReaderSpec(Spec):
+    """A reader of a trace format, as a plugin registers it with `harness_register_readers`.
 
-    `sniff` receives the path and the first 4 KiB of the file, decompressed. harness calls it only if the
-    suffix of the file doesn't identify a reader. `folder` returns whether the reader can read a folder as a
-    trace, although most readers read only files. `advise` returns advice about a file or folder that no
-    reader accepts, or None. `draft` returns a first mapping for the columns of a file or folder.
+    Attributes:
+        read: a function that reads a file with the values of the options.
+        help: a description of the format in one line.
+        suffixes: the suffixes of the files that the reader reads.
+        sniff: a function that returns whether the reader can read a file. It receives the path and the first
+            4 KiB of the file, decompressed. harness calls it only if the suffix of the file doesn't identify
+            a reader.
+        options: the options of the reader.
+        folder: a function that returns whether the reader can read a folder as a trace. Most readers read
+            only files.
+        advise: a function that returns advice about a file or folder that no reader accepts, or None.
+        draft: a function that returns a first mapping for the columns of a file or folder.
     """
 
-    name: str
     read: Callable[[Path, Mapping[str, Any]], Reading]
     help: str
-    suffixes: tuple[str, ...]
-    sniff: Callable[[Path, bytes], bool] | None
-    options: tuple[Option, ...]
-    owner: str
-    version: str
+    suffixes: tuple[str, ...] = ()
+    sniff: Callable[[Path, bytes], bool] | None = None
+    options: tuple[Option, ...] = ()
     folder: Callable[[Path], bool] | None = None
     advise: Callable[[Path], str | None] | None = None
     draft: Callable[[Path], str] | None = None
 
+    def checked(self, about: Registration) -> ReaderSpec:
+        """See `Spec.checked`."""
+        about.named()
+        about.texts(help=self.help)
+        about.functions(read=self.read)
+        about.functions_or_none(sniff=self.sniff, folder=self.folder, advise=self.advise, draft=self.draft)
+        endings = about.several("suffixes", self.suffixes)
+        return replace(self, suffixes=endings, options=about.options(self.options))
+
 
 @fixed()
-class MetricSpec(Value):
-    """A registered metric, or family of metrics, of a finished run; see `PolicySpec` for `module`."""
+class MetricSpec(Spec):
+    """A metric of a finished run, as a plugin registers it with `harness_register_metrics`.
 
-    name: str
+    Attributes:
+        compute: a function that computes the metric, or a family of metrics, from a run and a window.
+        help: a description of the metric in one line.
+    """
+
     compute: Compute
     help: str
-    owner: str
-    version: str
-    module: str = ""
 
-
-class RegisterPolicy(Registrar[PolicySpec]):
-    """Registers a policy; passed to `harness_register_policies`."""
-
-    def __call__(
-        self,
-        name: str,
-        factory: PolicyFactory,
-        *,
-        help: str,
-        options: Iterable[Option] = (),
-        clairvoyant: bool = False,
-        running: RunningJobs | None = None,
-        ignored_fields: IgnoredFields | None = None,
-        never: Foresight | None = None,
-        record: bool = False,
-        by_queues: ByQueues | None = None,
-        by_elastic_quotas: ByElasticQuotas | None = None,
-        assumes: Assumptions | None = None,
-    ) -> None:
-        """Register a policy under a name.
-
-        Args:
-            name: the name that users type.
-            factory: a function or class that creates the policy.
-            help: a description of the policy in one line.
-            options: the options of the policy.
-            clairvoyant: whether the policy sees the run times of jobs. Reports mention this.
-            running: a function that returns the jobs that already run according to the manifests, if the
-                policy takes over these jobs.
-            ignored_fields: a function that returns sentences about manifest fields that the policy ignores.
-                Runs show these sentences as warnings.
-            never: a function that returns another function, which finds jobs that can never start. harness
-                reports these jobs before a replay.
-            record: whether the policy repeats the trace's recorded events. Its jobs then have `recorded` runs
-                and end with the last of them. Starts have no limits, and harness counts usage that exceeds
-                the cluster's capacity.
-            by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
-                cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
-            by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
-                that also has ClusterQueues. Metrics then use the elastic quotas.
-            assumes: a function that returns sentences about assumptions that fill gaps in the manifests.
-                harness prints these sentences before a replay and stores them in the run.
-
-        Raises:
-            RegistrationError: the registration is invalid; names the plugin.
-        """
-        owner, about = self.owner, self.about(name)
+    def checked(self, about: Registration) -> MetricSpec:
+        """See `Spec.checked`."""
         about.named()
-        about.texts(help=help)
-        about.functions(factory=factory)
-        about.functions_or_none(
-            running=running,
-            ignored_fields=ignored_fields,
-            never=never,
-            by_queues=by_queues,
-            by_elastic_quotas=by_elastic_quotas,
-            assumes=assumes,
-        )
-        about.flags(clairvoyant=clairvoyant, record=record)
-        spec = PolicySpec(
-            name,
-            factory,
-            help,
-            about.options(options, policy_options),
-            clairvoyant,
-            owner.name,
-            owner.version,
-            running,
-            ignored_fields,
-            never,
-            owner.module,
-            record,
-            by_queues,
-            by_elastic_quotas,
-            assumes,
-        )
-        self.registry.add(spec)
-
-
-class RegisterReader(Registrar[ReaderSpec]):
-    """Registers a reader; passed to `harness_register_readers`."""
-
-    def __call__(
-        self,
-        name: str,
-        read: Callable[[Path, Mapping[str, Any]], Reading],
-        *,
-        help: str,
-        suffixes: Iterable[str] = (),
-        sniff: Callable[[Path, bytes], bool] | None = None,
-        options: Iterable[Option] = (),
-        folder: Callable[[Path], bool] | None = None,
-        advise: Callable[[Path], str | None] | None = None,
-        draft: Callable[[Path], str] | None = None,
-    ) -> None:
-        """Register a reader of a trace format.
-
-        Raises:
-            RegistrationError: the registration is invalid; names the plugin.
-        """
-        owner, about = self.owner, self.about(name)
-        about.named()
-        about.texts(help=help)
-        about.functions(read=read)
-        about.functions_or_none(sniff=sniff, folder=folder, advise=advise, draft=draft)
-        endings, declared = about.several("suffixes", suffixes), about.options(options)
-        of_plugin = (owner.name, owner.version)
-        self.registry.add(
-            ReaderSpec(name, read, help, endings, sniff, declared, *of_plugin, folder, advise, draft)
-        )
-
-
-class RegisterMetric(Registrar[MetricSpec]):
-    """Registers a metric; passed to `harness_register_metrics`."""
-
-    def __call__(self, name: str, compute: Compute, *, help: str) -> None:
-        """Register a metric, or a family of metrics that are computed together.
-
-        Raises:
-            RegistrationError: the registration is invalid; names the plugin.
-        """
-        owner, about = self.owner, self.about(name)
-        about.named()
-        about.texts(help=help)
-        about.functions(compute=compute)
-        self.registry.add(MetricSpec(name, compute, help, owner.name, owner.version, owner.module))
+        about.texts(help=self.help)
+        about.functions(compute=self.compute)
+        return self

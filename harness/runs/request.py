@@ -299,7 +299,7 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
         options = policy_options(getattr(plugin, "options", ()))
     except OptionError as error:
         raise OptionError(f"policy {name}: {error.message}", hint=error.hint) from error
-    return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
+    return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)))
 
 
 def _twin(text: str) -> Twin:

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, PolicySpec, Possible, Register, View, hookimpl
 from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS_OF_AUTO, ignored_fields
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `auto`."""
     register(
-        "auto",
-        _make,
-        help="elasticquota for pods with a quota and default-preemption for others, or one for all pods",
-        options=OPTIONS_OF_AUTO,
-        running=running_jobs,
-        ignored_fields=ignored_fields,
-        never=_never,
-        by_elastic_quotas=_by_elastic_quotas,
+        PolicySpec(
+            "auto",
+            _make,
+            help="elasticquota for pods with a quota and default-preemption for others, or one for all pods",
+            options=OPTIONS_OF_AUTO,
+            running=running_jobs,
+            ignored_fields=ignored_fields,
+            never=_never,
+            by_elastic_quotas=_by_elastic_quotas,
+        )
     )
 
 

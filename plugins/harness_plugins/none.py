@@ -23,9 +23,10 @@ from harness import (
     Never,
     Option,
     Policy,
+    PolicySpec,
     Possible,
     Refuse,
-    RegisterPolicy,
+    Register,
     Reject,
     View,
     Why,
@@ -65,17 +66,19 @@ OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `none`."""
     register(
-        "none",
-        without_preemption,
-        help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
-        options=OPTIONS,
-        running=running_jobs,
-        ignored_fields=_ignored_fields,
-        never=_never,
-        by_queues=_by_queues,
+        PolicySpec(
+            "none",
+            without_preemption,
+            help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
+            options=OPTIONS,
+            running=running_jobs,
+            ignored_fields=_ignored_fields,
+            never=_never,
+            by_queues=_by_queues,
+        )
     )
 
 

@@ -14,20 +14,23 @@ from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any
 
-from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
+from harness import Admit, Cluster, Decision, Job, PolicySpec, Preempt, Register, View, Wake, Why, hookimpl
 
 RUN_ENDED = "recorded"
 """The reason for an eviction if the trace does not show how the run ended."""
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `recorded`."""
     register(
-        "recorded",
-        Recorded,
-        help="no scheduler: jobs run as recorded in the trace (recorded_start, recorded_end, recorded_runs)",
-        record=True,
+        PolicySpec(
+            "recorded",
+            Recorded,
+            help="no scheduler: jobs run as recorded in the trace (recorded_start, recorded_end, "
+            "recorded_runs)",
+            record=True,
+        )
     )
 
 

@@ -33,7 +33,7 @@ FAILING = """
         when = harness.Option("when", "cycle", "when it fails", choices=("made", "cycle"))
         count = harness.Option("count", 1, "a number", type=int)
         share = harness.Option("share", 1.0, "a share", type=float)
-        register("raises", Raises, help="fails", options=[when, count, share])
+        register(harness.PolicySpec("raises", Raises, help="fails", options=(when, count, share)))
 
     @harness.hookimpl
     def harness_register_commands(cli):
@@ -82,7 +82,7 @@ PANICKING = """
 
     @harness.hookimpl
     def harness_register_policies(register):
-        register("panics", Panics, help="fails")
+        register(harness.PolicySpec("panics", Panics, help="fails"))
 """
 EXITING = """
     import sys
@@ -94,7 +94,7 @@ EXITING = """
 
     @harness.hookimpl
     def harness_register_policies(register):
-        register("exits", Exits, help="fails")
+        register(harness.PolicySpec("exits", Exits, help="fails"))
 
     @harness.hookimpl
     def harness_replay_started(plan):
@@ -122,7 +122,7 @@ METRIC = """
 
     @harness.hookimpl
     def harness_register_metrics(register):
-        register("odd", rows, help="fails")
+        register(harness.MetricSpec("odd", rows, help="fails"))
 """
 
 

@@ -24,7 +24,7 @@ GOOD = """
             harness.Option("wait", 90_000_000, "how long " + "very " * 30 + "long", type=parse_duration),
             harness.Option("strict", False, "whether", type=harness.boolean),
         ]
-        register("idle", Idle, help="starts nothing", options=options, clairvoyant=True)
+        register(harness.PolicySpec("idle", Idle, help="starts nothing", options=options, clairvoyant=True))
 """
 
 

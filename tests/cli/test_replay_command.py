@@ -44,7 +44,7 @@ TWO_OPTIONS = """
             harness.Option("order", "a", "shared with none", choices=("a", "fifo")),
             harness.Option("patience", 1, "its own", type=int),
         ]
-        register("idle", Idle, help="starts nothing", options=options)
+        register(harness.PolicySpec("idle", Idle, help="starts nothing", options=options))
 """
 
 
@@ -327,7 +327,7 @@ def test_a_stored_result_with_other_metrics_is_measured_again(
 
         @harness.hookimpl
         def harness_register_metrics(register):
-            register("rows", rows, help="how many rows there are")
+            register(harness.MetricSpec("rows", rows, help="how many rows there are"))
         """,
     )
     ended = harness("replay", trace)

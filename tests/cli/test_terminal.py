@@ -54,7 +54,7 @@ SLOW = """
     @harness.hookimpl
     def harness_register_policies(register):
         pause = harness.Option("pause", 20, "microseconds to sleep in a cycle", type=int)
-        register("slow", Slow, help="takes its time", options=[pause])
+        register(harness.PolicySpec("slow", Slow, help="takes its time", options=(pause,)))
 """
 EVIL = "q\x1b[2J\x07\x9b31m\r\u202equeue"
 HARNESS = str(Path(sys.executable).with_name("harness"))
@@ -197,7 +197,7 @@ def test_an_interrupted_replay_leaves_nothing(
 
 
 SEVERAL = SLOW.replace("import time", "import os\n    import time").replace(
-    '    register("slow"',
+    '    register(harness.PolicySpec("slow"',
     """    class Killed(Slow):
             def cycle(self, now):
                 os.kill(os.getpid(), 9)
@@ -206,9 +206,9 @@ SEVERAL = SLOW.replace("import time", "import os\n    import time").replace(
             def cycle(self, now):
                 yield harness.Wake(0)
 
-        register("killed", Killed, help="its process is killed", options=[pause])
-        register("wrong", Wrong, help="decides what cannot be", options=[pause])
-        register("slow\"""",
+        register(harness.PolicySpec("killed", Killed, help="its process is killed", options=(pause,)))
+        register(harness.PolicySpec("wrong", Wrong, help="decides what cannot be", options=(pause,)))
+        register(harness.PolicySpec("slow\"""",
 )
 
 

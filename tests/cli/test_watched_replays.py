@@ -44,7 +44,7 @@ POLICY = """
 
     @harness.hookimpl
     def harness_register_policies(register):
-        register("urgent", Urgent, help="the most important job")
+        register(harness.PolicySpec("urgent", Urgent, help="the most important job"))
 """
 
 

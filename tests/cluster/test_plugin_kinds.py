@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import hookimpl
+from harness import Register, hookimpl
 from harness.base.errors import ClusterError, InputError, PluginError
 from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.content import content
@@ -24,7 +24,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.fields import Fields
 from harness.plugins import load
-from harness.plugins.kind import RegisterKind
+from harness.plugins.kind import KindSpec
 
 TEAM = "Team.example.org"
 NODE = {
@@ -73,13 +73,11 @@ COVERAGE = Coverage(
 )
 
 
-def brings(group: str, kind: str) -> Any:
+def brings(name: str) -> Any:
     """A plugin that brings a kind."""
 
-    def hook(register: RegisterKind) -> None:
-        register(
-            group, kind, versions=["v1"], read=read_team, coverage=COVERAGE, check=check_teams, knobs=KNOBS
-        )
+    def hook(register: Register[KindSpec]) -> None:
+        register(KindSpec(name, Kind(("v1",), read_team, COVERAGE, check_teams, KNOBS)))
 
     return types.SimpleNamespace(harness_register_kinds=hookimpl(hook))
 
@@ -96,8 +94,8 @@ def read(*teams: Mapping[str, Any]) -> Cluster:
 
 def brought() -> Mapping[tuple[str, str], Kind]:
     """The kind of the plugin."""
-    plugins = load(only=["teams"], extra={"teams": brings("example.org", "Team")})
-    return {(spec.group, spec.kind): spec.how for spec in plugins.kinds}
+    plugins = load(only=["teams"], extra={"teams": brings(TEAM)})
+    return {spec.key: spec.how for spec in plugins.kinds}
 
 
 def test_objects_of_a_plugins_kind_are_part_of_the_cluster() -> None:

@@ -24,8 +24,9 @@ from harness.analysis.report import (
     Figure,
     Key,
     Points,
-    RegisterSection,
+    Register,
     Scores,
+    SectionSpec,
     Table,
     Text,
     drawing,
@@ -54,8 +55,8 @@ def blocks(report: Report, name: str) -> list[Block]:
 def with_section(make: object, block: Sequence[str] = (), **settings: object) -> plugins.Plugins:
     """The installed plugins but for some, and one with a section."""
 
-    def hook(register: RegisterSection) -> None:
-        register("mine", make, title="My own", help="what I want to see", **settings)  # type: ignore[arg-type]
+    def hook(register: Register[SectionSpec]) -> None:
+        register(SectionSpec("mine", make, title="My own", help="what I want to see", **settings))  # type: ignore[arg-type]
 
     own = types.SimpleNamespace(harness_register_sections=harness.hookimpl(hook))
     return plugins.load(block=block, extra={"third": own})
@@ -616,8 +617,8 @@ def test_a_section_that_cannot_be_written_names_its_plugin(
 def test_two_sections_of_one_name_clash() -> None:
     """As with everything that plugins register."""
 
-    def hook(register: RegisterSection) -> None:
-        register("waiting", lambda material: (), title="", help="")
+    def hook(register: Register[SectionSpec]) -> None:
+        register(SectionSpec("waiting", lambda material: (), title="", help=""))
 
     own = types.SimpleNamespace(harness_register_sections=harness.hookimpl(hook))
     with pytest.raises(PluginError, match="section 'waiting' is registered by both 'report' and 'third'"):

@@ -25,7 +25,6 @@ import harness
 from harness.api import read_trace
 from harness.cluster.load import load_cluster
 from harness.plugins import load
-from harness.plugins.registries import PolicySpec
 from harness.runs import identity
 from harness.runs.identity import code_of_harness, code_of_policy
 
@@ -66,7 +65,7 @@ def harness_register_policies(register):
 
         return Acme(cluster, view, options)
 
-    register("acme", make, help="for tests")
+    register(harness.PolicySpec("acme", make, help="for tests"))
 """
 
 Replay = Callable[..., harness.Run]
@@ -433,7 +432,7 @@ def test_what_our_build_compiles_counts_as_source(monkeypatch: pytest.MonkeyPatc
 
 def test_the_built_in_plugins_count_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy of others may build on them."""
-    spec = PolicySpec("greedy", Greedy, "", (), False, "", "")
+    spec = harness.PolicySpec("greedy", Greedy, "", (), False)
     with_ours = code_of_policy(spec)
     monkeypatch.setattr(identity, "own_modules", lambda: ())
     assert code_of_policy(spec) != with_ours
@@ -461,7 +460,7 @@ def rows(run, window):
 class Plugin:
     @harness.hookimpl
     def harness_register_metrics(self, register):
-        register("rows", rows, help="how many")
+        register(harness.MetricSpec("rows", rows, help="how many"))
 """
 
 
@@ -501,8 +500,12 @@ def test_a_metric_without_a_file_is_always_measured(replay: Replay) -> None:
 
     class Counting:
         @harness.hookimpl
-        def harness_register_metrics(self, register: harness.RegisterMetric) -> None:
-            register("rows", lambda run, window: [harness.Measurement("rows", factor, "count")], help="")
+        def harness_register_metrics(self, register: harness.Register[harness.MetricSpec]) -> None:
+            register(
+                harness.MetricSpec(
+                    "rows", lambda run, window: [harness.Measurement("rows", factor, "count")], help=""
+                )
+            )
 
     for factor in (2, 3):
         run = replay(plugins=load(extra={"counting": Counting()}))

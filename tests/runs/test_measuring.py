@@ -27,7 +27,9 @@ WriteTrace = Callable[..., Path]
 def with_metric(compute: Callable[..., Iterable[Any]], name: str = "own") -> Plugins:
     """The built-in plugins, and one with a metric."""
     hook = types.SimpleNamespace(
-        harness_register_metrics=harness.hookimpl(lambda register: register(name, compute, help="own"))
+        harness_register_metrics=harness.hookimpl(
+            lambda register: register(harness.MetricSpec(name, compute, help="own"))
+        )
     )
     return plugins.load(extra={"third": hook})
 
@@ -142,7 +144,9 @@ def test_a_metric_cannot_change_what_is_recorded_of_the_run(write_trace: WriteTr
 
     hook = types.SimpleNamespace(
         harness_register_metrics=harness.hookimpl(
-            lambda register: [register(name, change, help="own") for name in ("one", "two")]
+            lambda register: [
+                register(harness.MetricSpec(name, change, help="own")) for name in ("one", "two")
+            ]
         )
     )
     run = harness.replay(write_trace({}), output=tmp_path, plugins=plugins.load(extra={"third": hook}))
@@ -167,10 +171,10 @@ def test_what_ours_measure_stays_ours(name: str, write_trace: WriteTrace, tmp_pa
 def test_of_two_metrics_of_others_the_first_by_name_counts(write_trace: WriteTrace, tmp_path: Path) -> None:
     """In whichever order they were registered; what failed has measured nothing."""
 
-    def registered(register: harness.RegisterMetric) -> None:
-        register("c", giving("m", 3, "count"), help="third")
-        register("b", giving("m", 2, "count"), help="second")
-        register("a", raising(ValueError("no")), help="first")
+    def registered(register: harness.Register[harness.MetricSpec]) -> None:
+        register(harness.MetricSpec("c", giving("m", 3, "count"), help="third"))
+        register(harness.MetricSpec("b", giving("m", 2, "count"), help="second"))
+        register(harness.MetricSpec("a", raising(ValueError("no")), help="first"))
 
     hook = types.SimpleNamespace(harness_register_metrics=harness.hookimpl(registered))
     with pytest.warns(UserWarning, match="failed"):

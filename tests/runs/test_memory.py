@@ -136,7 +136,7 @@ class OfRecorded(Recorded):
 
 
 def code_of(policy: Any) -> Code:
-    return code_of_policy(PolicySpec("acme", policy, "", (), False, "", ""))
+    return code_of_policy(PolicySpec("acme", policy, "", (), False))
 
 
 ON_A_CLASS = [
@@ -262,7 +262,7 @@ def test_every_process_tells_the_same(mine: Any) -> None:
         "from harness.runs.identity import code_of_policy\n"
         "for each in (mine.Acme, mine.make):\n"
         "    mine.Acme.more = frozenset({mine.Kind.FIRST, ('a', mine.Kind.LAST), mine.Acme})\n"
-        "    print(code_of_policy(PolicySpec('acme', each, '', (), False, '', '')).sha256)\n"
+        "    print(code_of_policy(PolicySpec('acme', each, '', (), False)).sha256)\n"
     )
     mine.Acme.more = frozenset({mine.Kind.FIRST, ("a", mine.Kind.LAST), mine.Acme})
     expected = [code_of(mine.Acme).sha256, code_of(mine.make).sha256]

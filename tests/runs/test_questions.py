@@ -11,7 +11,7 @@ import pytest
 from policies import Greedy
 
 import harness
-from harness import Never, hookimpl
+from harness import Never, PolicySpec, hookimpl
 from harness.base.errors import PluginError
 from harness.plugins import Plugins, load
 from harness.runs.impossible import verdicts
@@ -28,7 +28,7 @@ def with_policy(**how: Any) -> Plugins:
     """The built-in plugins, and one whose policy `mine` is registered so."""
 
     def hook(register: Any) -> None:
-        register("mine", Greedy, help="starts what fits", **how)
+        register(PolicySpec("mine", Greedy, help="starts what fits", **how))
 
     plugin = types.SimpleNamespace(harness_register_policies=hookimpl(hook))
     return load(only=["none", "readers", "theirs"], extra={"theirs": plugin})

@@ -220,7 +220,7 @@ def test_exit_wherever_a_plugin_calls_it_is_an_outcome(world: Callable[..., Requ
         sys.exit(3)
 
     def hook(register: Any) -> None:
-        register("exits", Greedy, help="for tests", ignored_fields=ignored)
+        register(harness.PolicySpec("exits", Greedy, help="for tests", ignored_fields=ignored))
 
     plugins = load(extra={"exits": SimpleNamespace(harness_register_policies=harness.hookimpl(hook))})
     outcome = carry_out([world(plugin="exits")], plugins, workers=1)[0]

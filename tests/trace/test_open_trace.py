@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from harness import Option, Reading, RegisterReader, hookimpl
+from harness import Option, ReaderSpec, Reading, Register, hookimpl
 from harness.base.errors import InputError, OptionError, PluginError, TraceError
 from harness.base.units import SECOND
 from harness.plugins import Plugins, load
@@ -36,9 +36,9 @@ class Toy:
         self._how = how
 
     @hookimpl
-    def harness_register_readers(self, register: RegisterReader) -> None:
+    def harness_register_readers(self, register: Register[ReaderSpec]) -> None:
         how = {"help": "a job a line", "options": (Option("length", 5, "seconds", type=int),), **self._how}
-        register("toy", self.read, **how)
+        register(ReaderSpec("toy", self.read, **how))
 
     def read(self, path: Path, options: Mapping[str, Any]) -> Reading:
         names = path.read_text().split()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from harness.plugins.hookspecs import hookimpl
 from harness.plugins.measurement import Measurement, Window
+from harness.plugins.registries import MetricSpec, Register
 
 if TYPE_CHECKING:
-    from harness.plugins.registries import RegisterMetric
     from harness.runs.run import Run
 
 
@@ -27,7 +27,7 @@ def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Mea
 
 
 @hookimpl
-def harness_register_metrics(register: RegisterMetric) -> None:
+def harness_register_metrics(register: Register[MetricSpec]) -> None:
     """Register the built-in families of metrics."""
     for name, about in {
         "utilization": "allocated, useful, lost and idle shares of capacity",
@@ -41,4 +41,4 @@ def harness_register_metrics(register: RegisterMetric) -> None:
         "reclaim": "how long quotas wait for their own resources",
         "topology": "how many domains of a topology jobs are spread over",
     }.items():
-        register(name, partial(_measure, (name, *_MORE.get(name, ()))), help=about)
+        register(MetricSpec(name, partial(_measure, (name, *_MORE.get(name, ()))), help=about))

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness.plugins.hookspecs import hookimpl
-from harness.plugins.section import MakeSection, RegisterSection
+from harness.plugins.registries import Register
+from harness.plugins.section import MakeSection, SectionSpec
 
 if TYPE_CHECKING:
     from harness.analysis.report.blocks import (
@@ -67,30 +68,37 @@ _BUILT_IN = (
 
 
 @hookimpl
-def harness_register_sections(register: RegisterSection) -> None:
+def harness_register_sections(register: Register[SectionSpec]) -> None:
     """Registers the built-in sections."""
     for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
-        register(name, _section(name), title=title, help=help_text, place=100 * number)
+        register(SectionSpec(name, _section(name), title=title, help=help_text, place=100 * number))
     register(
-        "record",
-        _section("record"),
-        title="Against what happened",
-        help="a comparison of simulations with the record of what happened, if one of the runs is a record",
-        place=150,
+        SectionSpec(
+            "record",
+            _section("record"),
+            title="Against what happened",
+            help="a comparison of simulations with the record of what happened, if one of the runs is "
+            "a record",
+            place=150,
+        )
     )
     register(
-        "domains",
-        _section("domains"),
-        title="Where it ran",
-        help="the resources that pods held in each topology domain over time",
-        place=550,
+        SectionSpec(
+            "domains",
+            _section("domains"),
+            title="Where it ran",
+            help="the resources that pods held in each topology domain over time",
+            place=550,
+        )
     )
     register(
-        "assumed",
-        _section("assumed"),
-        title="What this rests on",
-        help="the cluster, the settings, the assumptions, and how to repeat it",
-        place=10_000,
+        SectionSpec(
+            "assumed",
+            _section("assumed"),
+            title="What this rests on",
+            help="the cluster, the settings, the assumptions, and how to repeat it",
+            place=10_000,
+        )
     )
 
 

@@ -20,8 +20,9 @@ from harness import (
     Cluster,
     Option,
     Policy,
+    PolicySpec,
     Possible,
-    RegisterPolicy,
+    Register,
     View,
     hookimpl,
 )
@@ -75,18 +76,20 @@ OPTIONS = (
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `backfill`."""
     register(
-        "backfill",
-        backfilling,
-        help="EASY and conservative backfilling of whole jobs, on nodes or within quotas",
-        options=OPTIONS,
-        clairvoyant=True,
-        running=_running,
-        ignored_fields=_ignored_fields,
-        never=_never,
-        by_queues=_by_queues,
+        PolicySpec(
+            "backfill",
+            backfilling,
+            help="EASY and conservative backfilling of whole jobs, on nodes or within quotas",
+            options=OPTIONS,
+            clairvoyant=True,
+            running=_running,
+            ignored_fields=_ignored_fields,
+            never=_never,
+            by_queues=_by_queues,
+        )
     )
 
 

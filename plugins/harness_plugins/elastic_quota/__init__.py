@@ -5,79 +5,78 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, PolicySpec, Possible, Register, View, hookimpl
 from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
 
 if TYPE_CHECKING:
-    from harness.models.manifests import RegisterKind
-    from harness.plugins.conformance import RegisterConformance
+    from harness.models.manifests import KindSpec
+    from harness.plugins.conformance import ConformanceSpec
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `elasticquota`."""
     register(
-        "elasticquota",
-        _make,
-        help="quotas with a guarantee and a limit, which reclaim their guarantee from quotas that borrow",
-        options=OPTIONS,
-        running=running_jobs,
-        ignored_fields=ignored_fields,
-        never=_never,
-        by_elastic_quotas=_by_elastic_quotas,
+        PolicySpec(
+            "elasticquota",
+            _make,
+            help="quotas with a guarantee and a limit, which reclaim their guarantee from quotas that borrow",
+            options=OPTIONS,
+            running=running_jobs,
+            ignored_fields=ignored_fields,
+            never=_never,
+            by_elastic_quotas=_by_elastic_quotas,
+        )
     )
 
 
 @hookimpl
-def harness_register_kinds(register: RegisterKind) -> None:
+def harness_register_kinds(register: Register[KindSpec]) -> None:
     """Register ElasticQuotaTree, and ElasticQuota in both API groups."""
+    from harness.models.manifests import Kind, KindSpec
     from harness_plugins.elastic_quota.manifests.coverage import ELASTIC_QUOTA, ELASTIC_QUOTA_TREE
     from harness_plugins.elastic_quota.manifests.reading import read_elastic_quota, read_elastic_quota_tree
     from harness_plugins.elastic_quota.manifests.rules import check_elastic
 
-    register(
-        "scheduling.sigs.k8s.io",
-        "ElasticQuotaTree",
-        versions=["v1beta1"],
-        read=read_elastic_quota_tree,
-        coverage=ELASTIC_QUOTA_TREE,
-        check=check_elastic,
-    )
+    tree = Kind(("v1beta1",), read_elastic_quota_tree, ELASTIC_QUOTA_TREE, check_elastic)
+    register(KindSpec("ElasticQuotaTree.scheduling.sigs.k8s.io", tree))
+    quota = Kind(("v1alpha1",), read_elastic_quota, ELASTIC_QUOTA, check_elastic)
     for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io"):
-        register(
-            group,
-            "ElasticQuota",
-            versions=["v1alpha1"],
-            read=read_elastic_quota,
-            coverage=ELASTIC_QUOTA,
-            check=check_elastic,
-        )
+        register(KindSpec(f"ElasticQuota.{group}", quota))
 
 
 @hookimpl
-def harness_register_conformance(register: RegisterConformance) -> None:
+def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     """Register the recorded cases of capacity scheduling and Koordinator."""
+    from harness.plugins.conformance import ConformanceSpec
+
     register(
-        "elasticquota/preempt",
-        _conformance("answer"),
-        help="quota admission, and victims across and within quotas",
-        fields=("given.pod", "given.note"),
-        explain=_conformance("explain"),
+        ConformanceSpec(
+            "elasticquota/preempt",
+            _conformance("answer"),
+            help="quota admission, and victims across and within quotas",
+            fields=("given.pod", "given.note"),
+            explain=_conformance("explain"),
+        )
     )
     register(
-        "koordinator/runtime",
-        _conformance("runtime"),
-        help="request, usage and runtime of each quota of a tree",
-        fields=("given.refresh", "config.enableMinQuotaScale"),
+        ConformanceSpec(
+            "koordinator/runtime",
+            _conformance("runtime"),
+            help="request, usage and runtime of each quota of a tree",
+            fields=("given.refresh", "config.enableMinQuotaScale"),
+        )
     )
     register(
-        "koordinator/preempt",
-        _conformance("attempt"),
-        help="admission within the runtime of a quota, and victims of the same quota",
-        informative=("error",),
-        fields=("given.pod", "config.enableMinQuotaScale", "config.disableDefaultQuotaPreemption"),
-        explain=_conformance("explain"),
+        ConformanceSpec(
+            "koordinator/preempt",
+            _conformance("attempt"),
+            help="admission within the runtime of a quota, and victims of the same quota",
+            informative=("error",),
+            fields=("given.pod", "config.enableMinQuotaScale", "config.disableDefaultQuotaPreemption"),
+            explain=_conformance("explain"),
+        )
     )
 
 

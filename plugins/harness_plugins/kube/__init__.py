@@ -5,54 +5,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, PolicySpec, Register, View, hookimpl
 from harness.models.kube.running import running_jobs
 from harness_plugins.kube.policy import OPTIONS, fits_no_node, ignored_fields
 
 if TYPE_CHECKING:
-    from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.conformance import ConformanceSpec
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `default-preemption`."""
     register(
-        "default-preemption",
-        _make,
-        help="kube-scheduler's default profile: pods one by one, with preemption by priority; needs nodes",
-        options=OPTIONS,
-        running=running_jobs,
-        ignored_fields=ignored_fields,
-        never=fits_no_node,
+        PolicySpec(
+            "default-preemption",
+            _make,
+            help="kube-scheduler's default profile: pods one by one, with preemption by priority; "
+            "needs nodes",
+            options=OPTIONS,
+            running=running_jobs,
+            ignored_fields=ignored_fields,
+            never=fits_no_node,
+        )
     )
 
 
 @hookimpl
-def harness_register_conformance(register: RegisterConformance) -> None:
+def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     """Register the recorded cases of kube-scheduler."""
+    from harness.plugins.conformance import ConformanceSpec
+
     register(
-        "kube-scheduler/preempt",
-        _preempt,
-        help="node and victims of one default preemption",
-        fields=("given.pod", "given.note"),
-        explain=_explain_preempt,
+        ConformanceSpec(
+            "kube-scheduler/preempt",
+            _preempt,
+            help="node and victims of one default preemption",
+            fields=("given.pod", "given.note"),
+            explain=_explain_preempt,
+        )
     )
     register(
-        "kube-scheduler/cycles",
-        _cycles,
-        help="whole replays over virtual time",
-        informative=("attempts", "endTime"),
-        fields=(
-            "given.start",
-            "given.horizon",
-            "given.pods[].pod",
-            "given.pods[].duration",
-            "given.events[].at",
-            "given.events[].object",
-            "given.events[].delete",
-            "config.featureGates.OpportunisticBatching",
-        ),
-        explain=_explain_cycles,
+        ConformanceSpec(
+            "kube-scheduler/cycles",
+            _cycles,
+            help="whole replays over virtual time",
+            informative=("attempts", "endTime"),
+            fields=(
+                "given.start",
+                "given.horizon",
+                "given.pods[].pod",
+                "given.pods[].duration",
+                "given.events[].at",
+                "given.events[].object",
+                "given.events[].delete",
+                "config.featureGates.OpportunisticBatching",
+            ),
+            explain=_explain_cycles,
+        )
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
+from harness import Cluster, Option, Policy, PolicyFactory, PolicySpec, Possible, Register, View, hookimpl
 from harness.models.cluster import PERMITTED_TEXT
 from harness.models.evictions import LATENCY
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups
@@ -26,7 +26,7 @@ from harness_plugins.kueue.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.conformance import ConformanceSpec
     from harness.policy import Arrival
 
 _COMMON = (
@@ -88,52 +88,64 @@ _FAIR = (
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `kueue-classic` and `fairsharing`."""
     register(
-        "kueue-classic",
-        _make("classic"),
-        help="Kueue with classic preemption: by priority, and to reclaim quota that others borrowed",
-        options=_COMMON,
-        running=_running_jobs,
-        ignored_fields=_ignored_fields,
-        never=_never,
-        by_queues=_by_queues,
-        assumes=_assumes,
+        PolicySpec(
+            "kueue-classic",
+            _make("classic"),
+            help="Kueue with classic preemption: by priority, and to reclaim quota that others borrowed",
+            options=_COMMON,
+            running=_running_jobs,
+            ignored_fields=_ignored_fields,
+            never=_never,
+            by_queues=_by_queues,
+            assumes=_assumes,
+        )
     )
     register(
-        "fairsharing",
-        _make("fair_sharing"),
-        help="Kueue with fair sharing: shares order admission and choose preemption targets",
-        options=(*_COMMON, *_FAIR),
-        running=_running_jobs,
-        ignored_fields=_ignored_by_fair_sharing,
-        never=_never,
-        by_queues=_by_queues,
-        assumes=_assumes,
+        PolicySpec(
+            "fairsharing",
+            _make("fair_sharing"),
+            help="Kueue with fair sharing: shares order admission and choose preemption targets",
+            options=(*_COMMON, *_FAIR),
+            running=_running_jobs,
+            ignored_fields=_ignored_by_fair_sharing,
+            never=_never,
+            by_queues=_by_queues,
+            assumes=_assumes,
+        )
     )
 
 
 @hookimpl
-def harness_register_conformance(register: RegisterConformance) -> None:
+def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     """Register the recorded cases of Kueue's scheduler."""
+    from harness.plugins.conformance import ConformanceSpec
+
     targets, cycles = "conformance.targets", "conformance.cycles"
     register(
-        "kueue/targets",
-        _answer(targets, "answer"),
-        help="which workloads Kueue preempts for another workload, and why",
-        explain=_answer(targets, "explain"),
+        ConformanceSpec(
+            "kueue/targets",
+            _answer(targets, "answer"),
+            help="which workloads Kueue preempts for another workload, and why",
+            explain=_answer(targets, "explain"),
+        )
     )
     register(
-        "kueue/cycles",
-        _answer(cycles, "answer"),
-        help="which workloads are admitted and preempted over time",
-        informative=("cycle", "cycles", "heads"),
+        ConformanceSpec(
+            "kueue/cycles",
+            _answer(cycles, "answer"),
+            help="which workloads are admitted and preempted over time",
+            informative=("cycle", "cycles", "heads"),
+        )
     )
     register(
-        "kueue/tas",
-        _answer("conformance.placement", "answer_placement"),
-        help="where topology-aware scheduling places the pods of a workload",
+        ConformanceSpec(
+            "kueue/tas",
+            _answer("conformance.placement", "answer_placement"),
+            help="where topology-aware scheduling places the pods of a workload",
+        )
     )
 
 

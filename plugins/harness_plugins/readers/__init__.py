@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from harness import RegisterReader, hookimpl
+from harness import ReaderSpec, Register, hookimpl
 from harness_plugins.readers.formats import FORMATS
 
 
@@ -24,17 +24,19 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 
 @hookimpl
-def harness_register_readers(register: RegisterReader) -> None:
+def harness_register_readers(register: Register[ReaderSpec]) -> None:
     """Registers the built-in readers."""
     for kind in FORMATS:
         register(
-            kind.name,
-            _later(kind.module or kind.name.replace("-", "_"), "read"),
-            help=kind.help,
-            suffixes=kind.suffixes,
-            sniff=kind.sniff,
-            options=kind.options,
-            folder=kind.folder,
-            advise=_later(kind.advise, "advise") if kind.advise else None,
-            draft=_later(kind.draft, "suggest") if kind.draft else None,
+            ReaderSpec(
+                kind.name,
+                _later(kind.module or kind.name.replace("-", "_"), "read"),
+                help=kind.help,
+                suffixes=kind.suffixes,
+                sniff=kind.sniff,
+                options=kind.options,
+                folder=kind.folder,
+                advise=_later(kind.advise, "advise") if kind.advise else None,
+                draft=_later(kind.draft, "suggest") if kind.draft else None,
+            )
         )

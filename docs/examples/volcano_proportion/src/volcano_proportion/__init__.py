@@ -3,24 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness import Cluster, InputError, Never, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness import Cluster, InputError, Never, Policy, PolicySpec, Possible, Register, View, hookimpl
 from harness.models.kube.policy import PodPolicy
-from harness.models.manifests import RegisterKind
-from volcano_proportion.queue import GROUP, KIND, KNOBS, QUEUE_FIELDS, read_queue
+from harness.models.manifests import Kind, KindSpec
+from volcano_proportion.queue import KIND, KNOBS, QUEUE_FIELDS, read_queue
 from volcano_proportion.scheduler import ProportionScheduler
 
 
 @hookimpl
-def harness_register_kinds(register: RegisterKind) -> None:
+def harness_register_kinds(register: Register[KindSpec]) -> None:
     """Register Volcano's Queue."""
-    register(GROUP, "Queue", versions=["v1beta1"], read=read_queue, coverage=QUEUE_FIELDS, knobs=KNOBS)
+    register(KindSpec(KIND, Kind(("v1beta1",), read_queue, QUEUE_FIELDS, knobs=KNOBS)))
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `volcano-proportion`."""
     text = "Volcano's proportion, approximately: queues deserve nodes by weight, and reclaim; gangs"
-    register("volcano-proportion", proportion, help=text, never=without_queue)
+    register(PolicySpec("volcano-proportion", proportion, help=text, never=without_queue))
 
 
 def proportion(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

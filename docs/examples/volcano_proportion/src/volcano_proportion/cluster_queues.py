@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, PolicySpec, Possible, Register, View, hookimpl
 from volcano_proportion import proportion, without_queue
 from volcano_proportion.queue import KIND, Queue
 
 
 @hookimpl
-def harness_register_policies(register: RegisterPolicy) -> None:
+def harness_register_policies(register: Register[PolicySpec]) -> None:
     """Register `volcano-of-cluster-queues`."""
     text = "volcano-proportion with a Queue for each ClusterQueue, weighted by its nominal quotas"
-    register("volcano-of-cluster-queues", of_cluster_queues, help=text, never=without_cluster_queue)
+    register(
+        PolicySpec("volcano-of-cluster-queues", of_cluster_queues, help=text, never=without_cluster_queue)
+    )
 
 
 def of_cluster_queues(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

@@ -8,8 +8,7 @@ from harness import Cluster
 from harness.models import manifests
 from harness.models.manifests import Draft, Fields, Knob, Quota, assumed, modelled  # fmt: skip
 
-GROUP = "scheduling.volcano.sh"
-KIND = f"Queue.{GROUP}"
+KIND = "Queue.scheduling.volcano.sh"
 
 
 @dataclass(frozen=True, slots=True)
