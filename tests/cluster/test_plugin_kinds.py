@@ -170,7 +170,7 @@ def test_knobs_of_a_plugins_kind_are_listed_and_set(monkeypatch: pytest.MonkeyPa
 def test_a_kind_is_brought_once(group: str, kind: str) -> None:
     """Not a second time over ours, nor over another plugin's."""
     with pytest.raises(PluginError, match=f"kind '?{kind}.{group}'?"):
-        load(extra={"again": brings(group, kind)})
+        load(extra={"again": brings(f"{kind}.{group}")})
 
 
 def test_elastic_quotas_are_brought_by_their_plugin() -> None:
