@@ -80,14 +80,17 @@ Examples:
 @cluster.command(epilog=_CONVERT_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--to", required=True, type=click.Choice(["elasticquota", "kueue"]), help="The kind of quotas to write."
+    "--to",
+    required=True,
+    metavar="[elasticquota|kueue|KIND]",
+    help="The kind of quotas to write. KIND is a plugin's, such as Queue.scheduling.volcano.sh.",
 )
 @click.option(
     "--keep", is_flag=True, help="Keep the quotas of FILE as well, so that one file has both kinds."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file. [default: stdout]")
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
-    """Turn ClusterQueues into elastic quotas, or elastic quotas into ClusterQueues.
+    """Turn quotas of one kind into another, such as ClusterQueues into elastic quotas.
 
     The nominal quota becomes min, and the nominal quota plus the borrowing limit becomes max, or the reverse.
     The command prints the manifests of FILE with the converted quotas. stderr names the settings that have no

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from harness.cluster.changes.edits import Instant
 from harness.cluster.changes.over_time import nodes_replaced, replaced
+from harness.cluster.convert import convert
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
@@ -45,6 +46,7 @@ __all__ = [
     "Row",
     "assumed",
     "cluster_from",
+    "convert",
     "dump_yaml",
     "harmless",
     "load_cluster",

@@ -50,7 +50,7 @@ class KindSpec(Spec):
             about.refuse(f"how must be a Kind, but is {how!r}")
         known = about.several("versions", how.versions)
         about.functions(read=how.read)
-        about.functions_or_none(check=how.check)
+        about.functions_or_none(check=how.check, write=how.write)
         if not isinstance(how.coverage, Coverage):
             about.refuse("coverage must be a Coverage")
         if (group, kind) in OURS:

@@ -1,42 +1,77 @@
-"""Converts quotas from one family to another, either from ClusterQueues to elastic quotas or the reverse.
+"""Converts quotas from one family to another, such as from ClusterQueues to elastic quotas.
 
-The guarantee is the nominal quota of a ClusterQueue, or the `min` of an elastic quota. The upper limit is the
-nominal quota plus the borrowing limit, or the `max`. Notes about each object name its settings that have no
-counterpart.
+A family reads its objects as quotas (`Quota`), and writes quotas as manifests. The guarantee of a quota is
+the nominal quota of a ClusterQueue, or the `min` of an elastic quota. Its limit is the nominal quota plus the
+borrowing limit, or the `max`. Notes about each object name its settings that have no counterpart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.base.errors import InputError
-from harness.cluster.convert.to_elastic import elastic_quota_tree
-from harness.cluster.convert.to_kueue import kueue_queues
+from harness.base.errors import InputError, OptionError, blamed_on
+from harness.base.options import there_is
+from harness.cluster.convert.elastic import read_elastic, write_elastic
+from harness.cluster.convert.kueue import read_kueue, write_kueue
 from harness.cluster.draft import Warnings
+from harness.cluster.kinds.kind import WriteQuotas
+from harness.cluster.kinds.quotas import Quota, quotas_of_plugins
+from harness.cluster.kinds.table import KINDS, Kinds
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import to_manifests
 from harness.cluster.model import Cluster
 
 ELASTIC = "elasticquota"
 KUEUE = "kueue"
-FAMILIES = (ELASTIC, KUEUE)
 
-_OF_FAMILY: Mapping[str, Mapping[str, str]] = {
-    ELASTIC: {"ElasticQuotaTree": "scheduling", "ElasticQuota": "scheduling"},
-    KUEUE: {
-        "ResourceFlavor": "kueue",
-        "ClusterQueue": "kueue",
-        "Cohort": "kueue",
-        "LocalQueue": "kueue",
-        "Workload": "kueue",
-        "Configuration": "config",
-    },
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Quotas of related kinds.
+
+    Attributes:
+        called: what users call the quotas.
+        kinds: maps each kind to the beginning of its API version.
+        read: a function that returns the quotas of a cluster, if there are any. It adds notes about settings
+            that a `Quota`, or the family that the quotas are converted to, can't express.
+        write: a function that returns quotas as manifests.
+        shares: whether the quotas have weights, by which they share idle capacity.
+    """
+
+    called: str
+    kinds: Mapping[str, str]
+    read: Callable[[Cluster, Warnings, Family], Mapping[str, Quota]]
+    write: Callable[[Mapping[str, Quota]], Iterable[Mapping[str, Any]]]
+    shares: bool = False
+
+
+_BUILT_IN: Mapping[str, Family] = {
+    ELASTIC: Family(
+        "elastic quotas",
+        {"ElasticQuotaTree": "scheduling.", "ElasticQuota": "scheduling."},
+        read_elastic,
+        write_elastic,
+    ),
+    KUEUE: Family(
+        "ClusterQueues",
+        {
+            "ResourceFlavor": "kueue.",
+            "ClusterQueue": "kueue.",
+            "Cohort": "kueue.",
+            "LocalQueue": "kueue.",
+            "Workload": "kueue.",
+            "Configuration": "config.",
+        },
+        read_kueue,
+        write_kueue,
+        shares=True,
+    ),
 }
-"""Maps each family to its kinds, and each kind to the prefix of its API group.
+"""The built-in families.
 
-WorkloadPriorityClasses belong to neither family, because they set the priorities of jobs under any scheduler.
+WorkloadPriorityClasses belong to none, because they set the priorities of jobs under any scheduler.
 """
 
 
@@ -48,42 +83,85 @@ class Converted:
     notes: tuple[str, ...]
 
 
-def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
+def convert(cluster: Cluster, to: str, *, keep: bool = False, kinds: Kinds = KINDS) -> Converted:
     """Returns the manifests of a cluster, with its quotas converted to another family.
 
     Args:
         cluster: a cluster read from manifests.
-        to: one of `FAMILIES`.
+        to: `elasticquota`, `kueue`, or the name of a plugin's kind, such as `Queue.scheduling.volcano.sh`.
         keep: whether to keep the original quotas, so that the manifests contain the quotas of both families.
+        kinds: the built-in kinds and those of plugins.
 
     Raises:
-        InputError: the cluster has no quotas to convert, or already has quotas of that family.
+        InputError: the cluster has no quotas to convert, has quotas of several other families, or already has
+            quotas of that family.
+        OptionError: no family has that name.
+        PluginError: a plugin's function failed.
     """
-    has = {
-        ELASTIC: len(cluster.elastic_quotas),
-        KUEUE: len(cluster.cluster_queues) + len(cluster.cohorts),
-    }
-    called = {ELASTIC: "elastic quotas", KUEUE: "ClusterQueues"}
-    (source,) = (family for family in FAMILIES if family != to)
-    if has[to]:
+    families = {**_BUILT_IN, **_of_plugins(kinds)}
+    if to not in families:
+        raise OptionError(f"there are no quotas of kind {to!r}", hint=there_is(families))
+    target = families[to]
+    has = [name for name, family in families.items() if family.read(cluster, Warnings(), target)]
+    others = [name for name in has if name != to]
+    if to in has:
+        what = " and ".join(families[name].called for name in others or _BUILT_IN if name != to)
         raise InputError(
-            f"{cluster.source} already has {called[to]}",
-            hint=f"remove them from the file to convert its {called[source]}",
+            f"{cluster.source} already has {target.called}",
+            hint=f"remove them from the file to convert its {what}",
         )
-    if not has[source]:
+    if len(others) > 1:
+        what = " and ".join(families[name].called for name in others)
+        raise InputError(f"{cluster.source} has {what}", hint="keep the quotas of one kind in the file")
+    if not others:
+        what = " or ".join(family.called for name, family in _BUILT_IN.items() if name != to)
         raise InputError(
-            f"{cluster.source} has no {called[source]} to convert",
+            f"{cluster.source} has no {what} to convert",
             hint="harness cluster check shows what the manifests contain",
         )
-    notes = Warnings()
-    made = elastic_quota_tree(cluster, notes) if to == ELASTIC else kueue_queues(cluster, notes)
-    manifests = to_manifests(cluster)
-    stay = [manifest for manifest in manifests if keep or not _is_of(manifest, source)]
+    source, notes = families[others[0]], Warnings()
+    made = target.write(source.read(cluster, notes, target))
+    stay = [each for each in to_manifests(cluster) if keep or not _is_of(each, source)]
     whole = (*stay, *made)
-    cluster_from(whole, f"{cluster.source}, converted to {to}")  # raises if the result can't be read
+    # Raises an error if the result can't be read.
+    cluster_from(whole, f"{cluster.source}, converted to {to}", kinds=kinds)
     return Converted(whole, notes.sentences())
 
 
-def _is_of(manifest: Mapping[str, Any], family: str) -> bool:
-    group = _OF_FAMILY[family].get(str(manifest.get("kind")))
-    return group is not None and str(manifest.get("apiVersion")).startswith(f"{group}.")
+def _is_of(manifest: Mapping[str, Any], family: Family) -> bool:
+    start = family.kinds.get(str(manifest.get("kind")))
+    return start is not None and str(manifest.get("apiVersion")).startswith(start)
+
+
+def _of_plugins(kinds: Kinds) -> dict[str, Family]:
+    """Returns a family for each kind that a plugin adds with a function that writes quotas."""
+    return {
+        f"{kind}.{group}": _of_plugin(kind, group, how.write)
+        for (group, kind), how in kinds.items()
+        if how.write is not None
+    }
+
+
+def _of_plugin(kind: str, group: str, write: WriteQuotas) -> Family:
+    name = f"{kind}.{group}"
+
+    def read(cluster: Cluster, notes: Warnings, to: Family) -> Mapping[str, Quota]:
+        """Returns the quotas of a kind. Quotas without a parent share one group."""
+        quotas = dict(quotas_of_plugins(cluster, name))
+        shared = f"all-{kind.lower()}s"
+        while shared in quotas:
+            shared += "-group"
+        for each, quota in quotas.items():
+            if quota.weight != 1 and not to.shares:
+                notes.add(kind, each, f"weight: {to.called} have no shares")
+        alone = len(quotas) == 1
+        return {
+            each: quota._replace(parent=quota.parent or (None if alone else shared))
+            for each, quota in quotas.items()
+        }
+
+    def written(quotas: Mapping[str, Quota]) -> list[Mapping[str, Any]]:
+        with blamed_on(f"the function write of {name} failed"):
+            return list(write(quotas))
+
+    return Family(f"{name} objects", {kind: f"{group}/"}, read, written, shares=True)

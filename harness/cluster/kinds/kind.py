@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     from harness.cluster.coverage.verdicts import Coverage
     from harness.cluster.draft import Draft
+    from harness.cluster.kinds.quotas import Quota
     from harness.cluster.yaml.fields import Fields
+
+
+WriteQuotas: TypeAlias = "Callable[[Mapping[str, Quota]], Iterable[Mapping[str, Any]]]"
 
 
 @fixed()
@@ -44,6 +48,8 @@ class Kind(Value):
         check: a function that checks rules between objects, if a plugin adds the kind together with such
             rules.
         knobs: the knobs of an object, if a plugin adds the kind.
+        write: a function that returns quotas, by name, as manifests of the kind, if a plugin adds the kind.
+            Objects of the kind then have a method `quota(cluster)`, which returns a `Quota`.
     """
 
     versions: tuple[str, ...]
@@ -51,3 +57,4 @@ class Kind(Value):
     coverage: Coverage
     check: Callable[[Draft], None] | None = None
     knobs: tuple[Knob, ...] = ()
+    write: WriteQuotas | None = None

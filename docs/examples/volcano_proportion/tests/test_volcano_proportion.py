@@ -16,7 +16,8 @@ from volcano_proportion.shares import deserved_shares
 
 import harness
 from harness import Cluster, ClusterError, InputError
-from harness.models.manifests import cluster_from
+from harness.models.cluster import ResourceQuota
+from harness.models.manifests import cluster_from, convert
 from harness.testing import Script, replayed
 
 
@@ -142,6 +143,37 @@ def test_cluster_queues_become_queues_by_their_quotas() -> None:
     assert [row.job[0] for row in decisions.of("preempt")] == ["a"] * 4
     with pytest.raises(InputError, match="the cluster has none"):
         replayed(of_cluster_queues, Script().job("a", cpu=1000), cluster())
+
+
+def converted(given: Cluster, to: str) -> Cluster:
+    """Return the cluster with its quotas converted, as `harness cluster convert` does."""
+    return cluster_from(convert(given, to).manifests, "converted")
+
+
+def test_quotas_of_other_kinds_become_queues_and_back() -> None:
+    """Weights follow guarantees; shares of 8 cores become nominal quotas in one cohort, weights stay."""
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"}}
+    given = cluster(flavor, cluster_queue("a", cpu="2"), cluster_queue("b", cpu="6"))
+    queues = converted(given, KIND)
+    assert queues.custom_resources[KIND] == {
+        "a": Queue("a", 250, {"cpu": 2000}),
+        "b": Queue("b", 750, {"cpu": 6000}),
+    }
+    assert not queues.cluster_queues
+    back = converted(cluster(queue("a", weight=1, capability={"cpu": "4"}), queue("b", weight=3)), "kueue")
+    cpu = {
+        name: each.resource_groups[0].flavors[0].resources["cpu"]
+        for name, each in back.cluster_queues.items()
+    }
+    assert cpu == {"a": ResourceQuota(2000, 2000), "b": ResourceQuota(6000)}
+    assert {each.cohort for each in back.cluster_queues.values()} == {"all-queues"}
+    assert back.cluster_queues["b"].weight == 3
+    tree = converted(cluster(queue("a"), queue("b")), "elasticquota").elastic_quotas
+    assert {name: (each.parent, each.min_of("cpu"), each.max_of("cpu")) for name, each in tree.items()} == {
+        "all-queues": ("", 8000, 8000),
+        "a": ("all-queues", 4000, 8000),
+        "b": ("all-queues", 4000, 8000),
+    }
 
 
 def test_metrics_measure_jobs_against_the_shares_of_queues(tmp_path: Path) -> None:

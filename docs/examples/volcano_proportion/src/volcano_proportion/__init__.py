@@ -6,6 +6,7 @@ from typing import Any
 from harness import Cluster, InputError, Never, Policy, PolicySpec, Possible, Register, View, hookimpl
 from harness.models.kube.policy import PodPolicy
 from harness.models.manifests import Kind, KindSpec
+from volcano_proportion.conversion import write_queues
 from volcano_proportion.queue import KIND, KNOBS, QUEUE_FIELDS, read_queue
 from volcano_proportion.scheduler import ProportionScheduler
 
@@ -13,7 +14,7 @@ from volcano_proportion.scheduler import ProportionScheduler
 @hookimpl
 def harness_register_kinds(register: Register[KindSpec]) -> None:
     """Register Volcano's Queue."""
-    register(KindSpec(KIND, Kind(("v1beta1",), read_queue, QUEUE_FIELDS, knobs=KNOBS)))
+    register(KindSpec(KIND, Kind(("v1beta1",), read_queue, QUEUE_FIELDS, None, KNOBS, write_queues)))
 
 
 @hookimpl

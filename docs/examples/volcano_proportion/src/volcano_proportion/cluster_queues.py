@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Policy, PolicySpec, Possible, Register, View, hookimpl
+from harness.models.manifests import Quota
 from volcano_proportion import proportion, without_queue
+from volcano_proportion.conversion import weights_of
 from volcano_proportion.queue import KIND, Queue
 
 
@@ -40,10 +42,6 @@ def with_queues(cluster: Cluster) -> Cluster:
         quotas[name] = Counter()
         for flavor in (each for group in queue.resource_groups for each in group.flavors):
             quotas[name].update({resource: quota.nominal for resource, quota in flavor.resources.items()})
-    total = sum(quotas.values(), Counter[str]())
-    weights = {
-        name: max((amount * 1000 // total[each] for each, amount in found.items() if amount), default=1)
-        for name, found in quotas.items()
-    }
-    queues = {name: Queue(name, max(1, weight)) for name, weight in weights.items()}
+    weights = weights_of({name: Quota(found) for name, found in quotas.items()})
+    queues = {name: Queue(name, weight) for name, weight in weights.items()}
     return replace(cluster, custom_resources={**cluster.custom_resources, KIND: queues})

@@ -29,7 +29,7 @@ class Queue:
         weights = sum(each.weight for each in cluster.custom_resources[KIND].values())
         shares = {name: amount * self.weight // weights for name, amount in cluster.capacity.items()}
         limited = {name: min(amount, self.capability.get(name, amount)) for name, amount in shares.items()}
-        return Quota(limited, self.weight)
+        return Quota(limited, self.weight, limit=self.capability)
 
 
 def read_queue(fields: Fields, draft: Draft) -> None:
