@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 
 from harness import Register, hookimpl
-from harness.base.errors import ClusterError, InputError, PluginError
+from harness.base.errors import ClusterError, InputError, OptionError, PluginError
 from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.content import content
+from harness.cluster.convert import convert
 from harness.cluster.coverage.common import metadata
 from harness.cluster.coverage.verdicts import Coverage, assumed, modelled
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds import table
 from harness.cluster.kinds.kind import Kind, Knob
+from harness.cluster.kinds.quotas import Quota
 from harness.cluster.kinds.table import KINDS, Kinds
 from harness.cluster.load import cluster_from
+from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.fields import Fields
 from harness.plugins import load
@@ -35,6 +38,9 @@ NODE = {
 }
 
 
+QUEUE = cluster_queue_manifest("q", "f", {"cpu": 2000}, preemption={})
+
+
 @dataclass(frozen=True, slots=True)
 class Team:
     """Something that a scheduler of our own looks at."""
@@ -47,6 +53,18 @@ class Team:
     def scaled(self, scale: Fraction) -> Team:
         """So many times the seats."""
         return replace(self, seats=int(self.seats * scale))
+
+    def quota(self, cluster: Cluster) -> Quota:
+        """A core for each seat."""
+        return Quota({"cpu": 1000 * self.seats}, 2, self.above or None, self.most or None)
+
+
+def write_teams(quotas: Mapping[str, Quota]) -> list[Mapping[str, Any]]:
+    """A Team for each quota, with a seat for each guaranteed core."""
+    return [
+        team(name, seats=quota.nominal["cpu"] // 1000, above=quota.parent or "")
+        for name, quota in quotas.items()
+    ]
 
 
 def read_team(fields: Fields, draft: Draft) -> None:
@@ -77,7 +95,7 @@ def brings(name: str) -> Any:
     """A plugin that brings a kind."""
 
     def hook(register: Register[KindSpec]) -> None:
-        register(KindSpec(name, Kind(("v1",), read_team, COVERAGE, check_teams, KNOBS)))
+        register(KindSpec(name, Kind(("v1",), read_team, COVERAGE, check_teams, KNOBS, write_teams)))
 
     return types.SimpleNamespace(harness_register_kinds=hookimpl(hook))
 
@@ -164,6 +182,31 @@ def test_knobs_of_a_plugins_kind_are_listed_and_set(monkeypatch: pytest.MonkeyPa
     }
     with pytest.raises(InputError, match="is not a whole number"):
         cluster.with_values({"Team/a.seats": 0.5})
+
+
+def test_quotas_of_a_plugins_kind_are_converted() -> None:
+    """From it and to it, with a note on what the other kind cannot say; a failure names the function."""
+    kinds = Kinds({**brought(), **{key: KINDS[key] for key in KINDS if key[1].startswith("Elastic")}})
+    teams = read(team("top", seats=6), team("a", seats=4, above="top", most={"cpu": "5"}))
+    made = convert(teams, "elasticquota", kinds=kinds)
+    assert made.notes == ("Team top, a: weight: elastic quotas have no shares",)
+    tree = cluster_from(made.manifests, "test", kinds=kinds)
+    assert not tree.custom_resources
+    assert (tree.elastic_quotas["a"].min_of("cpu"), tree.elastic_quotas["a"].max_of("cpu")) == (4000, 5000)
+    back = cluster_from(convert(tree, TEAM, kinds=kinds).manifests, "test", kinds=kinds)
+    assert back.custom_resources[TEAM] == {"top": Team("top", 6), "a": Team("a", 4, "top")}
+    with pytest.raises(InputError, match=rf"already has {TEAM} objects"):
+        convert(teams, TEAM, kinds=kinds)
+    both = cluster_from(convert(teams, "elasticquota", keep=True, kinds=kinds).manifests, "test", kinds=kinds)
+    with pytest.raises(InputError, match=f"test has elastic quotas and {TEAM} objects"):
+        convert(both, "kueue", kinds=kinds)
+    with pytest.raises(OptionError, match="there are no quotas of kind 'teams'"):
+        convert(teams, "teams", kinds=kinds)
+    for write in (len, lambda quotas: 1 / 0):
+        odd: Any = {("example.org", "Team"): replace(brought()["example.org", "Team"], write=write)}
+        queues = cluster_from([NODE, flavor_manifest("f"), QUEUE], "test")
+        with pytest.raises(PluginError, match=f"function write of {TEAM} failed"):
+            convert(queues, TEAM, kinds=Kinds(odd))
 
 
 @pytest.mark.parametrize(("group", "kind"), [("", "Node"), ("scheduling.x-k8s.io", "ElasticQuota")])

@@ -154,9 +154,10 @@ def _of_plugin(kind: str, group: str, write: WriteQuotas) -> Family:
         for each, quota in quotas.items():
             if quota.weight != 1 and not to.shares:
                 notes.add(kind, each, f"weight: {to.called} have no shares")
-        alone = len(quotas) == 1
+        above = [quota.parent for quota in quotas.values()]
+        common = shared if above.count(None) > 1 else None
         return {
-            each: quota._replace(parent=quota.parent or (None if alone else shared))
+            each: quota._replace(parent=quota.parent or common, group=quota.group or each in above)
             for each, quota in quotas.items()
         }
 
