@@ -1,11 +1,11 @@
-"""Prints how many function calls each shortcut of Kueue's models saves.
+"""Prints how many function calls each shortcut of Kueue's models and of elastic quotas saves.
 
-    PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet own.parquet
+    PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet@20d..24d own.parquet 40 100
 
-The script compares the calls without a shortcut with the calls with all shortcuts. It replays each trace with
-the cluster next to it. The last column is the world of `benchmarks.backlog` with 40 queues in two levels.
-Calls are counted while the engine runs, so the load of the machine has no influence. The script needs the
-plain build.
+The script compares the calls without a shortcut with the calls with all shortcuts. An input is a trace, whose
+cluster is next to it, or a number of queues. The number stands for the world of `benchmarks.backlog` with so
+many queues on two levels. Calls are counted while the engine runs, so the load of the machine has no
+influence. The script needs the plain build.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import cProfile
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import click
@@ -21,13 +21,23 @@ from benchmarks import backlog
 
 import harness
 from harness.engine import Engine
+from harness.models.kube.queue import SchedulingQueue
+from harness.trace.calibration import Calibration
+from harness.trace.priorities import PriorityShare
+from harness.trace.window import Window
+from harness_plugins.elastic_quota.plain import NothingLasts
+from harness_plugins.elastic_quota.search import on_each
+from harness_plugins.elastic_quota.shortcuts.shortcuts import Shortcuts as QuotaShortcuts
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.shortcuts import shortcuts
+from harness_plugins.kueue.shortcuts import held, no_targets, share_ranking, shortcuts, usages_below
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _EVERYTHING = "all shortcuts"
+_JOBS = {40: 300, 100: 400, 500: 1_000}
+"""How many jobs wait, by the number of queues."""
 
 
 class _Forgets(dict[Any, Any]):
@@ -57,71 +67,132 @@ def _all_heads() -> None:
     Shortcuts.nomination = nomination  # type: ignore[method-assign]
 
 
-def _forgets(*kept: str) -> None:
-    """Makes nominations store nothing."""
-    made = KeptNominations.__init__
+def _forgets(owner: Any, *kept: str) -> None:
+    """Makes caches store nothing."""
+    made = owner.__init__
 
-    def begin(self: KeptNominations, *args: Any) -> None:
-        made(self, *args)
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
         for name in kept:
             setattr(self, name, _Forgets())
 
-    KeptNominations.__init__ = begin  # type: ignore[method-assign]
+    owner.__init__ = begin
 
 
-OFF: dict[str, Callable[[], None]] = {
+def _no_ranking() -> None:
+    """Makes rankings of shares sort the nodes at each call."""
+
+    def of(self: Any, cohort: int) -> Any:
+        nodes = {each: None for queue in self._changed.values() for each in queue.below.items()}
+        return sorted((self._shares.of(below)[1], below) for above, below in nodes if above == cohort)
+
+    share_ranking.ShareRanking.of = of  # type: ignore[method-assign]
+
+
+def _no_record() -> None:
+    """Makes oracles search again at each question."""
+    targets = RecordedOracle.targets
+
+    def again(self: Any, *args: Any) -> Any:
+        self._known.clear()
+        return targets(self, *args)
+
+    RecordedOracle.targets = again  # type: ignore[method-assign]
+
+
+def _no_freeable() -> None:
+    freeable = no_targets.FairReasons._freeable
+
+    def again(self: Any, failed: Any, *args: Any) -> Any:
+        failed.freeable.clear()
+        return freeable(self, failed, *args)
+
+    no_targets.FairReasons._freeable = again  # type: ignore[method-assign]
+
+
+def _dozes_never() -> None:
+    SchedulingQueue.doze = lambda self, at, before, version: (0, at)  # type: ignore[method-assign]
+
+
+OF_KUEUE: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptShares": lambda: _plain("shares"),
     "KeptOffers": lambda: _plain("offers"),
-    "KeptAssignments": lambda: _plain("assemble"),
+    "KeptTopologies": lambda: _plain("topologies"),
+    "KeptSuitableLeaves": lambda: _plain("suitable_leaves"),
+    "KeptCapacities": lambda: _plain("capacities"),
+    "RecordedOracle": _no_record,
     "CachedFits": lambda: _answers(shortcuts.CachedFits, None, "of", "note"),
     "CachedNoFits": lambda: _answers(shortcuts.CachedNoFits, None, "of", "note", "still_reserves"),
     "InVain": lambda: _answers(shortcuts.InVain, None, "run", "notice"),
     "KeptOut": lambda: _answers(shortcuts.KeptOut, 0, "cycles"),
-    "KeptNominations": lambda: _forgets("_known"),
-    "KeptNominations, within a cycle": lambda: _forgets("_known_again"),
+    "Held": lambda: _forgets(held.Held, "_known"),
+    "Freeable": _no_freeable,
+    "ShareRanking": _no_ranking,
+    "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),
+    "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
+    "KeptNominations, within a cycle": lambda: _forgets(KeptNominations, "_known_again"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
 }
 
+OF_QUOTAS: dict[str, Callable[[], None]] = {
+    _EVERYTHING: lambda: None,
+    "KeptDryRuns": lambda: setattr(QuotaShortcuts, "dry_runs", lambda *args: on_each),
+    "KeptRefusals, with Places": lambda: setattr(QuotaShortcuts, "lasting", lambda *args: NothingLasts()),
+    "doze": _dozes_never,
+}
 
-def _count(plugin: str, trace: str, off: str) -> int:
+OF_PODS = {name: off for name, off in OF_QUOTAS.items() if name in (_EVERYTHING, "doze")}
+
+
+def _switches(plugin: str) -> dict[str, Callable[[], None]]:
+    if plugin in ("elasticquota", "auto"):
+        return OF_QUOTAS
+    return OF_PODS if plugin == "default-preemption" else OF_KUEUE
+
+
+def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
+    if given.isdigit():
+        backlog.cost(plugin, _JOBS[int(given)], queues=int(given))
+        return
+    path, _, window = given.partition("@")
+    part = Calibration(window=Window.parse(window) if window else None, priority_share=priorities)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.replay(path, plugin=plugin, output=folder, calibration=part)
+
+
+def _count(plugin: str, off: str, given: str, priorities: PriorityShare | None) -> int:
     """Returns the number of calls while the engine runs."""
-    OFF[off]()
+    _switches(plugin)[off]()
     play, profile = Engine.play, cProfile.Profile()
 
     def counted(self: Engine, *args: Any) -> None:
         profile.runcall(play, self, *args)
 
-    Engine.play = counted  # type: ignore[method-assign]
-    if trace:
-        with tempfile.TemporaryDirectory() as folder:
-            harness.replay(trace, plugin=plugin, output=folder)
-    else:
-        backlog.cost(plugin, 300, queues=40)
+    Engine.play = counted  # type: ignore[method-assign, assignment]
+    _run(plugin, given, priorities)
     return sum(each.callcount for each in profile.getstats())
 
 
-def _rows(plugin: str, traces: list[str]) -> Iterator[tuple[str, list[int]]]:
-    for off in OFF:
-        counts = []
-        for trace in traces:
-            with multiprocessing.get_context("fork").Pool(1) as pool:
-                counts.append(pool.apply(_count, (plugin, trace, off)))
-        yield off, counts
+def _apart(*asked: Any) -> int:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(_count, asked)
 
 
 @click.command()
-@click.argument("plugin", type=click.Choice(["kueue-classic", "fairsharing"]))
-@click.argument("traces", nargs=-1)
-def main(plugin: str, traces: tuple[str, ...]) -> None:
-    """Print, for each shortcut, how many calls a replay without it makes, by trace."""
-    every: list[int] = []
-    click.echo("\t".join(["without", *traces, "40 queues"]))
-    for off, counts in _rows(plugin, [*traces, ""]):
-        every = every or counts
-        shown = [f"{count:,}" for count in counts] if off == _EVERYTHING else []
-        ratios = [f"{count / before:.2f}" for count, before in zip(counts, every, strict=True)]
-        click.echo("\t".join([off, *(shown or ratios)]))
+@click.argument("plugin")
+@click.argument("inputs", nargs=-1)
+@click.option("--without", multiple=True, help="Only these shortcuts.")
+@click.option("--priority-share", help="As of `harness replay`, for traces.")
+def main(plugin: str, inputs: Collection[str], without: Collection[str], priority_share: str | None) -> None:
+    """Print, for each shortcut, how many calls a replay without it makes, by input."""
+    priorities = PriorityShare.parse(priority_share) if priority_share else None
+    for given in inputs:
+        every = _apart(plugin, _EVERYTHING, given, priorities)
+        click.echo(f"{plugin}\t{given}\t{_EVERYTHING}\t{every:,}")
+        for off in without or list(_switches(plugin))[1:]:
+            count = _apart(plugin, off, given, priorities)
+            click.echo(f"{plugin}\t{given}\t{off}\t{count / every:.2f}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.record.refusals import Refusals
 from harness_plugins.kueue.rules.admission import AdmissionCycle
-from harness_plugins.kueue.rules.assignment import assembled
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
@@ -130,8 +129,7 @@ class Machinery:
             )
             order = FairOrder(cache, shares, gates)
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))
-        assemble = shortcuts.assemble(assembled)
-        assigner = Assigner(cache, fair=fair, gates=gates, topologies=settings.asked, assemble=assemble)
+        assigner = Assigner(cache, fair=fair, gates=gates, topologies=settings.asked)
         world = World(cache, pending, shares, search, settings.topologies, gates, order)
         nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
@@ -141,7 +139,7 @@ class Machinery:
         self.cycle = AdmissionCycle(cache, pending, nominator, order, gates, figures, settings.rate, again)
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
-        self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits
+        self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """Returns what a workload's queue offers to the workload."""

@@ -5,8 +5,8 @@ Upstream: `Assignment` and `RepresentativeMode` in pkg/scheduler/flavorassigner/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.fungibility import FITS, Quality
@@ -65,12 +65,6 @@ class Choice(NamedTuple):
     tried: int
     quality: Quality
     each: tuple[Quality, ...]
-
-
-Assemble: TypeAlias = Callable[
-    [tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[Choice, ...], ...]], Assignment
-]
-"""Makes an assignment from offers, counts and choices. See `assembled`."""
 
 
 def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: dict[int, int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness_plugins.kueue.rules.assignment import FIT, Assemble, Assignment, assembled
+from harness_plugins.kueue.rules.assignment import FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
@@ -28,16 +28,13 @@ class Fit:
         offers: returns the offers of a queue.
         gates: the feature gates.
         fair: whether fair sharing is on.
-        assemble: makes an assignment from choices.
     """
 
-    def __init__(
-        self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool, assemble: Assemble = assembled
-    ) -> None:
+    def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
         self._cache = cache
         self._offers = offers
         self._partial = gates.partial_admission
-        self._assigner = Assigner(cache, fair=fair, gates=gates, assemble=assemble)
+        self._assigner = Assigner(cache, fair=fair, gates=gates)
 
     def fits(self, workload: Workload) -> bool:
         """Returns True if a workload has quota now or, with partial admission, quota for fewer pods."""

@@ -15,7 +15,6 @@ from harness_plugins.kueue.rules.assignment import (
     FIT,
     NO_FIT,
     PREEMPT,
-    Assemble,
     Assignment,
     Choice,
     assembled,
@@ -51,7 +50,6 @@ class Assigner:
         fair: whether fair sharing is on.
         gates: the feature gates.
         topologies: finds the topology requests of workloads; None if no flavor has a topology.
-        assemble: makes an assignment from the chosen flavors.
     """
 
     def __init__(
@@ -61,13 +59,11 @@ class Assigner:
         fair: bool,
         gates: Gates,
         topologies: Topologies | None = None,
-        assemble: Assemble = assembled,
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
         self._fair = fair
         self._topologies = topologies
-        self._assemble = assemble
         self._pods = {
             cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
         }
@@ -118,7 +114,7 @@ class Assigner:
             if found is None:
                 break
             choices.append(found)
-        assignment = self._assemble(offers, counts, tuple(choices))
+        assignment = assembled(offers, counts, tuple(choices))
         asked = None
         if self._topologies is not None and any(pod_set.placed for pod_set in offers):
             assignment, asked = self._place(self._topologies, oracle, assignment, offers)

@@ -10,7 +10,6 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.assignment import Assemble, Assignment, Choice
 from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
@@ -33,30 +32,6 @@ class KeptOffers:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._offers(asks, queue)
-        return found
-
-
-@final
-class KeptAssignments:
-    """Caches the assignments that result from the chosen flavors."""
-
-    def __init__(self, assemble: Assemble) -> None:
-        self._assemble = assemble
-        self._known: Memo[
-            tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[Choice, ...], ...]], Assignment
-        ] = Memo()
-
-    def __call__(
-        self,
-        offers: tuple[PodSetOffer, ...],
-        counts: tuple[int, ...],
-        choices: tuple[tuple[Choice, ...], ...],
-    ) -> Assignment:
-        """Returns the assignment that results from the chosen flavors, without its targets."""
-        key = offers, counts, choices
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._assemble(*key)
         return found
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.assignment import Assemble
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
@@ -26,7 +25,6 @@ from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
-    KeptAssignments,
     KeptOffers,
     KeptSuitableLeaves,
     KeptTopologies,
@@ -91,10 +89,6 @@ class Shortcuts:
     def offers(self, offers: Offers) -> Offers:
         """Returns a function that finds what queues offer to jobs."""
         return KeptOffers(offers) if self._on else offers
-
-    def assemble(self, assemble: Assemble) -> Assemble:
-        """Returns a function that makes assignments from chosen flavors."""
-        return KeptAssignments(assemble) if self._on else assemble
 
     def topologies(self, topologies: Topologies) -> Topologies:
         """Returns an object that finds the topology requests of workloads."""
