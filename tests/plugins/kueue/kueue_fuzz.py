@@ -6,7 +6,6 @@ times as many, from other seeds each time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,11 +28,10 @@ from more_examples import examples, times
 
 from harness import PodSet
 from harness.base.pod_set import SliceLayer, TopologyRequest
-from harness.base.units import MINUTE, SECOND
+from harness.base.units import SECOND
 from harness.cluster.kinds.kueue_gates import why_refused
 from harness.cluster.kinds.kueue_releases import RELEASES
 from harness.cluster.model import frozen
-from harness.policy import Arrival
 
 TIMES = times("KUEUE_FUZZ")
 
@@ -67,62 +65,6 @@ class World(NamedTuple):
     jobs: Jobs
     plugin: str
     options: dict[str, str]
-
-
-def case(given: World) -> dict[str, Any]:
-    """A world as a case of `kueue/cycles`, where evictions take no time."""
-    queues = [each for each in given.manifests if each["kind"] == "ClusterQueue"]
-    gates = [each.partition("=") for each in given.options["featureGates"].split(",") if each]
-    config: dict[str, Any] = {"featureGates": {name: value == "true" for name, _, value in gates}}
-    if given.plugin == "fairsharing":
-        config["fairSharing"] = {"preemptionStrategies": given.options["preemptionStrategies"].split(",")}
-    return {
-        "id": "fuzz",
-        "config": config,
-        "objects": [*given.manifests, *(_local_queue(each["metadata"]["name"]) for each in queues)],
-        "given": {
-            "until": 150,
-            "workloads": [_workload(each) for chunk in given.jobs.chunks() for each in chunk],
-        },
-        "expect": {},
-    }
-
-
-def _local_queue(name: str) -> Manifest:
-    """A LocalQueue of the same name as its ClusterQueue."""
-    found = manifest("LocalQueue", name, clusterQueue=name)
-    found["metadata"]["namespace"] = "default"
-    return found
-
-
-def _workload(arrival: Arrival) -> dict[str, Any]:
-    job, duration, *_ = arrival
-    found = manifest("Workload", job.id, queueName=job.queue, priority=job.priority)
-    found["metadata"] |= {
-        "namespace": "default",
-        "uid": job.uid,
-        "creationTimestamp": f"2025-01-01T00:{job.submit // MINUTE:02}:{job.submit % MINUTE // SECOND:02}Z",
-    }
-    found["spec"]["podSets"] = [
-        {
-            "name": each.name,
-            "count": each.count,
-            **({"minCount": each.min_count} if each.min_count < each.count else {}),
-            "template": {
-                "spec": {
-                    "containers": [{"name": "c", "resources": {"requests": _quantities(each.requests)}}],
-                    "nodeSelector": dict(each.node_selector),
-                    "tolerations": json.loads(each.tolerations or "[]"),
-                }
-            },
-        }
-        for each in job.pod_sets
-    ]
-    return {"workload": found, "duration": duration / SECOND}
-
-
-def _quantities(requests: Mapping[str, int]) -> dict[str, str]:
-    return {name: f"{value}m" if name == "cpu" else str(value) for name, value in requests.items()}
 
 
 def world(seed: int, jobs: int, *, nodes: bool = False) -> World:

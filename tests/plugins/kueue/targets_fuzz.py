@@ -12,8 +12,8 @@ _Cell = tuple[str, str]
 _DAY = "2025-01-01T"
 
 
-def case(seed: int, holders: int, strategies: str | None) -> dict[str, Any]:
-    """A case with so many holders; strategies of `STRATEGIES` for fair sharing, None for classic."""
+def case(seed: int, holders: int, strategies: str) -> dict[str, Any]:
+    """A case with so many holders, and strategies of `STRATEGIES`."""
     random = Random(seed)
     flavors = ["f0", "f1"][: random.choice((1, 1, 2))]
     resources = ["cpu", "gpu"][: random.choice((1, 1, 2))]
@@ -39,9 +39,12 @@ def case(seed: int, holders: int, strategies: str | None) -> dict[str, Any]:
         gates["FairSharingPreemptWithinNominal"] = False
     if random.random() < 0.2:
         gates["PrioritySortingWithinCohort"] = False
-    found: dict[str, Any] = {
+    return {
         "id": f"fuzz-{seed}",
-        "config": {"featureGates": gates},
+        "config": {
+            "featureGates": gates,
+            "fairSharing": {"preemptionStrategies": strategies.split(",")},
+        },
         "objects": [*(flavor(name) for name in flavors), *cohorts, *queues, *held],
         "given": {
             "clusterQueue": own,
@@ -63,9 +66,6 @@ def case(seed: int, holders: int, strategies: str | None) -> dict[str, Any]:
             },
         },
     }
-    if strategies is not None:
-        found["config"]["fairSharing"] = {"preemptionStrategies": strategies.split(",")}
-    return found
 
 
 def _weight(random: Random) -> dict[str, str]:

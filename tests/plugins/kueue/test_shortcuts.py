@@ -12,12 +12,15 @@ from contextlib import suppress
 from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+import targets_fuzz
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from kueue_fuzz import (
+    STRATEGIES,
     TIMES,
     World,
     alike,
@@ -47,9 +50,11 @@ from harness_plugins.kueue.conformance import cycles, targets
 from harness_plugins.kueue.factory import classic, fair_sharing
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.assignment import FIT
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.fit import _Nobody
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.cache import Cache
 
 EXCERPTS = Path(__file__).parents[2] / "conformance"
 WHOLE = Path(__file__).parents[4] / "shared" / "conformance"
@@ -246,6 +251,41 @@ def test_without_shortcuts_a_fortieth_of_the_worlds_goes_the_same_way(
 def test_without_shortcuts_all_worlds_go_the_same_way(make: Callable[[int], World], worlds: int) -> None:
     """All of them."""
     _decides_the_same(make, range(worlds))
+
+
+# --- targets and shares -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategies", STRATEGIES)
+@fuzz(70)
+@given(seed=st.integers(0, 2**32), holders=st.integers(1, 35))
+def test_targets_and_shares_are_those_of_the_rules_alone(strategies: str, seed: int, holders: int) -> None:
+    """In trees of three levels and more, while workloads come and go; shares are equal in every bit."""
+    asked = targets_fuzz.case(seed, holders, strategies)
+    kept, plain = (targets.question(asked, shortcuts) for shortcuts in (Shortcuts(), Shortcuts.none()))
+    for step in range(4):
+        for random, (cache, _, _) in ((Random(seed + step), each) for each in (kept, plain)):
+            _let_one_go_or_come_back(random, cache)
+        (cache, incoming, search), (_, again, rule) = kept, plain
+        assert isinstance(search, FairSharing)
+        assert isinstance(rule, FairSharing)
+        for node in range(len(cache.tree.names)):
+            assert repr(search.shares.of(node)) == repr(rule.shares.of(node))
+        before = list(cache.tree.usage)
+        found, expected = search.find_targets(incoming), rule.find_targets(again)
+        assert [(each.workload.uid, each.reason) for each in found] == [
+            (each.workload.uid, each.reason) for each in expected
+        ]
+        assert cache.tree.usage == before
+
+
+def _let_one_go_or_come_back(random: Random, cache: Cache) -> None:
+    holders = [each for queue in cache.queues.values() for each in cache.holders[queue.node].workloads]
+    if holders:
+        workload = random.choice(sorted(holders, key=lambda each: each.uid))
+        cache.drop(workload)
+        if random.random() < 0.5:
+            cache.hold(workload, workload.cluster_queue, workload.usage, workload.uses, workload.reserved)
 
 
 # --- recorded cases ---------------------------------------------------------------------------------------
