@@ -11,6 +11,7 @@ from kueue_worlds import cluster, queue
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts.heads import CycleHeads, EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import Run
@@ -120,7 +121,7 @@ def resting(
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
     vain = Vain(in_vain, reserving)
-    heads = RestingHeads(pending, vain, kept_out, by_name=by_name, by_class=True, room=room)
+    heads = RestingHeads(pending, vain, kept_out, (), gates_from({}), by_name=by_name, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -129,7 +130,7 @@ def resting(
 def entry(workload: Workload, *, reason: str = "FailedAfterNomination") -> Entry:
     """A head that was served, and of which nothing came but a reason."""
     assignment = Assignment(PREEMPT if reason else FIT, 0, (), 0, (), (), (), (), False, (), False, ())
-    found = Entry(workload, assignment, resumed=False, marked=False)
+    found = Entry(workload, assignment, marked=False)
     found.reason = reason
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import reduce
 from importlib import import_module
@@ -27,6 +28,9 @@ APART = {
     "rules.topology.suiting",
     "rules.topology.workload",
 }
+
+UNPACKED = {"kueue": {"newer_than"}}
+"""Fields of tuples that rules read by their place."""
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -56,6 +60,44 @@ def test_every_module_of_a_room_is_on_the_page(room: str) -> None:
     assert there - named == {each for each in APART if each.startswith(f"{room}.")} | (
         {"shortcuts.shortcuts", "shortcuts.heads"} if room == "shortcuts" else set()
     )
+
+
+def offered(path: Path) -> set[str]:
+    """The names of methods, attributes and parameters that a module defines; a parameter ends with `=`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            found |= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            found |= {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
+        elif isinstance(node, ast.FunctionDef):
+            arguments = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+            found |= {f"{each.arg}=" for each in (*arguments, *node.args.kwonlyargs)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return {each for each in found if not each.startswith("_")}
+
+
+def used(path: Path) -> set[str]:
+    """The names that a module reads, and the parameters that it gives by name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        elif isinstance(node, ast.keyword):
+            found.add(f"{node.arg}=")
+    return found
+
+
+@pytest.mark.parametrize("package", ["kueue", "elastic_quota"])
+def test_rules_take_and_return_nothing_that_only_a_shortcut_uses(package: str) -> None:
+    """What shortcuts read is read elsewhere too, and arguments that they give by name are given elsewhere."""
+    modules = list((PACKAGE.parent / package).rglob("*.py"))
+    shortcuts = [path for path in modules if "shortcuts" in path.parts]
+    others = [path for path in modules if "shortcuts" not in path.parts]
+    rules = [path for path in others if package != "kueue" or "rules" in path.parts]
+    only_there = set().union(*map(used, shortcuts)) - set().union(*map(used, others))
+    assert len(rules) > 20
+    assert set().union(*map(offered, rules)) & only_there == UNPACKED.get(package, set())
 
 
 def is_module(parts: list[str]) -> bool:

@@ -124,9 +124,9 @@ class AdmissionCycle:
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
         """Returns the entry of a head. The entry has a reason to wait if serving it would change nothing."""
-        assignment, resumed = self._nominator.nominate(workload, cycle)
+        assignment = self._nominator.nominate(workload, cycle)
         marked = self._pending[workload.cluster_queue.number].preemptor is workload
-        entry = Entry(workload, assignment, resumed=resumed, marked=marked)
+        entry = Entry(workload, assignment, marked=marked)
         mode = entry.assignment.mode
         if mode == NO_FIT:
             entry.reason = NO_QUOTA
@@ -229,7 +229,6 @@ class AdmissionCycle:
             if fresh:
                 if self._rate is not None:
                     self._rate.preempted(fresh)
-                entry.preempts = True
                 told = workload.place.told  # the preemptions record this reason themselves
                 workload.place.told = told._replace(last=PENDING_PREEMPTION + PENDING)
                 return Preempted(workload, assignment, fresh)
@@ -317,7 +316,6 @@ class AdmissionCycle:
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
         """Reserves quota and places for an entry until the cycle ends, so that later entries see them."""
-        entry.reserved = True
         self._snapshot.reserve(entry.workload, amounts, entry.assignment.placed)
 
     def _reserve_for_later(self, entry: Entry) -> None:
@@ -333,7 +331,6 @@ class AdmissionCycle:
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION and not entry.marked:
             pending.preemptor = workload
-            entry.newly_marked = True
         again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
         if pending.strict or again or workload.place.last_assignment is not None:
             return

@@ -21,13 +21,9 @@ class Entry:
     Attributes:
         workload: the workload at the head.
         assignment: the assignment of the workload.
-        resumed: whether the scan continued after the flavors that earlier cycles tried.
         marked: whether this workload was the last one in its queue to issue preemptions.
         reason: why the workload is not admitted; "" while it can still be admitted. Serving an entry that
             starts with a reason changes nothing.
-        reserved: whether quota or places are reserved for the workload.
-        preempts: whether the workload caused evictions, not counting workloads that were already evicted.
-        newly_marked: whether this workload has just become the last one in its queue to issue preemptions.
         inadmissible: whether the workload became inadmissible until quota is freed.
         second: the second pass; None for the head of a queue.
         placed: the new places of all pods in a second pass; () if there is no place for them.
@@ -37,25 +33,17 @@ class Entry:
         "assignment",
         "inadmissible",
         "marked",
-        "newly_marked",
         "placed",
-        "preempts",
         "reason",
-        "reserved",
-        "resumed",
         "second",
         "workload",
     )
 
-    def __init__(self, workload: Workload, assignment: Assignment, *, resumed: bool, marked: bool) -> None:
+    def __init__(self, workload: Workload, assignment: Assignment, *, marked: bool) -> None:
         self.workload = workload
         self.assignment = assignment
-        self.resumed = resumed
         self.marked = marked
         self.reason = ""
-        self.reserved = False
-        self.preempts = False
-        self.newly_marked = False
         self.inadmissible = False
         self.second: SecondPass | None = None
         self.placed: tuple[Placed, ...] = ()

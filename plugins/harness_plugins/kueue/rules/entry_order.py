@@ -18,16 +18,11 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ClassicOrder:
-    """Serves second passes first, then entries by less borrowing, higher priority, earlier time, and UID.
-
-    Attributes:
-        by_age: whether entries that borrow equally are ordered as in a queue.
-    """
+    """Serves second passes first, then entries by less borrowing, higher priority, earlier time, and UID."""
 
     def __init__(self, gates: Gates) -> None:
         self._preemptors_first = gates.prioritize_preemptor_workloads
         self._by_priority = gates.priority_sorting_within_cohort
-        self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yields the entries in order."""
@@ -35,10 +30,6 @@ class ClassicOrder:
         if len(waiting) > 1:
             waiting.sort(key=self._key)
         return iter(waiting)
-
-    def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[int]:
-        """Returns the part of the sort key before priority and age: the height that the quota comes from."""
-        return (borrowing,)
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
         workload = entry.workload
@@ -63,9 +54,6 @@ class FairOrder:
     would have if its entry were admitted. After an entry is served, only the nodes above its queue are
     computed again. The next entry always comes from the tree that contains the waiting queue whose name sorts
     first. The order of trees does not affect the outcome.
-
-    Attributes:
-        by_age: whether entries with equal borrowing and shares are ordered as in a queue.
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:
@@ -75,7 +63,6 @@ class FairOrder:
         self._preemptors_first = gates.prioritize_preemptor_workloads
         self._non_borrowing_first = gates.fair_sharing_prioritize_non_borrowing
         self._by_priority = gates.priority_sorting_within_cohort
-        self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yields the entries in order, and picks each one when it is needed."""
@@ -146,21 +133,20 @@ class FairOrder:
         queue = workload.cluster_queue
         return (
             self._preemptors_first and not entry.marked,
-            *self.standing(queue.node, node, assignment.usage, assignment.borrowing),
+            *self.standing(queue.node, node, assignment.usage),
             -workload.priority if self._by_priority else 0,
             workload.timestamp,
             workload.uid,
             queue.node,
         )
 
-    def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[bool, Share]:
+    def standing(self, queue: int, node: int, usage: Amounts) -> tuple[bool, Share]:
         """Returns the part of the sort key before priority and age: whether a node borrows, and its share.
 
         Args:
             queue: the node of the entry's queue.
             node: the node to compare, which is on the path from the entry's queue to the root.
             usage: the quota that the entry uses.
-            borrowing: the height of the cohort that the quota comes from; not used here.
         """
         tree = self._tree
         tree.charge(queue, usage)

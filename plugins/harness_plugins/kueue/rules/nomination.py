@@ -8,26 +8,23 @@ Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFl
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, final
+from typing import Protocol, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
+from harness_plugins.kueue.rules.preemption_oracle import OracleFactory
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
 from harness_plugins.kueue.state.workload import Workload
-
-Nomination: TypeAlias = tuple[Assignment, bool]
-"""The assignment of a head, and whether its scan continued after the flavors that were tried before."""
 
 
 class Nominates(Protocol):
     """Finds assignments for the heads of queues."""
 
-    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+    def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
 
     def reassign(
@@ -67,12 +64,11 @@ class Nominator:
         self._oracle = oracle
         self._gates = gates
 
-    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+    def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
-        tried = self.where_to_go_on(workload, cycle)
-        assignment = self.assign(workload, tried)
+        assignment = self.assign(workload, self.where_to_go_on(workload, cycle))
         self.remember(workload, assignment, cycle)
-        return assignment, bool(tried)
+        return assignment
 
     def reassign(
         self,
@@ -113,24 +109,16 @@ class Nominator:
             generation = workload.cluster_queue.generation
             workload.place.last_assignment = LastAssignment(assignment.tried, cycle, generation)
 
-    def assign(
-        self,
-        workload: Workload,
-        tried: Tried,
-        allowed: Chosen | None = None,
-        oracle: Oracle | None = None,
-    ) -> Assignment:
+    def assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
         """Assigns flavors to all pods. If that fails and the job allows it, assigns flavors to fewer pods.
 
         Args:
             workload: the head.
             tried: the flavors after which the scans continue.
             allowed: the only flavors that can be chosen; None if there is no restriction.
-            oracle: answers questions about the current state; None to create a new oracle.
         """
         offers = self._offers(workload.asks, workload.cluster_queue)
-        oracle = oracle or self._oracle(workload)
-        whole = self._assigner.assign(oracle, offers, workload.counts, tried, allowed)
+        whole = self._assigner.assign(self._oracle(workload), offers, workload.counts, tried, allowed)
         if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
             return whole
 

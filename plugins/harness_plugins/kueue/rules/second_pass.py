@@ -77,7 +77,7 @@ class SecondPassNominator:
     def entry(self, one: SecondPass) -> Entry:
         """Returns the entry of a second pass in a cycle."""
         assignment, placed = self.nominate(one)
-        entry = Entry(one.workload, assignment, resumed=False, marked=False)
+        entry = Entry(one.workload, assignment, marked=False)
         entry.second, entry.placed = one, placed
         return entry
 

@@ -6,14 +6,12 @@ from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.nomination import Nomination, Nominator
-from harness_plugins.kueue.rules.preemption import TargetSearch
+from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
-from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
 from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
@@ -40,23 +38,23 @@ class KeptNominations:
 
     Args:
         nominator: finds assignments.
-        cache: the workloads that hold quota.
-        search: finds preemption targets.
+        oracles: creates the oracles of `nominator`.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
+
+    Attributes:
+        stirred: the heads of this cycle whose scan continued after tried flavors, or that may evict others.
     """
 
     def __init__(
         self,
         nominator: Nominator,
-        cache: Cache,
-        search: TargetSearch,
+        oracles: RecordedOracles,
         fits: CachedFits,
         no_fits: CachedNoFits,
     ) -> None:
         self._nominator = nominator
-        self._cache = cache
-        self._search = search
+        self._oracles = oracles
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
@@ -64,14 +62,24 @@ class KeptNominations:
         # and assigned again in every cycle until its targets are gone.
         self._known_again: Memo[_Again, Assignment] = Memo()
         self._states = CycleStates()
+        self._cycle = -1
+        self.stirred: set[Workload] = set()
 
-    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+    def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
         last = workload.place.last_assignment
         tried = () if last is None else self._nominator.where_to_go_on(workload, cycle)
         assignment = self.assigned(workload, tried)
         self._nominator.remember(workload, assignment, cycle)
-        return assignment, bool(tried)
+        if cycle != self._cycle:
+            self._cycle = cycle
+            self.stirred.clear()
+        return self._stirs(workload, assignment, resumed=bool(tried))
+
+    def _stirs(self, workload: Workload, assignment: Assignment, *, resumed: bool = False) -> Assignment:
+        if resumed or (assignment.targets and not all(each.workload.evicted for each in assignment.targets)):
+            self.stirred.add(workload)
+        return assignment
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
         """Returns what a head would be assigned in the next cycle, without remembering any flavors.
@@ -110,7 +118,8 @@ class KeptNominations:
         """
         if not without_victims:
             if snapshot.reserved or workload.asks.reducible:
-                return self._nominator.reassign(workload, first, cycle, snapshot)
+                again = self._nominator.reassign(workload, first, cycle, snapshot)
+                return self._stirs(workload, again)
             self._nominator.remember(workload, first, cycle)
             return first
         queue = workload.cluster_queue
@@ -119,17 +128,18 @@ class KeptNominations:
         known = self._known_again.get(question)
         if known is not None:
             self._nominator.remember(workload, known, cycle)
-            return known
+            return self._stirs(workload, known)
         found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
         self._known_again[question] = found
-        return found
+        return self._stirs(workload, found)
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Searches for an assignment, and caches it if it fits or fails for its whole class."""
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
-        oracle = RecordedOracle(self._cache, self._search, workload)
-        assignment = self._nominator.assign(workload, tried, oracle=oracle)
+        assignment = self._nominator.assign(workload, tried)
+        oracle = self._oracles.last
+        assert oracle is not None
         self._fits.note(workload, assignment, oracle)
         self._no_fits.note(workload, assignment, oracle)
         return assignment

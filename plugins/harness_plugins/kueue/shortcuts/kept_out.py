@@ -12,6 +12,7 @@ from typing import final
 from harness_plugins.kueue.rules.admission import kept_for_later
 from harness_plugins.kueue.rules.assignment import FIT, Assignment
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.outcomes import FAILED_AFTER_NOMINATION, NO_LONGER_FITS
 from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.preemption_oracle import height
@@ -34,15 +35,22 @@ class KeptOut:
     Args:
         cache: the workloads that hold quota.
         order: the order in which entries are served.
+        gates: the feature gates.
         assigned: returns what a head would be assigned.
     """
 
     def __init__(
-        self, cache: Cache, order: ClassicOrder | FairOrder, assigned: Callable[[Workload], Assignment]
+        self,
+        cache: Cache,
+        order: ClassicOrder | FairOrder,
+        gates: Gates,
+        assigned: Callable[[Workload], Assignment],
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
         self._order = order
+        # Whether entries that borrow equally and have equal shares are ordered as in a queue.
+        self._by_age = gates.priority_sorting_within_cohort and not gates.prioritize_preemptor_workloads
         self._assigned = assigned
 
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
@@ -60,12 +68,12 @@ class KeptOut:
         if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
             return 0
         keepers = [each for each in runs if each.reserves and each.pending.queue.root == queue.root]
-        if not keepers or not self._order.by_age or place.namespace_mismatch:
+        if not keepers or not self._by_age or place.namespace_mismatch:
             return 0
         assignment = self._assigned(head)
         if assignment.mode != FIT or assignment.placed or assignment.untried:
             return 0
-        standing = self._order.standing(queue.node, queue.node, assignment.usage, assignment.borrowing)
+        standing = self._standing(queue.node, assignment.usage, assignment.borrowing)
         turn = *standing, -head.priority, head.timestamp, head.uid
         return max(self._keeps_out(each, queue.node, assignment.usage, turn) for each in keepers)
 
@@ -97,7 +105,7 @@ class KeptOut:
         least = tuple(zip(flavors[0], bounds.least[0], strict=True))
         most = tuple(zip(flavors[0], bounds.most[0], strict=True))
         highest = self._height(own, most)
-        standing = self._order.standing(own.node, own.node, most, highest)
+        standing = self._standing(own.node, most, highest)
         if not (*standing, *run.last) < turn:
             return False
         kept = self._kept(own, least, borrows=bool(self._height(own, least)), or_so=bool(highest))
@@ -105,6 +113,11 @@ class KeptOut:
         keeps_out = not fits(tree, node, usage, borrowing=True)
         tree.refund(own.node, kept)
         return keeps_out
+
+    def _standing(self, node: int, usage: Amounts, borrowing: int) -> tuple[object, ...]:
+        """Returns the part of an entry's sort key before priority and age."""
+        order = self._order
+        return (borrowing,) if isinstance(order, ClassicOrder) else order.standing(node, node, usage)
 
     def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
         """Returns the least quota that any head of a run reserves.

@@ -90,3 +90,28 @@ class RecordedOracle:
             else:
                 self.failed.append(FailedSearch(incoming, {}))
         return found
+
+
+@final
+class RecordedOracles:
+    """Creates an oracle for each assignment.
+
+    Args:
+        cache: the workloads that hold quota.
+        search: finds preemption targets.
+
+    Attributes:
+        last: the oracle of the last assignment.
+    """
+
+    __slots__ = ("_cache", "_search", "last")
+
+    def __init__(self, cache: Cache, search: TargetSearch) -> None:
+        self._cache = cache
+        self._search = search
+        self.last: RecordedOracle | None = None
+
+    def __call__(self, workload: Workload) -> RecordedOracle:
+        """Returns a new oracle."""
+        self.last = RecordedOracle(self._cache, self._search, workload)
+        return self.last

@@ -18,7 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, final
 
+from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, PENDING_PREEMPTION
 from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -45,9 +48,10 @@ class RestingHeads:
         pending: the queues, by number.
         in_vain: finds futile heads.
         kept_out: returns for how many of the next cycles futile heads block a head that fits; 0 if not known.
+        stirred: the heads of the current cycle whose next turn may differ (see `KeptNominations`).
+        gates: the feature gates.
         by_name: whether the order of trees depends on the names of all heads. In trees that have cohorts
             below their root, the order of cohorts then depends on the shares of all heads.
-        by_class: whether classes become inadmissible as a whole (the SchedulingEquivalenceHashing gate).
         room: the roots of the trees that share the capacity of topologies.
 
     Attributes:
@@ -59,9 +63,10 @@ class RestingHeads:
         pending: Sequence[PendingQueue],
         in_vain: Vain,
         kept_out: Callable[[Collection[Run], Workload], int],
+        stirred: Collection[Workload],
+        gates: Gates,
         *,
         by_name: bool,
-        by_class: bool,
         room: Collection[int],
     ) -> None:
         self._pending = pending
@@ -69,7 +74,9 @@ class RestingHeads:
         self._cycles_kept_out = kept_out
         self._by_name = by_name
         self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
-        self._by_class = by_class
+        self._stirred = stirred
+        self._gates = gates
+        self._by_class = gates.scheduling_equivalence_hashing
         # For each root, the root that represents all trees that share the capacity of topologies.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
             room, min(room, default=-1)
@@ -258,14 +265,17 @@ class RestingHeads:
 
     def _matters(self, entry: Entry) -> bool:
         """Returns True if the outcome of a head would change the next cycle."""
-        if not entry.reason or entry.preempts or entry.newly_marked:
+        workload, reason = entry.workload, entry.reason
+        if not reason or workload in self._stirred or workload.place.last_assignment is not None:
             return True
-        if entry.resumed or entry.workload.place.last_assignment is not None:
-            return True  # the head starts with another flavor in the next cycle
+        if reason == PENDING_PREEMPTION and not entry.marked:
+            return True  # it has just become the preemptor of its queue
         if not entry.inadmissible:
             return False
         # The reservation or the share of this head may have affected other heads.
-        return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
+        queue = workload.cluster_queue
+        reserved = reason == NO_PREEMPTION_CANDIDATES and reserves(queue, self._gates, marked=entry.marked)
+        return reserved or not self._by_class or len(queue.path) > 1
 
     def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
         """Returns the heads of a cycle that has heads to consider.

@@ -34,7 +34,7 @@ from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.lacks import Lacks
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -112,21 +112,19 @@ class Shortcuts:
 
             return Nominator(offers, assigner, oracle, gates), EveryCycle(AllHeads(pending))
         reasons = _reasons(world)
-
-        def recorded(workload: Workload) -> Oracle:
-            return RecordedOracle(cache, search, workload)
-
+        oracles = RecordedOracles(cache, search)
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
-        nominator = Nominator(offers, assigner, recorded, gates)
+        nominator = Nominator(offers, assigner, oracles, gates)
         fair = isinstance(search, FairSharing)
-        kept = KeptNominations(nominator, cache, search, fits, no_fits)
+        kept = KeptNominations(nominator, oracles, fits, no_fits)
         return kept, RestingHeads(
             pending,
             InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
-            KeptOut(cache, order, kept.assigned).cycles,
+            KeptOut(cache, order, gates, kept.assigned).cycles,
+            kept.stirred,
+            gates,
             by_name=fair,
-            by_class=gates.scheduling_equivalence_hashing,
             room=_placed(world),
         )
 
