@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, final
 
-from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import LastingRefusal, PodInfo
@@ -46,28 +45,31 @@ class NothingLasts:
         """See `LastingRefusals`."""
 
 
+class World(NamedTuple):
+    """The environment of a scheduler.
+
+    Attributes:
+        rules: the rules of the semantics.
+        usage: the quotas.
+        nominated: the nominated pods.
+        scheduling: the results of pods on nodes.
+        said: the recorded reason for each gang.
+    """
+
+    rules: Rules
+    usage: QuotaUsage
+    nominated: Nominated
+    scheduling: Scheduling
+    said: Mapping[Gang, Told]
+
+
 class Plain:
     """Creates the parts of a scheduler that shortcuts replace."""
 
-    def dry_runs(self, rules: Rules, usage: QuotaUsage, cache: Cache) -> DryRuns:
+    def dry_runs(self, world: World) -> DryRuns:
         """Returns the function that performs the dry runs of a search."""
         return on_each
 
-    def lasting(
-        self,
-        rules: Rules,
-        usage: QuotaUsage,
-        nominated: Nominated,
-        scheduling: Scheduling,
-        said: Mapping[Gang, Told],
-    ) -> LastingRefusals:
-        """Returns the object that finds lasting refusals.
-
-        Args:
-            rules: the rules, which determine whether a quota can claim its guarantee.
-            usage: the quotas.
-            nominated: the nominated pods.
-            scheduling: the results of pods on nodes.
-            said: the recorded reason for each gang.
-        """
+    def lasting(self, world: World) -> LastingRefusals:
+        """Returns the object that finds lasting refusals."""
         return NothingLasts()

@@ -27,7 +27,7 @@ from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
 from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
-from harness_plugins.elastic_quota.plain import Plain
+from harness_plugins.elastic_quota.plain import Plain, World
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
@@ -88,6 +88,7 @@ class QuotaScheduler:
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
         self._rules = rules(usage, kube.budgets)
+        world = World(self._rules, usage, self._nominated, kube.scheduling, self.said)
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
@@ -96,9 +97,9 @@ class QuotaScheduler:
             self._rules,
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
-            dry_runs=partial(shortcuts.dry_runs, self._rules, usage, kube.cache),
+            dry_runs=partial(shortcuts.dry_runs, world),
         )
-        self._lasting = shortcuts.lasting(self._rules, usage, self._nominated, kube.scheduling, self.said)
+        self._lasting = shortcuts.lasting(world)
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
 

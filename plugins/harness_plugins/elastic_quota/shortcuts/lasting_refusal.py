@@ -7,22 +7,19 @@ gang would not fit even without all of these pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
-from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
-from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import LastingRefusal, PodInfo
 from harness.models.kube.refusal import DISABLED
-from harness.models.told import NOTHING_TOLD, Told
+from harness.models.told import NOTHING_TOLD
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.plain import World
+from harness_plugins.elastic_quota.quota_request import Others, add, with_amounts
 from harness_plugins.elastic_quota.shortcuts.places import Places
 
 
@@ -40,12 +37,8 @@ class LastingQuotaRefusal:
     Args:
         refusal: the recorded refusal.
         pods: the pod, or all pods of the gang.
-        rules: the rules, which determine whether a quota can claim its guarantee.
-        usage: the quotas.
-        nominated: the nominated pods.
-        scheduling: the results of pods on nodes.
+        world: the environment of the scheduler.
         places: the number of pods of each shape that fit on the nodes.
-        said: the recorded reason for each gang.
 
     Attributes:
         spared: the last pod whose attempt was skipped because it would have failed in the same way. It is
@@ -55,17 +48,8 @@ class LastingQuotaRefusal:
     most_room: MostRoom | None = None
     amounts: Sequence[int] = ()
 
-    def __init__(
-        self,
-        refusal: QuotaRefusal,
-        pods: Sequence[PodInfo],
-        rules: Rules,
-        usage: QuotaUsage,
-        nominated: Nominated,
-        scheduling: Scheduling,
-        places: Places,
-        said: Mapping[Gang, Told],
-    ) -> None:
+    def __init__(self, refusal: QuotaRefusal, pods: Sequence[PodInfo], world: World, places: Places) -> None:
+        rules, usage, nominated, scheduling, said = world
         self.spared: PodInfo | None = None
         self._refusal = refusal
         self._first = pods[0]
@@ -205,23 +189,15 @@ class LastingQuotaRefusal:
 
 @final
 class KeptRefusals:
-    """Finds and remembers lasting refusals. The arguments are those of `Plain.lasting`."""
+    """Finds and remembers lasting refusals."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        usage: QuotaUsage,
-        nominated: Nominated,
-        scheduling: Scheduling,
-        said: Mapping[Gang, Told],
-    ) -> None:
-        self._known = rules, usage, nominated, scheduling
-        self._said = said
-        self._places = Places(scheduling, usage)
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._places = Places(world.scheduling, world.usage)
 
     def of(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingRefusal | None:
         """See `LastingRefusals`."""
-        lasting = LastingQuotaRefusal(refusal, pods, *self._known, self._places, self._said)
+        lasting = LastingQuotaRefusal(refusal, pods, self._world, self._places)
         return lasting if lasting.asks_all else None
 
     def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
@@ -233,6 +209,5 @@ class KeptRefusals:
 
     def renew(self) -> None:
         """See `LastingRefusals`."""
-        _, usage, _, scheduling = self._known
         self._places.valid = False  # stored refusals refer to this object
-        self._places = Places(scheduling, usage)
+        self._places = Places(self._world.scheduling, self._world.usage)
