@@ -4,7 +4,7 @@
 
 The script compares the calls without a shortcut with the calls with all shortcuts. An input is a trace, whose
 cluster is next to it, or a number of queues. The number stands for the world of `benchmarks.backlog` with so
-many queues on two levels. Calls are counted while the engine runs, so the load of the machine has no
+many queues on two levels; `40x3` means three levels. Calls are counted while the engine runs, so the load of the machine has no
 influence. The script needs the plain build.
 """
 
@@ -152,8 +152,9 @@ def _switches(plugin: str) -> dict[str, Callable[[], None]]:
 
 
 def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
-    if given.isdigit():
-        backlog.cost(plugin, _JOBS[int(given)], queues=int(given))
+    queues, _, levels = given.partition("x")
+    if queues.isdigit():
+        backlog.cost(plugin, _JOBS[int(queues)], queues=int(queues), levels=int(levels or 2))
         return
     path, _, window = given.partition("@")
     part = Calibration(window=Window.parse(window) if window else None, priority_share=priorities)

@@ -288,11 +288,11 @@ def changing(given: World, seed: int) -> World:
     """The same world, whose queues and cohorts change up to ten times: all that a patch can say of them."""
     random = Random(seed)
     those = [each for each in given.manifests if each["kind"] in ("ClusterQueue", "Cohort", "LocalQueue")]
-    cohorts = [each["metadata"]["name"] for each in those if each["kind"] == "Cohort"]
+    named = [(each["kind"], each["metadata"]["name"]) for each in those]
     times = sorted(random.randint(1, 120) for _ in range(random.randint(1, 10)))
     if random.random() < 0.3:  # several at one instant, and arrivals and ends of whole seconds at the same
         times = [each // 20 * 20 + 1 for each in times]
-    patches = [_patch(random, random.choice(those), cohorts, at) for at in times]
+    patches = [_patch(random, random.choice(those), named, at) for at in times]
     manifests = list(given.manifests)
     for document in manifests:
         if document["kind"] == "ClusterQueue" and random.random() < 0.1:
@@ -301,7 +301,7 @@ def changing(given: World, seed: int) -> World:
     return given._replace(manifests=[*manifests, *patches])
 
 
-def _patch(random: Random, document: Manifest, cohorts: Sequence[str], at: int) -> Manifest:
+def _patch(random: Random, document: Manifest, named: Sequence[tuple[str, str]], at: int) -> Manifest:
     """A patch that holds from a second on, often until a later one."""
     annotations = {"harness/from": f"{at}s"}
     if random.random() < 0.5:
@@ -310,7 +310,13 @@ def _patch(random: Random, document: Manifest, cohorts: Sequence[str], at: int) 
     found["metadata"] = document["metadata"] | {"annotations": annotations}
     kind, spec = document["kind"], document["spec"]
     if kind == "LocalQueue":
+        if random.random() < 0.3:
+            queues = [name for kind, name in named if kind == "ClusterQueue"]
+            return found | {"spec": {"clusterQueue": random.choice(queues)}}
         return found | {"spec": {"stopPolicy": random.choice(("Hold", "HoldAndDrain", "None"))}}
+    if kind == "ClusterQueue" and random.random() < 0.4:
+        return found | {"spec": _other_settings(random, spec)}
+    cohorts = [name for kind, name in named if kind == "Cohort"]
     what = random.choice(("quota", "quota", "quota", "weight", "move", "policy", "stop", "stop", "delete"))
     limited = "cohortName" in spec or "parentName" in spec  # limits need somebody to lend to
     groups = [
@@ -334,7 +340,10 @@ def _patch(random: Random, document: Manifest, cohorts: Sequence[str], at: int) 
     if what == "move" and cohorts:
         if kind == "ClusterQueue":
             return found | {"spec": {"cohortName": random.choice((*cohorts, "other"))}}
-        return found | {"spec": {"fairSharing": _weight(random)}}
+        above = cohorts[: cohorts.index(document["metadata"]["name"])]
+        return found | {
+            "spec": {"parentName": random.choice(above)} if above else {"fairSharing": _weight(random)}
+        }
     if what == "stop" and kind == "ClusterQueue":
         return found | {"spec": {"stopPolicy": random.choice(("Hold", "HoldAndDrain", "HoldAndDrain"))}}
     if what == "policy" and kind == "ClusterQueue":
@@ -345,11 +354,32 @@ def _patch(random: Random, document: Manifest, cohorts: Sequence[str], at: int) 
     return found | {"spec": {"resourceGroups": groups}}
 
 
+def _other_settings(random: Random, spec: Manifest) -> Manifest:
+    """Another part of the manifest of a ClusterQueue."""
+    what = random.choice(("flavorFungibility", "queueingStrategy", "namespaceSelector", "flavors"))
+    if what == "flavorFungibility":
+        return {"flavorFungibility": {"$patch": "replace", **_fungibility(random)}}
+    if what == "queueingStrategy":
+        return {"queueingStrategy": random.choice(("BestEffortFIFO", "StrictFIFO"))}
+    if what == "namespaceSelector":
+        labels = {"kubernetes.io/metadata.name": random.choice(("default", "default", "other"))}
+        return {"namespaceSelector": {"matchLabels": labels}}
+    groups = [
+        {
+            "coveredResources": group["coveredResources"],
+            "flavors": random.sample(group["flavors"], random.randint(1, len(group["flavors"]))),
+        }
+        for group in spec.get("resourceGroups", ())
+    ]
+    return {"resourceGroups": [{"$patch": "replace"}, *groups]}
+
+
 def _other_quota(random: Random, *, limited: bool) -> dict[str, int | None]:
-    """A nominal quota, with a lending limit now and then; None takes one away."""
+    """A nominal quota, with limits now and then; None takes one away."""
     nominal = random.choice((0, 1, 2, 4, 7))
     lends = random.randint(0, nominal) if limited and random.random() < 0.3 else None
-    return {"nominalQuota": nominal, "lendingLimit": lends}
+    borrows = random.randint(0, 7) if limited and random.random() < 0.2 else None
+    return {"nominalQuota": nominal, "lendingLimit": lends, "borrowingLimit": borrows}
 
 
 def failing(given: World, seed: int) -> World:
@@ -499,23 +529,27 @@ def preemption_policies(random: Random, *, threshold: int) -> dict[str, Any]:
 def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohorts: list[str]) -> Manifest:
     cohort = random.choice(cohorts) if cohorts and random.random() < 0.95 else ""
     preemption = preemption_policies(random, threshold=2)
-    fungibility = {
-        "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
-        "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),
-    }
-    if set(fungibility.values()) == {"TryNextFlavor"} and random.random() < 0.6:
-        fungibility["preference"] = random.choice(("BorrowingOverPreemption", "PreemptionOverBorrowing"))
     more: dict[str, Any] = {"stopPolicy": "Hold"} if random.random() < 0.03 else {}
     return queue(
         name,
         cohort=cohort,
         groups=_quotas(random, groups, limits=bool(cohort), most=6),
         preemption=preemption,
-        flavorFungibility=fungibility,
+        flavorFungibility=_fungibility(random),
         queueingStrategy=random.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
         fairSharing=_weight(random),
         **more,
     )
+
+
+def _fungibility(random: Random) -> dict[str, str]:
+    fungibility = {
+        "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
+        "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),
+    }
+    if set(fungibility.values()) == {"TryNextFlavor"} and random.random() < 0.6:
+        fungibility["preference"] = random.choice(("BorrowingOverPreemption", "PreemptionOverBorrowing"))
+    return fungibility
 
 
 def _gates(random: Random) -> list[str]:
