@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,18 @@ def driver(folder: Path) -> Iterator[Driver]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def explorers(folder: Path, driver: Driver) -> Callable[[str], Explorer]:
+    """The explorer of a command, made once."""
+    return cache(lambda world: Explorer(folder, world, driver))
+
+
 @pytest.mark.parametrize("world", SAMPLE)
-def test_a_fault_is_told_and_leaves_everything_whole(world: str, folder: Path, driver: Driver) -> None:
+def test_a_fault_is_told_and_leaves_everything_whole(
+    world: str, explorers: Callable[[str], Explorer]
+) -> None:
     """Whatever fails, or kills: the exit code says it, runs are whole or absent, the next call repairs it."""
-    explorer = Explorer(folder, world, driver)
+    explorer = explorers(world)
     for kind, most in zip(("files", "memory", "functions"), SAMPLE[world], strict=True):
         if most:
             found = explorer.explore(kind, some(explorer.faults(kind), most, SEED))
@@ -60,9 +69,9 @@ def test_every_fault_of_every_command(world: str, kind: str, folder: Path, drive
     assert explorer.explore(kind, explorer.faults(kind)).wrong == []
 
 
-def test_a_fault_is_what_it_says(folder: Path, driver: Driver) -> None:
+def test_a_fault_is_what_it_says(explorers: Callable[[str], Explorer]) -> None:
     """The command hears the error from the system, at the call that was chosen and at no other."""
-    explorer = Explorer(folder, "convert", driver)
+    explorer = explorers("convert")
     for fault in explorer.faults("files"):
         if fault.error == "ENOSPC" and fault.call.kind == "sync":
             ended = explorer.run_with("files", fault.at, fault.error)

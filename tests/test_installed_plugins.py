@@ -86,6 +86,7 @@ assert "Reclaimed" in run.decisions["reason"].to_list(), "the excerpt is to have
 """
 
 
+@pytest.mark.slow
 def test_the_approximation_of_volcano_works_when_it_is_installed(
     installed: Callable[[Path], Path], tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ case "$what" in
     .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered
     .venv/bin/python -m pytest -q -n 2 -m slow tests/report tests/test_packaging.py \
       tests/test_validation_thresholds.py tests/docs/test_scale.py tests/live/test_hostile_servers.py \
-      tests/testing/test_worlds_with_devices.py
+      tests/testing/test_worlds_with_devices.py tests/test_installed_plugins.py tests/cli
     ;;
   *)
     echo "what is $what? conformance, fuzz, faults or coverage" >&2

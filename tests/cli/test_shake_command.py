@@ -102,7 +102,13 @@ def patched(harness: Callable, trace: Path, *options: str) -> list[Path]:
     return sorted(Path("results/trace").glob("[a-z]*"))
 
 
-@pytest.mark.parametrize("clusters", [(), ("--cluster", "pool.yaml,classes.yaml"), ("--scale-cluster", "2")])
+FILES, SCALED = ("--cluster", "pool.yaml,classes.yaml"), ("--scale-cluster", "2")
+
+
+@pytest.mark.parametrize(
+    "clusters",
+    [(*FILES, *SCALED), *(pytest.param(each, marks=pytest.mark.slow) for each in ((), FILES, SCALED))],
+)
 def test_missing_twins_of_a_run_with_a_patch_are_replayed(
     clusters: tuple[str, ...], harness: Callable, trace: Path, folder: Path
 ) -> None:
