@@ -111,7 +111,10 @@ def on_terminal(folder: Path, command: list[str], columns: int = 80, **environme
 
 
 def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install: Callable) -> None:
-    """Jobs, simulated time, rate and time left, in one line that fits the terminal and is gone in the end."""
+    """Jobs, simulated time, rate and time left, in one line that fits the terminal and is gone in the end.
+
+    Nothing is said in colours, so that NO_COLOR needs no special case.
+    """
     site = install("slow_policy", SLOW)
     command = [HARNESS, "replay", "long.parquet", "-p", "slow"]
     out, shown = on_terminal(folder, command, PYTHONPATH=str(site))
@@ -124,7 +127,9 @@ def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install
     assert "\r" not in out
     _, last = shown.rsplit("\x1b[K", 1)
     assert last.startswith("slow: 3,000 jobs in")
-    _, narrow = on_terminal(folder, [*command, "--force"], columns=30, PYTHONPATH=str(site))
+    environment = {"PYTHONPATH": str(site), "FORCE_COLOR": "1"}
+    again, narrow = on_terminal(folder, [*command, "--force"], columns=30, **environment)
+    assert not re.search(r"\x1b\[[0-9;]*m", out + shown + again + narrow)
     lines = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", narrow)
     assert lines
     assert all(len(line) < 30 for line in lines if "%" in line)
@@ -154,19 +159,13 @@ def test_no_progress_and_no_codes_in_a_pipe(shell: Callable, long_trace: Path, i
     assert "\r" not in ended.out + ended.err
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {}])
-def test_there_are_no_colours(
-    environment: dict[str, str], folder: Path, long_trace: Path, install: Callable
-) -> None:
-    """Nothing is said in colours, so that NO_COLOR needs no special case."""
-    site = install("slow_policy", SLOW)
-    command = [HARNESS, "replay", "long.parquet", "-p", "slow"]
-    out, shown = on_terminal(folder, command, PYTHONPATH=str(site), **environment)
-    assert not re.search(r"\x1b\[[0-9;]*m", out + shown)
-
-
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        (signal.SIGHUP, 129),
+    ],
 )
 def test_an_interrupted_replay_leaves_nothing(
     number: signal.Signals, code: int, folder: Path, long_trace: Path, install: Callable
@@ -527,7 +526,8 @@ def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     assert any("[" in row for row in table_of(wide))
     assert "too narrow" not in wide
     whole = max(map(len, table_of(wide)))
-    middle = shown_on(folder, line, whole - 1)
+    middle = shown_on(folder, line, whole - 1, NO_COLOR="1")
+    assert "\x1b" not in middle
     assert "3 twins, none replayed, 3 stored before" in middle
     assert "too narrow for intervals" in middle
     assert sum(row.startswith("metric") for row in table_of(middle)) == 1
@@ -538,4 +538,3 @@ def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     signs = [row for row in wide.split("\n")[3:] if re.search("[▲▼△▽]", row) and "better" not in row]
     assert signs
     assert all("\x1b[3" in row for row in signs)
-    assert "\x1b" not in shown_on(folder, line, 300, NO_COLOR="1")

@@ -99,7 +99,17 @@ def test_tables_say_what_their_cells_are_of(page: str) -> None:
 
 def test_names_are_text_wherever_they_stand(hostile_page: str) -> None:
     """No element, attribute or address comes from a name; each is there, without control characters."""
-    found = Page(hostile_page)
+    _names_are_text(hostile_page)
+
+
+@pytest.mark.slow
+def test_names_are_text_in_all_chapters(charts: None, hostile: list[harness.Run]) -> None:
+    """The same with the charts of waits, whose panels are headed like those of usage."""
+    _names_are_text(harness.make_report(hostile, command="harness report <b>").html())
+
+
+def _names_are_text(page: str) -> None:
+    found = Page(page)
     assert {"script", "img", "b", "style"} & {tag for tag, _ in found.elements} == {"style"}
     assert len(found.all("title")) == 1 + 2 * 2, "the page's, and those of two points, drawn wide and narrow"
     for tag, attributes in found.elements:
@@ -108,8 +118,8 @@ def test_names_are_text_wherever_they_stand(hostile_page: str) -> None:
     words = " ".join(text for texts in found.text.values() for text in texts)
     for name in HOSTILE:
         assert printable(name) in words
-    assert "\x1b" not in hostile_page
-    assert not {"\u202e", "\u2028", "\u2029"} & set(hostile_page)
+    assert "\x1b" not in page
+    assert not {"\u202e", "\u2028", "\u2029"} & set(page)
 
 
 def test_long_text_can_be_folded() -> None:

@@ -196,7 +196,9 @@ def test_random_worlds_are_not_the_same_with_previews() -> None:
             changed += [astuple(row) for row in with_them] != [astuple(row) for row in replayed(this)]
         except DecisionError:
             continue
-    assert changed > 10
+        if changed > 10:
+            return
+    pytest.fail(f"only {changed} worlds are not the same")
 
 
 def options(**given: Any) -> dict[str, Any]:
