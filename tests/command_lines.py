@@ -34,6 +34,12 @@ def brief(command: str) -> str:
     return re.sub(r"--(shake|futures) \d+", r"--\1 2", command)
 
 
+def undrawn(command: str) -> str:
+    """The same with a report in Markdown, which has words in place of charts: to draw these takes seconds."""
+    drawn = re.match(r"harness (experiment )?report (?!.*--format)", command)
+    return command + (" --format markdown" if drawn else "")
+
+
 def carried_out(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     """How a command ends, what it prints and what else it says; ours in this process, as on one core.
 

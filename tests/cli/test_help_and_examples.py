@@ -14,7 +14,7 @@ import click
 import polars as pl
 import pytest
 from cli_environment import called
-from command_lines import brief, carried_out
+from command_lines import brief, carried_out, undrawn
 from doc_pages import write_pm100
 
 from harness.cli import cli
@@ -120,7 +120,10 @@ NOT_NOW = 3
 def test_an_example_works_as_it_stands(
     example: str, stocked: Path, folder: Path, shell: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever help shows can be copied, here with fewer twins; a shell opens what is read from a file."""
+    """Whatever help shows can be copied, here with fewer twins; a shell opens what is read from a file.
+
+    The charts of one report are drawn.
+    """
     if " tune " in example:
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     if re.search(r" trace (record|fetch) | events (march|http)|^kubectl ", example):
@@ -130,7 +133,8 @@ def test_an_example_works_as_it_stands(
         pytest.skip("no recorded decisions beside the checkout")
     if example.startswith("harness mcp "):
         pytest.skip("serves until stdin ends; tests/tool_server asks it")
-    code, out, err = shell(example) if " < " in example else carried_out(brief(example), capsys)
+    short = brief(example) if example.endswith(" -o report.html") else undrawn(brief(example))
+    code, out, err = shell(example) if " < " in example else carried_out(short, capsys)
     assert code == 0 or (example.startswith("harness simulate ") and code == NOT_NOW), err
     assert out
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_lines import brief, carried_out
+from command_lines import brief, carried_out, undrawn
 from doc_pages import EXCEPTED, PAGES, commands, shared, stock, why_excepted
 
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
@@ -23,7 +23,7 @@ NOT_NOW = (3, 4)
 def on_cut_traces(page: str) -> Iterator[str]:
     """The commands of a page with less of everything.
 
-    Charts are drawn in the examples of help; of many data sets the first one is validated, and of the
+    Charts are drawn in an example of help; of many data sets the first one is validated, and of the
     benchmark's seeds the first one is replayed.
     """
     seen = set[str]()
@@ -33,8 +33,7 @@ def on_cut_traces(page: str) -> Iterator[str]:
             if alike in seen:
                 continue
             seen.add(alike)
-        drawn = re.match(r"harness (experiment )?report (?!.*--format)", command)
-        yield brief(command) + (" --format markdown" if drawn else "")
+        yield undrawn(brief(command))
 
 
 def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whole: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from cli_environment import called
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from more_examples import examples
 from reader_samples import SAMPLES, Sample
@@ -42,7 +42,7 @@ edits = st.lists(
     min_size=1,
     max_size=5,
 )
-sloppy = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+sloppy = examples(80, fixtures=True)
 
 
 def options_of(sample: Sample, folder: Path) -> Mapping[str, str]:
