@@ -35,9 +35,9 @@ __all__ = [
     "Figure",
     "Key",
     "Points",
-    "RegisterSection",
     "Score",
     "Scores",
+    "SectionSpec",
     "Table",
     "Text",
 ]
