@@ -209,6 +209,17 @@ def test_quotas_of_a_plugins_kind_are_converted() -> None:
             convert(queues, TEAM, kinds=Kinds(odd))
 
 
+def test_weights_that_a_plugins_kind_does_not_keep_are_noted() -> None:
+    """All Teams weigh the same, so a queue with three times the weight of another loses it."""
+    kinds = Kinds({**brought(), **{key: KINDS[key] for key in KINDS if key[1] in ("ClusterQueue", "Node")}})
+    other = cluster_queue_manifest("other", "f", {"cpu": 2000}, preemption={})
+    heavy = {**other, "spec": {**other["spec"], "fairSharing": {"weight": "3"}}}
+    note = f"quota other: weight: {TEAM} objects have weights in another proportion"
+    for given, noted in ((heavy, True), (other, False)):
+        queues = cluster_from([NODE, flavor_manifest("f"), QUEUE, given], "test")
+        assert (note in convert(queues, TEAM, kinds=kinds).notes) == noted
+
+
 @pytest.mark.parametrize(("group", "kind"), [("", "Node"), ("scheduling.x-k8s.io", "ElasticQuota")])
 def test_a_kind_is_brought_once(group: str, kind: str) -> None:
     """Not a second time over ours, nor over another plugin's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from harness.base.errors import InputError, OptionError, blamed_on
@@ -120,12 +121,30 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False, kinds: Kinds = KIN
             hint="harness cluster check shows what the manifests contain",
         )
     source, notes = families[others[0]], Warnings()
-    made = target.write(source.read(cluster, notes, target))
+    quotas = source.read(cluster, notes, target)
+    made = target.write(quotas)
     stay = [each for each in to_manifests(cluster) if keep or not _is_of(each, source)]
     whole = (*stay, *made)
     # Raises an error if the result can't be read.
-    cluster_from(whole, f"{cluster.source}, converted to {to}", kinds=kinds)
+    converted = cluster_from(whole, f"{cluster.source}, converted to {to}", kinds=kinds)
+    if target.shares:
+        _tell_weights(quotas, target.read(converted, Warnings(), target), target.called, notes)
     return Converted(whole, notes.sentences())
+
+
+def _tell_weights(
+    before: Mapping[str, Quota], after: Mapping[str, Quota], called: str, notes: Warnings
+) -> None:
+    """Adds notes about weights, unless the converted quotas have weights in the same proportion."""
+    kept = {
+        Fraction(after[name].weight) / quota.weight if quota.weight else None
+        for name, quota in before.items()
+        if name in after and (quota.weight or after[name].weight)
+    }
+    if len(kept) > 1:
+        for name, quota in before.items():
+            if quota.weight != 1:
+                notes.add("quota", name, f"weight: {called} have weights in another proportion")
 
 
 def _is_of(manifest: Mapping[str, Any], family: Family) -> bool:
