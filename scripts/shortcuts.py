@@ -148,7 +148,7 @@ OF_PODS = {name: off for name, off in OF_QUOTAS.items() if name in (_EVERYTHING,
 def _switches(plugin: str) -> dict[str, Callable[[], None]]:
     if plugin in ("elasticquota", "auto"):
         return OF_QUOTAS
-    return OF_PODS if plugin == "default-preemption" else OF_KUEUE
+    return OF_KUEUE if plugin in ("kueue-classic", "fairsharing") else OF_PODS
 
 
 def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
