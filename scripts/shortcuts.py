@@ -4,8 +4,8 @@
 
 The script compares the calls without a shortcut with the calls with all shortcuts. An input is a trace, whose
 cluster is next to it, or a number of queues. The number stands for the world of `benchmarks.backlog` with so
-many queues on two levels; `40x3` means three levels. Calls are counted while the engine runs, so the load of the machine has no
-influence. The script needs the plain build.
+many queues on two levels, and `40x3` for three levels. Calls are counted while the engine runs, so the load
+of the machine has no influence. The script needs the plain build.
 """
 
 from __future__ import annotations
@@ -101,13 +101,14 @@ def _no_record() -> None:
 
 
 def _no_freeable() -> None:
-    freeable = no_targets.FairReasons._freeable
+    name = "_freeable"
+    freeable = getattr(no_targets.FairReasons, name)
 
     def again(self: Any, failed: Any, *args: Any) -> Any:
         failed.freeable.clear()
         return freeable(self, failed, *args)
 
-    no_targets.FairReasons._freeable = again  # type: ignore[method-assign]
+    setattr(no_targets.FairReasons, name, again)
 
 
 def _dozes_never() -> None:
