@@ -615,3 +615,21 @@ def test_kubectl_itself_calls_it(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ran.returncode == 3, ran.stderr
     assert json.loads(ran.stdout)["answers"][0]["waitsFor"] == "quota"
+
+
+def test_notes_name_what_the_answer_does_not_take_into_account() -> None:
+    """A check may keep a job from starting, and a flavor that is not in the dump keeps its queue inactive."""
+    check = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "AdmissionCheck",
+        "metadata": {"name": "budget"},
+        "spec": {"controllerName": "example.com/budget"},
+    }
+    checked = cluster_from([*dump(workload("w", 4), admissionChecks=["budget"]), check], "dump")
+    lacking = [each for each in dump(workload("w", 4)) if each["kind"] != "ResourceFlavor"]
+    for where, part in (
+        (checked, "harness treats every admission check as ready at once"),
+        (cluster_from(lacking, "dump"), "so Kueue keeps the queue inactive"),
+    ):
+        asked_now = harness.simulate(where, plugins=LIBRARY)
+        assert any(part in note for note in asked_now.notes)

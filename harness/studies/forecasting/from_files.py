@@ -25,7 +25,7 @@ from harness.runs.estimates.present import Now, now_of
 from harness.runs.executors import InParallel
 from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.outcome import outcome_of
-from harness.runs.questions import assumptions
+from harness.runs.questions import assumptions, ignored_fields
 from harness.runs.run import Run
 from harness.runs.settings import losses_of
 from harness.studies.forecasting.backtest import Backtest, judged_at
@@ -315,6 +315,7 @@ class Asked:
         """Returns the given history, or else the ended jobs of the dump, or why there is no history."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         notes += assumptions(settings.policy, cluster, settings.options)
+        notes += [*cluster.warnings, *ignored_fields(settings.policy, cluster, settings.options)]
         if self.history is None:
             try:
                 trace = ended_jobs(cluster, plugins)

@@ -17,7 +17,7 @@ from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
 from harness.runs.dump_changes import not_as_it_was
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
-from harness.runs.questions import assumptions
+from harness.runs.questions import assumptions, ignored_fields
 from harness.runs.request import Request
 from harness.runs.settings import losses_of
 from harness.studies.forecasting.from_files import require_queues, scheduler_of
@@ -202,6 +202,8 @@ class Question:
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
         yield from assumptions(policy, cluster, moment.scheduler.options)
+        yield from cluster.warnings
+        yield from ignored_fields(policy, cluster, moment.scheduler.options)
         if isinstance(moment, Replayed):
             since = moment.over_since(instant)
             if since is not None and since < moment.at:
