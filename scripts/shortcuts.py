@@ -21,7 +21,6 @@ from benchmarks import backlog
 
 import harness
 from harness.engine import Engine
-from harness.models.kube.queue import SchedulingQueue
 from harness.trace.calibration import Calibration
 from harness.trace.priorities import PriorityShare
 from harness.trace.window import Window
@@ -111,10 +110,6 @@ def _no_freeable() -> None:
     setattr(no_targets.FairReasons, name, again)
 
 
-def _dozes_never() -> None:
-    SchedulingQueue.doze = lambda self, at, before, version: (0, at)  # type: ignore[method-assign]
-
-
 OF_KUEUE: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptShares": lambda: _plain("shares"),
@@ -140,16 +135,12 @@ OF_QUOTAS: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptDryRuns": lambda: setattr(QuotaShortcuts, "dry_runs", lambda *args: on_each),
     "KeptRefusals, with Places": lambda: setattr(QuotaShortcuts, "lasting", lambda *args: NothingLasts()),
-    "doze": _dozes_never,
 }
-
-OF_PODS = {name: off for name, off in OF_QUOTAS.items() if name in (_EVERYTHING, "doze")}
-
 
 def _switches(plugin: str) -> dict[str, Callable[[], None]]:
     if plugin in ("elasticquota", "auto"):
         return OF_QUOTAS
-    return OF_KUEUE if plugin in ("kueue-classic", "fairsharing") else OF_PODS
+    return OF_KUEUE
 
 
 def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:

@@ -152,7 +152,6 @@ class Engine:
         self._policy, self._name = policy, name
         lifecycle.policy = policy
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
-        self._doze: Callable[[int, int], object] | None = _further(policy, "doze", name)
         stand: Stand | None = _further(policy, "standing", name)
         skip: Skip | None = _further(policy, "skip", name)
         if tell_ready is not None:
@@ -176,7 +175,7 @@ class Engine:
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
         """Simulate until the end, or as far as currently possible. See `run` for arguments and errors."""
         with self._blamed():
-            for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
+            for now in self._play(self._policy, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
 
@@ -239,7 +238,6 @@ class Engine:
     def _play(
         self,
         policy: Policy,
-        doze: Callable[[int, int], object] | None,
         recurrence: Recurrence | None,
         referee: Referee,
         sources: Sequence[Source],
@@ -262,11 +260,6 @@ class Engine:
                 ahead = min(now, until)
                 if recurrence is not None and ahead - due > LONG and recurrence.leap(ahead):
                     before, cycles, due = lifecycle.now, lifecycle.cycles, idle.due
-                elif doze is not None and idle.is_one:
-                    passed, due = referee.dozed(doze(due, ahead), due)
-                    if passed:
-                        lifecycle.cycles = cycles = cycles + passed
-                        idle.put_off(due)
             bare = due < now  # only the policy's cycle is due
             if bare:
                 now = due

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
-from reprlib import repr as short
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
@@ -155,27 +154,6 @@ class Referee:
             f"({format_duration(now)} after the origin): {rule}",
             hint=hint,
         )
-
-    def dozed(self, answer: object, due: int) -> tuple[int, int]:
-        """Check the answer of a policy's `doze`, which simulates idle wakes; see `Policy`.
-
-        Args:
-            answer: how many cycles the policy has simulated, and when it wants to be woken next.
-            due: when the policy wanted to be woken.
-        """
-        # A pattern such as `int(played)` would take ten times as long, and this method is called very often.
-        played, later = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
-        if not (isinstance(played, int) and isinstance(later, int)):
-            said = f"its method doze answers {short(answer)}"
-            self.refuse(
-                None,
-                f"{said}, instead of the number of simulated cycles and the time of its next wake",
-            )
-        if played < 0:
-            self.refuse(None, f"it dozes for {played} cycles")
-        if played and later <= due:
-            self.refuse(None, f"it dozes for {played} cycles, but not beyond {due} us")
-        return (played, later) if played else (0, due)
 
     def _admit(self, admit: Given) -> None:
         job, lifecycle = admit.job, self._lifecycle

@@ -9,7 +9,7 @@ because reading six attributes costs less than one call. To add a source, put an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
 
 from harness.cluster.changes.edits import Change
@@ -232,11 +232,6 @@ class Wakes:
         heappush(self._times, at)
         self.due = self._times[0]
 
-    def put_off(self, at: int) -> None:
-        """Move the first time to a later time, before which no other event is due."""
-        heapreplace(self._times, at)
-        self.due = self._times[0]
-
     def after(self, now: int) -> tuple[int, ...]:
         """Returns how long it is until each wake, starting with the next one."""
         return tuple([each - now for each in sorted(self._times)])
@@ -246,11 +241,6 @@ class Wakes:
         self._times = [each + span for each in self._times]
         if self._times:
             self.due = self._times[0]
-
-    @property
-    def is_one(self) -> bool:
-        """True if there is exactly one wake."""
-        return len(self._times) == 1
 
     def deliver(self, now: int) -> None:
         """Deliver the wake."""

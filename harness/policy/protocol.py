@@ -43,12 +43,6 @@ class Policy(Protocol):
     start-up time, the engine calls the method at the time of their start, after the policy's cycle. Another
     cycle then follows.
 
-    A policy can have a method `doze(at, before)`, which simulates idle wakes while nothing else happens. This
-    is faster than a separate call of `cycle` for each wake. The engine calls `doze` if an idle wake is due at
-    `at` and no other event is due before `before`. The method simulates the cycles before `before` whose only
-    result is another wake. It returns the number of these cycles and the time of the next wake. In each of
-    these cycles, `cycle` must decide the same. The engine calls `cycle` for all other cycles.
-
     A policy can have the methods `standing(now)` and `skip(span, counts)`, which allow the engine to skip
     hours or years of idle wakes. `standing` returns the state of the policy after its cycle at `now` (see
     `Standing`), or None if the policy can't provide its state. If idle wakes alone lead the policy back to an

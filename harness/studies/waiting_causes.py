@@ -35,7 +35,7 @@ from harness.policy import (
     Why,
 )
 
-_FURTHER = ("ready", "doze", "standing", "skip")
+_FURTHER = ("ready", "standing", "skip")
 """Optional methods of policies, which the engine calls if a policy has them."""
 
 _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}

@@ -68,9 +68,6 @@ class PodScheduler(Erring, Evicting, Protocol):
     def run(self) -> Iterator[Decision]:
         """Tries pods until all remaining pods wait for an event."""
 
-    def doze(self, at: int, before: int) -> tuple[int, int]:
-        """Simulates idle wake-ups if the scheduler supports this. See `harness.policy.Policy`."""
-
     def standing(self, now: int) -> Standing | None:
         """Returns the state of the scheduler. See `harness.policy.Policy`."""
 
@@ -226,12 +223,6 @@ class PodPolicy:
             self._now = now
             self.scheduler.advance(now)
         yield from self._taints.ended(now)
-
-    def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`. Wake-ups for the resources of evicted pods were requested earlier."""
-        if self._rejected or self._fits_nowhere:
-            return 0, at
-        return self.scheduler.doze(at, before)
 
     def standing(self, now: int) -> Standing | None:
         """See `harness.policy.Policy`."""

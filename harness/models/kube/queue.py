@@ -25,7 +25,6 @@ NEVER = 2**63 - 1
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
-_ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
 """The time after which the timer moves an entry again, if the entry is the only one and always fails."""
 
 
@@ -81,48 +80,6 @@ class SchedulingQueue:
                 self._end_error_backoffs()
             if (now - self._began) % _FLUSH_EVERY == 0:
                 self._flush(now)
-
-    def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
-        """Simulates timer events that have no effect, until another event is due.
-
-        Args:
-            at: when the timer is due.
-            before: when another event is due.
-            version: see `pop`.
-
-        Returns:
-            The number of simulated timer events, and the time at which the timer is due next.
-        """
-        played = 0
-        while at < before:
-            self.advance(at)
-            late = self._late
-            if self._active or self._backoff or (late is not None and not self._late_fails(late, version)):
-                break
-            due = self.next_flush()
-            if due is None:
-                break
-            played += 1
-            at = due
-            if late is not None and at < before and len(self._short) == 1 and not self._others:
-                rounds = (before - 1 - at) // _ROUND + 1
-                self._fail_on(late, rounds)
-                played += rounds
-                at += rounds * _ROUND
-        return played, at
-
-    def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """Makes the only waiting entry fail at this many further timer events, without any other change."""
-        passed = rounds * _ROUND
-        self.now += passed
-        self._last_stamp += (passed << _COUNTER_BITS) + rounds - 1
-        if isinstance(late, Block):
-            self.attempts += rounds * len(late)
-            self._stamp(late, _LONGEST_BACKOFF)
-        else:
-            self.attempts += rounds
-            late.failures += rounds - 1
-            self._wait(late, late.rejected_by)
 
     def standing(self) -> tuple[object, ...]:
         """Returns the state of the pool at the end of a cycle. Times are relative to now. See `Standing`.

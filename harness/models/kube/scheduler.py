@@ -175,20 +175,6 @@ class Scheduler:
         wake = self.next_wake()
         return _NOTHING if wake is None else iter((wake,))
 
-    def doze(self, at: int, before: int, version: int | None = None) -> tuple[int, int]:
-        """See `harness.policy.Policy`.
-
-        Args:
-            at: when the timer is due.
-            before: when another event is due.
-            version: see `Peers.failed_at`. It defaults to the version of the cache, if nothing else matters.
-        """
-        if at != self._woken or self._running or self._gangs is not None:
-            return 0, at
-        version = self.cache.version if version is None else version
-        played, self._woken = self.queue.doze(at, before, version)
-        return played, self._woken
-
     def standing(self, now: int) -> Standing | None:
         """See `harness.policy.Policy`."""
         if self._running:

@@ -311,10 +311,6 @@ class QuotaScheduler:
             if due is not None:
                 yield Wake(due, idle=True)
 
-    def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`. No wake-ups are skipped if over-use of quotas could be revoked at any time."""
-        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
-
     def standing(self, now: int) -> Standing | None:
         """See `PodScheduler`."""
         kube, revocation = self._kube.standing(now), self._revocation

@@ -204,32 +204,6 @@ class Twins:
         assert blocks.attempts == plain.attempts
         assert blocks.next_flush() == plain.next_flush()
 
-    def doze(self, second: int) -> int:
-        """The queue with blocks plays instants of the timer up to a second, the other one each after it.
-
-        Returns:
-            The second at which both are then.
-        """
-        plain, blocks = self.queues
-        assert isinstance(blocks, SchedulingQueue)
-        at = blocks.next_flush()
-        if at is None or at <= plain.now:
-            return plain.now // SECOND
-        alike = list(plain.failed_alike)
-        played, due = blocks.doze(at, second * SECOND, self.version)
-        for _ in range(played):
-            assert plain.next_flush() == at
-            plain.advance(at)
-            assert plain.pop(self.version) is None
-            assert plain.failed_alike == alike
-            at = plain.next_flush() or 0
-        assert at == due
-        assert blocks.attempts == plain.attempts
-        if due < second * SECOND:  # something comes of that one
-            self.advance(due // SECOND, 0)
-            self.cycle()
-        return plain.now // SECOND
-
     def _attempt(self) -> bool:
         expected, got = (queue.pop(self.version) for queue in self.queues)
         for_first, as_well = ([pod.name for pod in queue.failed_alike] for queue in self.queues)
@@ -297,8 +271,6 @@ def test_what_the_timer_moves_alone_fails_again_as_if_it_had_been_moved_and_trie
             twins.happens()
         if rng.random() < 0.9:
             twins.cycle()
-            if rng.random() < 0.3:
-                second = twins.doze(second + rng.choice((30, 400, 4000)))
 
 
 @pytest.mark.parametrize(("nominated", "rejected_by"), [("", FIT_OR_NODE), ("n1", FIT)])
@@ -316,35 +288,6 @@ def test_a_pod_that_the_timer_moves_alone_is_told_apart_from_its_equals(
     assert queue.pop(1) is (pod if nominated else None)
     assert queue.failed_alike == ([] if nominated else [pod])
     assert pod.rejected_by == rejected_by
-
-
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-@pytest.mark.parametrize("late", [0, 1, 329])
-def test_what_waits_alone_fails_at_every_instant_of_the_timer_before_something_happens(
-    rounds: int, late: int
-) -> None:
-    """Each time as a pod that was moved and tried, and not at the instant at which something happens."""
-    queues = SchedulingQueue(HINTS), SchedulingQueue(HINTS)
-    pods = [PodInfo("p", TEMPLATE, 0, preempts=True) for _ in queues]
-    for queue, pod in zip(queues, pods, strict=True):
-        pod.peers = Peers()
-        queue.advance(SECOND)
-        queue.add(pod)
-        assert queue.pop(0) is pod
-        pod.peers.failed_at, pod.peers.rejected_by = 0, FIT
-        assert pod.note_rejection(FIT)
-        queue.add_unschedulable(pod, FIT)
-    awake, dozing = queues
-    at = awake.next_flush() or 0
-    assert dozing.next_flush() == at
-    before = at + (rounds * 330 - late) * SECOND
-    played, due = dozing.doze(at, before, 0)
-    assert played == rounds
-    while (flush := awake.next_flush() or 0) < before:
-        awake.advance(flush)
-        assert awake.pop(0) is None
-    assert (due, dozing.attempts, dozing.now) == (flush, awake.attempts, awake.now)
-    assert (pods[1].failures, pods[1].backoff) == (pods[0].failures, pods[0].backoff)
 
 
 @pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 2)])
