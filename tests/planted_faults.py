@@ -26,7 +26,7 @@ QUEUES = {"a": 32, "b": 24, "c": 16}
 POOLS = {"x": 5, "y": 4}
 
 
-def cluster_of(queues: dict[str, int], pools: dict[str, int]) -> Cluster:
+def cluster_of(queues: dict[str, int], pools: dict[str, int], node_cpu: int = 8) -> Cluster:
     """ClusterQueues of one cohort with so many cpu, and pools of nodes of 8 cpu with the label `pool`."""
     manifests: list[dict[str, Any]] = []
     if queues:
@@ -45,7 +45,7 @@ def cluster_of(queues: dict[str, int], pools: dict[str, int]) -> Cluster:
     for name, count in pools.items():
         template = {
             "metadata": {"labels": {"pool": name}},
-            "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "50"},
+            "allocatable": {"cpu": str(node_cpu), "memory": "64Gi", "pods": "50"},
         }
         spec = {"count": count, "template": template}
         manifests.append(

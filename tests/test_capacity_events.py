@@ -11,6 +11,7 @@ import pytest
 from cli_environment import called
 from hypothesis import given
 from hypothesis import strategies as st
+from planted_events import random_events, search
 from planted_faults import PLUGINS, POOLS, QUEUES, cluster_of, jobs_of, validated, write
 
 import harness
@@ -120,6 +121,27 @@ def test_of_twenty_records_without_an_outage_at_most_one_names_any(tmp_path: Pat
         validation = validated(tmp_path / str(seed), rows, cluster, plugin, startup="90s")
         alarms += any(each.kind != LATE for each in validation.findings)
     assert alarms <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [22, 26])
+def test_three_outages_and_two_lower_quotas_in_one_record_are_found(tmp_path: Path, seed: int) -> None:
+    """They overlap, and explain the whole error; docs/validate.md says on which other seeds they do not."""
+    events = random_events(seed)
+    found = search(tmp_path, seed, events)
+    assert (found.explained.share(found.explained.after) or 0) >= 0.8
+    assert found.hits == len(events)
+    assert not found.extra
+
+
+@pytest.mark.slow
+def test_of_twenty_records_without_events_at_most_one_search_names_any(tmp_path: Path) -> None:
+    """Their pods take up to ten minutes until they are ready, which the simulation does not know."""
+    named = []
+    for seed in range(20):
+        (tmp_path / str(seed)).mkdir()
+        named.append(bool(search(tmp_path / str(seed), seed, [], noisy=True).explained.rows))
+    assert sum(named) <= 1
 
 
 def test_the_command_writes_a_table_that_a_replay_takes(

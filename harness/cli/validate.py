@@ -13,6 +13,7 @@ from harness.base.text import counted, printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
+from harness.cli.progress import ProgressBars
 from harness.cli.replays import How, carried_out
 from harness.cli.run_options import kept, one_plugin, setting_options
 from harness.cli.screen import fold, tell, terminal_width
@@ -119,8 +120,9 @@ def validate(
     events = None
     if write_events is not None:
         if not quiet:
-            tell("trying the findings as events, with one replay for each")
-        events = explained(validation, requests[1], plugins)
+            tell("searching events with which the simulation agrees with the record")
+        with ProgressBars(["events"], count_jobs(opened.frame), shown=not quiet) as progress:
+            events = explained(validation, requests[1], plugins, progress.watch)
         write(write_events, events.rows)
     if as_json:
         found = validation.to_json()

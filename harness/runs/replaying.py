@@ -119,8 +119,13 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
 
 def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
     """Replays without recording, and returns the entries in `run.json` about the end of the run."""
+    return _ended(plan, play_with(plan, NullRecorder(), watch))
+
+
+def play_with(plan: Plan, recorder: Recorder, watch: Callable[[int, int], None] | None = None) -> Outcome:
+    """Replays with a recorder, and returns how the replay ended; nothing is written."""
     heard = as_heard(plan)
-    return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
+    return _played(heard, _jobs(heard, _prepared(heard)[0]), recorder, watch)
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:

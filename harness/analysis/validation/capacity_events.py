@@ -1,40 +1,40 @@
-"""Turns findings into a table of events, and replays with them to see how much of the error they explain."""
+"""Turns differences from a record into a table of events, and says how much of the error they explain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import chain, zip_longest
+from math import gcd
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.analysis.validation.findings import LESS, MORE, Finding
-from harness.analysis.validation.lost_nodes import nodes_of, went_at
-from harness.analysis.validation.objects import WHOLE, Object, objects_of, told
-from harness.analysis.validation.pairs import pairs_of
-from harness.base.text import aligned
-from harness.base.units import (
-    SECOND,
-    exact_duration,
-    format_amount,
-    format_duration,
-    parse_duration,
-    round_up,
-)
+from harness.analysis.validation.agreement import Record
+from harness.analysis.validation.event_search import Search
+from harness.analysis.validation.finding_events import FindingEvents
+from harness.analysis.validation.history import History, Span, history_of
+from harness.analysis.validation.objects import NODES, QUEUE, WHOLE, Object, objects_of, told
+from harness.analysis.validation.supposed import Event, Row, quotas_of
+from harness.base.text import aligned, counted
+from harness.base.units import HOUR, MINUTE, SECOND, format_duration, parse_duration
 
 if TYPE_CHECKING:
     from harness.analysis.validation.validation import Validation
     from harness.plugins import Plugins
     from harness.runs.request import Request
-    from harness.runs.run import Run
 
-Row = Mapping[str, str]
-"""A row of a table of events, by column."""
-
-_MOST = 20
-"""Only the largest findings are tried, since each takes a replay."""
+_MOST = 120
+"""The search may take as long as so many replays of the whole record."""
+_LEAST = 0.05
+"""An event must explain at least this part of the error, so that chance names none."""
+_ENOUGH = 0.5
+"""All events together must explain at least this part of the error as long as the search agrees."""
+_LATER = (6 * HOUR, 12 * HOUR, 24 * HOUR)
+"""How long after the end of the agreement an event may end that lasted until then."""
+_CONFIRMED = 6 * HOUR
+"""An event must have begun so long before the end of the agreement."""
 
 
 class Part(NamedTuple):
@@ -60,7 +60,7 @@ class Explained:
         parts: the events by object; the object that explains most comes first.
         before: the mean size of the error of waits without events, in microseconds.
         after: the same with all events.
-        notes: a sentence for each finding that gives no event.
+        notes: sentences on how far the search came, and on findings that give no event.
     """
 
     rows: Sequence[Row]
@@ -116,165 +116,128 @@ class Explained:
 
 
 def explained(
-    validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
+    validation: Validation,
+    request: Request,
+    plugins: Plugins,
+    watch: Callable[[int, int, int], None] | None = None,
 ) -> Explained:
-    """Makes events from the findings of a validation, and replays with them.
-
-    Less quota becomes a lower nominal quota for that time. Fewer nodes become removed nodes: the nodes whose
-    jobs the record then evicts, as placed by the simulation with all earlier events.
+    """Searches the events that bring a simulation nearer to its record, and says how much each explains.
 
     Args:
-        validation: the validation with its findings.
+        validation: the validation of the simulation without events.
         request: the simulation.
         plugins: the plugins that carry it out.
-        run: a function that carries a request out; by default in this process.
+        watch: receives the progress: 0, the time until which a simulation agrees with the record, and how
+            many jobs were submitted by then.
 
     Raises:
         InputError: the cluster was made without manifests, so no event can change it.
     """
-    carry_out = run or (lambda asked: asked.run(plugins=plugins))
-    cluster, recorded_end = validation.cluster, validation.recorded.window.end
+    world, end, resource = validation.cluster, validation.recorded.window.end, validation.resource
+    amount = pl.col(f"request.{resource}") if resource else pl.col("pods")
+    jobs = validation.recorded.micros("jobs").select("job_id", amount).collect()
+    record = replace(request, plugin="recorded", options={}, startup=0)
+    objects = objects_of(validation.trace, world, validation.recorded)
+    recorded = Record(history_of(record.plan(plugins)), dict(jobs.iter_rows()), objects.queue_of, end)
 
-    def replayed(rows: Sequence[Row]) -> Run:
-        return carry_out(replace(request, cluster=cluster.patched([dict(row) for row in rows])))
+    def replayed(rows: Sequence[Row], until: int | None = None) -> History:
+        cluster = world.patched([dict(row) for row in rows]) if rows else world
+        return history_of(replace(request, cluster=cluster, until=until).plan(plugins))
 
-    objects = objects_of(validation.trace, cluster, validation.recorded).several
-    several = {(each.kind, each.name): each for each in objects}
-    found, simulated = _Events(), validation.simulated
-    less = [each for each in validation.findings if each.kind == LESS]
-    if len(less) > _MOST:
-        found.notes.append(f"only the {_MOST} largest of {len(less):,} findings are tried as events")
-    more = dict.fromkeys(told(each.object, each.name) for each in validation.findings if each.kind == MORE)
-    found.notes += (
-        f"no event can express that there was more of {name} than its manifests say" for name in more
+    quotas = quotas_of(world.knobs(), resource)
+    unit = gcd(*jobs.to_series(1)) or 1
+    submitted = validation.pairs["submit"].to_list()
+
+    def agree(until: int) -> None:
+        if watch is not None:
+            watch(0, until, bisect(submitted, until))
+
+    found, until = Search(replayed, recorded, quotas, unit, _MOST, agree).run()
+    waits: list[tuple[str, int]] = validation.pairs.select("job_id", "recorded").rows()
+
+    def simulated(events: Sequence[Event], until: int = end) -> History:
+        return replayed(_rows(events, end), until)
+
+    def error(history: History, until: int = end) -> float:
+        """The mean size of the error of waits; a job that starts later counts as if it started at a time."""
+        spans = history.spans
+        return fmean(abs(_first(spans.get(job, ()), until) - min(start, until)) for job, start in waits)
+
+    def of_submitted(history: History, until: int) -> float:
+        """The mean size of the error of waits of the jobs that were submitted until a time."""
+        chosen = zip(waits, submitted, strict=True)
+        spans = history.spans
+        errors = (abs(_first(spans.get(job, ()), end) - start) for (job, start), at in chosen if at <= until)
+        return fmean([*errors] or [0])
+
+    confirmed = [event for event in found if event.start < until - _CONFIRMED]
+    ended = {event: event._replace(end=min(event.end, until)) for event in confirmed}
+    needed = _needed(list(ended.values()), lambda events: error(simulated(events, until), until))
+    for event in [event for event in confirmed if event.end > until and ended[event] in needed]:
+        later = [min(end, until + each) for each in (0, *_LATER)]
+        several = [
+            [other._replace(end=last) if other == ended[event] else other for other in needed]
+            for last in dict.fromkeys(later)
+        ]
+        needed = min(several, key=lambda events: error(simulated(events)))
+    findings = FindingEvents(
+        validation, recorded.history, objects.several, waits, simulated, of_submitted, _LEAST
     )
-    less = sorted(less[:_MOST], key=lambda each: each.start)
-    for finding, later in zip_longest(less, less[1:]):
-        name, of = told(finding.object, finding.name), several.get((finding.object, finding.name))
-        if of is not None and of.nodes:
-            rows = _removals(finding, of, validation.recorded, simulated)
-        else:
-            start = _parted(pairs_of(validation.recorded, simulated, validation.resource), finding)
-            rows = list(_quotas(finding, start, of, cluster.knobs()))
-        if not rows:
-            found.notes.append(f"no event can express that {name} had less: no manifest sets how much it has")
-            continue
-        if found.contradict(rows):
-            found.notes.append(
-                f"two findings change {name} at the same time; the events contain only the first one"
-            )
-            continue
-        tried = replayed([*found.rows, *rows])
-        until = recorded_end if later is None else later.start
-        if _error(validation, tried, until) < _error(validation, simulated, until):
-            found.add(name, rows)
-            simulated = tried
-        else:
-            found.notes.append(
-                f"an event for {name} does not bring waits closer to the record, so it is left out"
-            )
-    after = _error(validation, simulated, recorded_end)
+    kept = findings.added(needed, until if needed else 0)
+    notes = findings.notes
+    if until < end:
+        notes.insert(0, _how_far(until, len(needed)))
+    before = error(simulated(()))
+    after = error(simulated(kept)) if kept else before
+    if before - after < _LEAST * before:
+        kept, after = [], before
+    of: dict[str, list[Event]] = {}
+    for event in kept:
+        of.setdefault(_name(event, objects.several), []).append(event)
     parts = [
-        Part(name, rows, after if len(found.of) == 1 else _error(validation, replayed(rows), recorded_end))
-        for name, rows in found.of.items()
+        Part(name, _rows(events, end), after if len(of) == 1 else error(simulated(events)))
+        for name, events in of.items()
     ]
     parts.sort(key=lambda part: (part.error, part.name))
-    return Explained(
-        found.rows, parts, _error(validation, validation.simulated, recorded_end), after, found.notes
-    )
+    return Explained(_rows(kept, end), parts, before, after, notes)
 
 
-class _Events:
-    """Rows by object, and notes on findings that give no rows."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, list[Row]] = {}
-        self.notes: list[str] = []
-
-    @property
-    def rows(self) -> list[Row]:
-        """All rows, in order of time."""
-        return sorted(chain(*self.of.values()), key=_begins)
-
-    def add(self, name: str, rows: Sequence[Row]) -> None:
-        """Adds the rows of an object."""
-        self.of[name] = sorted([*self.of.get(name, ()), *rows], key=_begins)
-
-    def contradict(self, rows: Sequence[Row]) -> bool:
-        """Returns True if rows change a field of an object at a time when earlier rows have changed it."""
-        return any(
-            _key(one) == _key(other) and _begins(one) < _ends(other) and _begins(other) < _ends(one)
-            for one in rows
-            for other in self.rows
-        )
+def _needed(found: Sequence[Event], error: Callable[[Sequence[Event]], float]) -> list[Event]:
+    """The events without which the error grows by at least `_LEAST`; none, if all explain too little."""
+    before, after = error(()), error(found)
+    kept = list(found)
+    for event in found:
+        rest = [each for each in kept if each != event]
+        if (without := error(rest)) - after < _LEAST * before:
+            kept, after = rest, without
+    return kept if before - after >= _ENOUGH * before else []
 
 
-def _begins(row: Row) -> int:
-    return parse_duration(row["time"])
+def _how_far(until: int, events: int) -> str:
+    """A note on how far the simulation agrees with the record, if that is not to the end."""
+    if not events:
+        return "no event makes the simulation agree with the record, so events come from findings"
+    agrees = f"with the first {counted(events, 'event')}, the simulation agrees with the record"
+    period = format_duration(round(until / MINUTE) * MINUTE)
+    return f"{agrees} for {period}; later events come from findings, and are less certain"
 
 
-def _ends(row: Row) -> int:
-    return parse_duration(row["until"])
+def _first(spans: Sequence[Span], end: int) -> int:
+    """The first start, or the end if it is earlier."""
+    return min(spans[0][0], end) if spans else end
 
 
-def _key(row: Row) -> tuple[str, str, str]:
-    return row["kind"], row["name"], row["field"]
+def _name(event: Event, objects: Iterable[Object]) -> str:
+    """The object of an event, as people see it."""
+    if event.kind == "Node":
+        groups = [
+            each.name for each in objects if each.kind == NODES and each.nodes.keys() >= set(event.names)
+        ]
+        return told(NODES, groups[0] if groups else "")
+    return told(QUEUE if event.kind == "ClusterQueue" else WHOLE, event.names[0])
 
 
-def _parted(pairs: pl.DataFrame, finding: Finding) -> int:
-    """The first start in the simulation of a job that the record starts later, near a finding's beginning."""
-    around = (finding.end - finding.start) // 4
-    near = pl.col("simulated").is_between(finding.start - around, finding.start + around)
-    first = pairs.filter(near & (pl.col("recorded") > pl.col("simulated")))["simulated"].min()
-    return first if isinstance(first, int) else finding.start
-
-
-def _quotas(
-    finding: Finding, start: int, of: Object | None, knobs: Mapping[str, int | Fraction | None]
-) -> Iterator[Row]:
-    """Rows for the quotas that an object consists of, each smaller by the missing part."""
-    owners = {f"ClusterQueue/{finding.name}"}
-    if finding.object == WHOLE:
-        queues = of.queues if of is not None else ()
-        owners = {f"Cohort/{finding.name}", *(f"ClusterQueue/{name}" for name in queues)}
-    left = max(0, finding.capacity - finding.amount)
-    for path, value in knobs.items():
-        owner, _, field = path.partition(".quota[")
-        if owner not in owners or not value or not f"/{field}".endswith(f"/{finding.resource}]"):
-            continue
-        amount = round_up(finding.resource, Fraction(value) * left / finding.capacity)
-        yield _row(start, finding.end, owner, f"quota[{field}", format_amount(finding.resource, amount))
-
-
-def _removals(finding: Finding, of: Object, recorded: Run, simulated: Run) -> list[Row]:
-    """Rows for the removed nodes, from the instant at which the record evicts their jobs."""
-    around = (finding.end - finding.start) // 2
-    time, evicted = went_at(recorded, finding.start - around, finding.start + around)
-    start = time if evicted else finding.start
-    nodes = {name: has.get(finding.resource, 0) for name, has in of.nodes.items()}
-    missing = sum(nodes.values()) - (finding.capacity - finding.amount)  # also capacity beyond all quotas
-    names = nodes_of(simulated, start, evicted, nodes, missing)
-    return [_row(start, finding.end, f"Node/{name}", "remove", "") for name in names]
-
-
-def _row(start: int, end: int, owner: str, field: str, value: str) -> Row:
-    kind, _, name = owner.partition("/")
-    return {
-        "time": exact_duration(start),
-        "until": exact_duration(end),
-        "kind": kind,
-        "name": name,
-        "field": field,
-        "value": value,
-    }
-
-
-def _error(validation: Validation, simulated: Run, until: int) -> float:
-    """The mean size of the error of waits, over jobs submitted before a time.
-
-    A job that never starts in the simulation waits until its end.
-    """
-    found = pairs_of(validation.recorded, simulated, validation.resource)
-    waits = pl.coalesce("simulated_wait", pl.lit(validation.recorded.window.end) - pl.col("submit"))
-    error = (waits - pl.col("wait")).abs().filter(pl.col("submit") <= until).mean()
-    return float(found.select(error.fill_null(0)).item())
+def _rows(events: Iterable[Event], end: int) -> list[Row]:
+    """The rows of events, in order of time."""
+    rows = (row for event in events for row in event.rows(end))
+    return sorted(rows, key=lambda row: (parse_duration(row["time"]), row["kind"], row["name"]))

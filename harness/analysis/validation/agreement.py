@@ -1,0 +1,108 @@
+"""How long, and how well, a simulation agrees with a record: differences of what jobs hold over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp
+from typing import NamedTuple
+
+from harness.analysis.validation.history import History
+from harness.base.units import HOUR, MINUTE
+
+TOLERANCE = 2 * MINUTE
+"""A shorter difference does not end an agreement."""
+
+_SCALES = (HOUR, 4 * HOUR, 12 * HOUR)
+"""Differences count less the later they are; each scale is a time in which their weight falls to 1/e."""
+
+
+class Difference(NamedTuple):
+    """A time in which a job runs in only one of the two.
+
+    Attributes:
+        start, end: the time, in microseconds since the origin.
+        amount: what the job holds; negative if it runs in the record and not in the simulation.
+        job: its id.
+    """
+
+    start: int
+    end: int
+    amount: int
+    job: str
+
+
+class Record:
+    """A record, with which simulations are compared.
+
+    Args:
+        history: the record as a replay.
+        amounts: job -> its size.
+        queues: job -> its ClusterQueue, or "".
+        end: when the record ends, in microseconds since the origin.
+    """
+
+    def __init__(
+        self, history: History, amounts: Mapping[str, int], queues: Mapping[str, str], end: int
+    ) -> None:
+        self.history = history
+        self.queues = queues
+        self.end = end
+        self._amounts = amounts
+
+    def differences(self, simulated: History, until: int, least: int = 1) -> list[Difference]:
+        """The differences that begin before a time, and last for `least` microseconds, in order."""
+        found: list[Difference] = []
+        ours, theirs = self.history.spans, simulated.spans
+        for job, amount in self._amounts.items():
+            recorded = [(start, min(end, until)) for start, end in ours.get(job, ()) if start < until]
+            others = [(start, min(end, until)) for start, end in theirs.get(job, ()) if start < until]
+            if recorded == others:
+                continue
+            moves: dict[int, int] = {}
+            for spans, sign in ((recorded, -1), (others, 1)):
+                for start, end in spans:
+                    moves[start] = moves.get(start, 0) + sign
+                    moves[end] = moves.get(end, 0) - sign
+            level = since = 0
+            for time in sorted(moves):
+                if level and time - since >= least:
+                    found.append(Difference(since, time, level * amount, job))
+                level, since = level + moves[time], time
+        return sorted(found)
+
+    def lost(self, simulated: History, since: int, until: int) -> dict[int, frozenset[str]]:
+        """Instant -> the jobs that only the record evicts then."""
+        found = {
+            time: jobs - simulated.evicted.get(time, frozenset())
+            for time, jobs in self.history.evicted.items()
+            if since <= time < until
+        }
+        return {time: jobs for time, jobs in sorted(found.items()) if jobs}
+
+    def breaks(self, simulated: History, after: int, until: int) -> list[Difference]:
+        """What ends the agreement after a time: lasting differences, and evictions of the record alone."""
+        found = [each for each in self.differences(simulated, until, TOLERANCE) if each.end > after]
+        for time, jobs in self.lost(simulated, after, until).items():
+            found += (Difference(time, time + TOLERANCE, self._amounts.get(job, 0), job) for job in jobs)
+        return sorted(found)
+
+    def costs(self, simulated: History, at: int, until: int) -> Sequence[float]:
+        """The sizes of all differences, discounted from a time on, once for each scale."""
+        every = self.differences(simulated, until)
+        return [
+            sum(
+                abs(each.amount) * (_weight(each.end - at, scale) - _weight(each.start - at, scale))
+                for each in every
+            )
+            for scale in _SCALES
+        ]
+
+
+def _weight(time: int, scale: int) -> float:
+    """The integral of the weight from 0 to a time."""
+    return time if time <= 0 else scale * (1 - exp(-time / scale))
+
+
+def part_of(costs: Sequence[float], base: Sequence[float]) -> float:
+    """The mean part of some costs that remains: 1 if nothing has changed, 0 if no difference is left."""
+    return sum(one / max(other, 1.0) for one, other in zip(costs, base, strict=True)) / len(base)

@@ -1,0 +1,104 @@
+"""What jobs held in one replay, and when: enough to compare a simulation with a record over time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from harness.engine.events import BIND, EVICT, FINISH, GONE, PROGRESS, RESTORING, Fact, NullRecorder
+from harness.runs.replaying import play_with
+
+if TYPE_CHECKING:
+    from harness.runs.plan import Plan
+
+Span: TypeAlias = tuple[int, int]
+"""A start and an end, in microseconds since the origin."""
+
+
+class History(NamedTuple):
+    """The runs of jobs, and the nodes of their pods.
+
+    Attributes:
+        spans: job -> its runs in order. A run begins with the first progress, and ends when the job holds
+            nothing.
+        evicted: instant -> the jobs that were evicted then, without preemptions.
+        pods: time, job, pod and node of each binding; the node is None if the pod left. Pod -1 stands for
+            all pods.
+    """
+
+    spans: Mapping[str, Sequence[Span]]
+    evicted: Mapping[int, frozenset[str]]
+    pods: Sequence[tuple[int, str, int, str | None]]
+
+    def nodes_at(self, time: int) -> dict[str, set[str]]:
+        """Job -> the nodes of its pods just before a time."""
+        found: dict[str, dict[int, str]] = {}
+        for at, job, pod, node in self.pods:
+            if at > time or (at == time and node is not None):
+                continue
+            if node is not None:
+                found.setdefault(job, {})[pod] = node
+            elif pod < 0:
+                found.pop(job, None)
+            else:
+                found.get(job, {}).pop(pod, None)
+        return {job: set(nodes.values()) for job, nodes in found.items()}
+
+    def scores(self, jobs: Collection[str], time: int) -> dict[str, int]:
+        """Node -> how many of these jobs it ran just before a time, less the number of its other jobs."""
+        found: dict[str, int] = {}
+        for job, nodes in self.nodes_at(time).items():
+            for node in nodes:
+                found[node] = found.get(node, 0) + (1 if job in jobs else -1)
+        return found
+
+
+def history_of(plan: Plan) -> History:
+    """Replays a plan without storing anything, and returns what its jobs held."""
+    recorder = _Recorder()
+    return recorder.history(play_with(plan, recorder).end)
+
+
+class _Recorder(NullRecorder):
+    """Collects a history."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        self._held: dict[str, list[Span]] = {}
+        self._progress: dict[str, list[int]] = {}
+        self._evicted: dict[int, set[str]] = {}
+        self._pods: list[tuple[int, str, int, str | None]] = []
+
+    def record(self, fact: Fact) -> None:
+        """Notes when a job begins or stops to hold something, is evicted, or has a pod on a node."""
+        action, job = fact.action, fact.job.id
+        if fact.holding > 0:
+            self._since[job] = fact.time
+        elif fact.holding < 0:
+            self._held.setdefault(job, []).append((self._since.pop(job), fact.time))
+        if action == BIND:
+            self._pods.append((fact.time, job, fact.pod, fact.node))
+        elif action in (GONE, FINISH):
+            self._pods.append((fact.time, job, fact.pod, None))
+        elif action == EVICT:
+            self._evicted.setdefault(fact.time, set()).add(job)
+
+    def stint(self, *about: Any) -> None:
+        """Notes when progress begins."""
+        job, _, _, start, end, state, *_ = about
+        if state in (PROGRESS, RESTORING) and end > start:
+            self._progress.setdefault(job.id, []).append(start)
+
+    def history(self, end: int) -> History:
+        """The history of a replay that has ended."""
+        for job, since in self._since.items():
+            self._held.setdefault(job, []).append((since, end))
+        spans = {job: list(self._runs(job, held)) for job, held in self._held.items()}
+        return History(spans, {time: frozenset(jobs) for time, jobs in self._evicted.items()}, self._pods)
+
+    def _runs(self, job: str, held: Sequence[Span]) -> Iterator[Span]:
+        starts = sorted(self._progress.get(job, ()))
+        for begin, end in held:
+            start = next((each for each in starts if begin <= each < end), None)
+            if start is not None:
+                yield start, end

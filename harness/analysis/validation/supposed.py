@@ -1,0 +1,95 @@
+"""Events that a search supposes: removed nodes, and lower quotas, each for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+from harness.base.units import exact_duration, format_amount, round_up
+
+Row: TypeAlias = Mapping[str, str]
+"""A row of a table of events, by column."""
+
+OPEN = 1 << 62
+"""The end of an event that has not ended."""
+
+
+class Event(NamedTuple):
+    """One event.
+
+    Attributes:
+        kind: `Node`, `ClusterQueue` or `Cohort`.
+        names: the objects; several only for nodes.
+        field: the field of the table of events.
+        value: the lower quota, in the resource's unit; 0 for nodes.
+        start, end: the time, in microseconds since the origin; `OPEN` if it has not ended.
+        resource: the quota's resource; "" for nodes.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    field: str
+    value: int
+    start: int
+    end: int = OPEN
+    resource: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Returns True if the event has not ended."""
+        return self.end == OPEN
+
+    def rows(self, last: int) -> Iterator[Row]:
+        """The rows of a table of events; an open event ends at the time `last`."""
+        end = min(self.end, last)
+        for name in self.names if self.start < end else ():
+            yield {
+                "time": exact_duration(self.start),
+                "until": exact_duration(end),
+                "kind": self.kind,
+                "name": name,
+                "field": self.field,
+                "value": format_amount(self.resource, self.value) if self.resource else "",
+            }
+
+
+def removal(names: Iterable[str], start: int) -> Event:
+    """Nodes that are removed from a time on."""
+    return Event("Node", tuple(sorted(names)), "remove", 0, start)
+
+
+class Quota(NamedTuple):
+    """A quota that may be lower for a time.
+
+    Attributes:
+        kind, name: its owner.
+        field: the field of the table of events.
+        resource: its resource.
+        nominal: its amount.
+    """
+
+    kind: str
+    name: str
+    field: str
+    resource: str
+    nominal: int
+
+    def lowered(self, by: int, start: int) -> Event:
+        """The quota, lower by an amount from a time on."""
+        return Event(self.kind, (self.name,), self.field, self.nominal - by, start, resource=self.resource)
+
+    def is_of(self, event: Event) -> bool:
+        """Returns True if an event changes this quota."""
+        return (event.kind, event.names, event.field) == (self.kind, (self.name,), self.field)
+
+
+def quotas_of(knobs: Mapping[str, int | Fraction | None], resource: str) -> list[Quota]:
+    """The quotas of a resource that are not 0, from the knobs of a cluster."""
+    found = []
+    for path, value in knobs.items():
+        owner, _, rest = path.partition(".quota[")
+        kind, _, name = owner.partition("/")
+        if kind in ("ClusterQueue", "Cohort") and value and f"/{rest}".endswith(f"/{resource}]"):
+            found.append(Quota(kind, name, f"quota[{rest}", resource, round_up(resource, Fraction(value))))
+    return found
