@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import exp
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ from harness.base.units import HOUR, MINUTE
 TOLERANCE = 2 * MINUTE
 """A shorter difference does not end an agreement."""
 
-_SCALES = (HOUR, 4 * HOUR, 12 * HOUR)
-"""Differences count less the later they are; each scale is a time in which their weight falls to 1/e."""
+_SCALE = 4 * HOUR
+"""Differences count less the later they are; in this time, their weight falls to 1/e."""
 
 
 class Difference(NamedTuple):
@@ -47,7 +47,26 @@ class Record:
         self.history = history
         self.queues = queues
         self.end = end
+        self.instants = sorted({each for spans in history.spans.values() for span in spans for each in span})
         self._amounts = amounts
+
+    def error(self, simulated: History, until: int) -> float:
+        """The mean size of the error of waits; a job that starts later counts as if it started at a time."""
+        errors = [
+            abs(min(simulated.first(job, until), until) - min(spans[0][0], until))
+            for job, spans in self.history.spans.items()
+            if spans
+        ]
+        return sum(errors) / max(len(errors), 1)
+
+    def used(self, time: int) -> int:
+        """What all jobs hold at a time."""
+        spans = self.history.spans
+        return sum(
+            amount
+            for job, amount in self._amounts.items()
+            if any(start <= time < end for start, end in spans.get(job, ()))
+        )
 
     def differences(self, simulated: History, until: int, least: int = 1) -> list[Difference]:
         """The differences that begin before a time, and last for `least` microseconds, in order."""
@@ -86,23 +105,14 @@ class Record:
             found += (Difference(time, time + TOLERANCE, self._amounts.get(job, 0), job) for job in jobs)
         return sorted(found)
 
-    def costs(self, simulated: History, at: int, until: int) -> Sequence[float]:
-        """The sizes of all differences, discounted from a time on, once for each scale."""
-        every = self.differences(simulated, until)
-        return [
-            sum(
-                abs(each.amount) * (_weight(each.end - at, scale) - _weight(each.start - at, scale))
-                for each in every
-            )
-            for scale in _SCALES
-        ]
+    def cost(self, simulated: History, at: int, until: int) -> float:
+        """The sizes of all differences; those long after a time count less."""
+        return sum(
+            abs(each.amount) * (_weight(each.end - at) - _weight(each.start - at))
+            for each in self.differences(simulated, until)
+        )
 
 
-def _weight(time: int, scale: int) -> float:
+def _weight(time: int) -> float:
     """The integral of the weight from 0 to a time."""
-    return time if time <= 0 else scale * (1 - exp(-time / scale))
-
-
-def part_of(costs: Sequence[float], base: Sequence[float]) -> float:
-    """The mean part of some costs that remains: 1 if nothing has changed, 0 if no difference is left."""
-    return sum(one / max(other, 1.0) for one, other in zip(costs, base, strict=True)) / len(base)
+    return time if time <= 0 else _SCALE * (1 - exp(-time / _SCALE))

@@ -6,15 +6,14 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from harness.analysis.validation.agreement import Record
 from harness.analysis.validation.event_search import Search
-from harness.analysis.validation.finding_events import FindingEvents
-from harness.analysis.validation.history import History, Span, history_of
+from harness.analysis.validation.finding_events import with_findings
+from harness.analysis.validation.history import History, history_of
 from harness.analysis.validation.objects import NODES, QUEUE, WHOLE, Object, objects_of, told
 from harness.analysis.validation.supposed import Event, Row, quotas_of
 from harness.base.text import aligned, counted
@@ -140,62 +139,46 @@ def explained(
     objects = objects_of(validation.trace, world, validation.recorded)
     recorded = Record(history_of(record.plan(plugins)), dict(jobs.iter_rows()), objects.queue_of, end)
 
-    def replayed(rows: Sequence[Row], until: int | None = None) -> History:
-        cluster = world.patched([dict(row) for row in rows]) if rows else world
-        return history_of(replace(request, cluster=cluster, until=until).plan(plugins))
-
     quotas = quotas_of(world.knobs(), resource)
     unit = gcd(*jobs.to_series(1)) or 1
     submitted = validation.pairs["submit"].to_list()
+
+    def simulated(events: Sequence[Event], until: int = end) -> History:
+        cluster = world.patched([dict(row) for row in _rows(events, end)]) if events else world
+        return history_of(replace(request, cluster=cluster, until=until).plan(plugins))
+
+    def error(events: Sequence[Event], until: int = end) -> float:
+        return recorded.error(simulated(events, until), until)
 
     def agree(until: int) -> None:
         if watch is not None:
             watch(0, until, bisect(submitted, until))
 
-    found, until = Search(replayed, recorded, quotas, unit, _MOST, agree).run()
-    waits: list[tuple[str, int]] = validation.pairs.select("job_id", "recorded").rows()
-
-    def simulated(events: Sequence[Event], until: int = end) -> History:
-        return replayed(_rows(events, end), until)
-
-    def error(history: History, until: int = end) -> float:
-        """The mean size of the error of waits; a job that starts later counts as if it started at a time."""
-        spans = history.spans
-        return fmean(abs(_first(spans.get(job, ()), until) - min(start, until)) for job, start in waits)
-
-    def of_submitted(history: History, until: int) -> float:
-        """The mean size of the error of waits of the jobs that were submitted until a time."""
-        chosen = zip(waits, submitted, strict=True)
-        spans = history.spans
-        errors = (abs(_first(spans.get(job, ()), end) - start) for (job, start), at in chosen if at <= until)
-        return fmean([*errors] or [0])
-
+    found, until = Search(simulated, recorded, quotas, unit, _MOST, agree).run()
     confirmed = [event for event in found if event.start < until - _CONFIRMED]
     ended = {event: event._replace(end=min(event.end, until)) for event in confirmed}
-    needed = _needed(list(ended.values()), lambda events: error(simulated(events, until), until))
+    needed = _needed(list(ended.values()), lambda events: error(events, until))
     for event in [event for event in confirmed if event.end > until and ended[event] in needed]:
         later = [min(end, until + each) for each in (0, *_LATER)]
         several = [
             [other._replace(end=last) if other == ended[event] else other for other in needed]
             for last in dict.fromkeys(later)
         ]
-        needed = min(several, key=lambda events: error(simulated(events)))
-    findings = FindingEvents(
-        validation, recorded.history, objects.several, waits, simulated, of_submitted, _LEAST
+        needed = min(several, key=error)
+    since = until if needed else 0
+    kept, last, notes = with_findings(
+        needed, since, validation.findings, objects.several, quotas, recorded, simulated, _LEAST
     )
-    kept = findings.added(needed, until if needed else 0)
-    notes = findings.notes
     if until < end:
         notes.insert(0, _how_far(until, len(needed)))
-    before = error(simulated(()))
-    after = error(simulated(kept)) if kept else before
+    before, after = error(()), recorded.error(last, end)
     if before - after < _LEAST * before:
         kept, after = [], before
     of: dict[str, list[Event]] = {}
     for event in kept:
         of.setdefault(_name(event, objects.several), []).append(event)
     parts = [
-        Part(name, _rows(events, end), after if len(of) == 1 else error(simulated(events)))
+        Part(name, _rows(events, end), after if len(of) == 1 else error(events))
         for name, events in of.items()
     ]
     parts.sort(key=lambda part: (part.error, part.name))
@@ -220,11 +203,6 @@ def _how_far(until: int, events: int) -> str:
     agrees = f"with the first {counted(events, 'event')}, the simulation agrees with the record"
     period = format_duration(round(until / MINUTE) * MINUTE)
     return f"{agrees} for {period}; later events come from findings, and are less certain"
-
-
-def _first(spans: Sequence[Span], end: int) -> int:
-    """The first start, or the end if it is earlier."""
-    return min(spans[0][0], end) if spans else end
 
 
 def _name(event: Event, objects: Iterable[Object]) -> str:

@@ -30,6 +30,10 @@ class History(NamedTuple):
     evicted: Mapping[int, frozenset[str]]
     pods: Sequence[tuple[int, str, int, str | None]]
 
+    def first(self, job: str, never: int) -> int:
+        """When a job first runs, or another time if it never does."""
+        return self.spans[job][0][0] if self.spans.get(job) else never
+
     def nodes_at(self, time: int) -> dict[str, set[str]]:
         """Job -> the nodes of its pods just before a time."""
         found: dict[str, dict[int, str]] = {}
