@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,19 @@ import pytest
 from cli_environment import called
 from hypothesis import given
 from hypothesis import strategies as st
-from planted_events import random_events, search
+from planted_events import PLUGIN, busy_jobs, random_events, search, small_cluster
 from planted_faults import PLUGINS, POOLS, QUEUES, cluster_of, jobs_of, validated, write
 
 import harness
 from harness.analysis.validation import Validation
+from harness.analysis.validation.branches import Branches
 from harness.analysis.validation.capacity_events import Explained, explained
 from harness.analysis.validation.findings import LATE, LESS
+from harness.analysis.validation.history import history_of
 from harness.analysis.validation.load import Held, above
 from harness.analysis.validation.pieces import Pieces
-from harness.base.units import parse_duration
+from harness.analysis.validation.supposed import Event, quotas_of, removal, rows_of
+from harness.base.units import DAY, HOUR, parse_duration
 from harness.cluster.manifests import dump_yaml
 from harness.runs.outcome import outcome_of
 from harness.runs.request import Request
@@ -121,6 +125,29 @@ def test_of_twenty_records_without_an_outage_at_most_one_names_any(tmp_path: Pat
         validation = validated(tmp_path / str(seed), rows, cluster, plugin, startup="90s")
         alarms += any(each.kind != LATE for each in validation.findings)
     assert alarms <= 1
+
+
+def test_a_replay_that_continues_another_one_is_the_same_as_from_the_beginning(tmp_path: Path) -> None:
+    """Also if it parts from the other one earlier or later, or several events change something at once."""
+    cluster, end = small_cluster(), 8 * DAY
+    trace = write(tmp_path / "trace.parquet", busy_jobs(1)[::3])
+    request = Request(trace, plugin=PLUGIN, cluster=cluster, output=tmp_path)
+    quota = next(each for each in quotas_of(cluster.knobs(), "cpu") if each.name == "a")
+    outage = removal(["n-00", "n-07"], 2 * DAY)
+    later = removal(["n-03"], 3 * DAY)._replace(end=4 * DAY)
+    branches = Branches(request, PLUGINS, cluster, [outage, quota.lowered(0, 0)], end)
+    tried: list[tuple[list[Event], int]] = [
+        ([], DAY),
+        ([outage], 3 * DAY),
+        ([outage._replace(end=2 * DAY + HOUR)], 3 * DAY),
+        ([outage._replace(end=3 * DAY), later], 5 * DAY),
+        *(([outage, later, quota.lowered(cpu * 1000, 3 * DAY + HOUR)], 5 * DAY) for cpu in (10, 20, 30)),
+        ([quota.lowered(20_000, DAY)._replace(end=5 * DAY), later], 6 * DAY),
+    ]
+    for events, until in tried:
+        rows = [dict(row) for row in rows_of(events, end)]
+        other = replace(request, cluster=cluster.patched(rows) if rows else cluster, until=until)
+        assert branches.history(events, until) == history_of(other.plan(PLUGINS))
 
 
 @pytest.mark.slow

@@ -159,10 +159,10 @@ class Engine:
         arrivals = self._arrivals = Arrivals(self._chunks, lifecycle.arrive)
         self._start = 0 if arrivals.due == FAR else arrivals.due
         ends = self._until != FAR
-        ahead = () if not self._cluster.changes else (self._ahead(policy, name, arrivals),)
+        self._changes = () if not self._cluster.changes else (self._ahead(policy, name, arrivals),)
         timers: PolicyTimers | None = _further(policy, "timers", name)
         alarms = () if timers is None else (Alarms(timers, self._decide),)
-        others = (*lifecycle.sources, *alarms, *ahead, arrivals)
+        others = (*lifecycle.sources, *alarms, *self._changes, arrivals)
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, others, ends=ends)
         self._referee = referee
         self._blamed = partial(blamed, name, lifecycle, referee)
@@ -178,6 +178,16 @@ class Engine:
             for now in self._play(self._policy, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
+
+    def go_on(self, changes: Sequence[Instant], until: int) -> None:
+        """Simulate until a later time, with other changes of the cluster after the last simulated time.
+
+        Only an engine whose cluster changes can go on with other changes.
+        """
+        self._until = until
+        for ahead in self._changes:
+            ahead.expect([each for each in changes if each.at > self._lifecycle.now])
+        self.play()
 
     def submit(self, arrivals: list[Arrival]) -> None:
         """Let more jobs arrive at the last simulated time. No cycle follows before the next `play`."""

@@ -8,11 +8,11 @@ because reading six attributes costs less than one call. To add a source, put an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
 
-from harness.cluster.changes.edits import Change
+from harness.cluster.changes.edits import Change, Instant
 from harness.cluster.model import Cluster
 from harness.policy import Arrival, Decision
 
@@ -141,10 +141,14 @@ class ChangesAhead:
     """
 
     def __init__(self, cluster: Cluster, tell: Callable[[Change], None], over: Callable[[], bool]) -> None:
-        self._left = list(reversed(cluster.changes))
         self._cluster = cluster
         self._tell = tell
         self._over = over
+        self.expect(cluster.changes)
+
+    def expect(self, changes: Sequence[Instant]) -> None:
+        """Replace the future changes."""
+        self._left = list(reversed(changes))
         self.due = self._left[-1].at if self._left else FAR
 
     def deliver(self, now: int) -> None:

@@ -24,13 +24,13 @@ from harness.cluster.changes.edits import ever
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
-from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.engine.events import NullRecorder, Recorder
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.policy import Arrival
 from harness.runs.cache import Lasting
+from harness.runs.engines import engine_of, played_on
 from harness.runs.folder import tables_of
 from harness.runs.hearing import as_heard, made
 from harness.runs.identity import Code, codes_of_metrics
@@ -47,8 +47,6 @@ from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 
 _SHORT = 16
-_UNLIMITED = Cluster()
-"""The cluster in the replay of a record, which has no limits."""
 _ADDED = (ISOLATED, IDLE, WINDOWS)
 """Keys in `run.json` for metrics that were added later, which are dropped when the run is measured again."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
@@ -119,13 +117,8 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
 
 def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
     """Replays without recording, and returns the entries in `run.json` about the end of the run."""
-    return _ended(plan, play_with(plan, NullRecorder(), watch))
-
-
-def play_with(plan: Plan, recorder: Recorder, watch: Callable[[int, int], None] | None = None) -> Outcome:
-    """Replays with a recorder, and returns how the replay ended; nothing is written."""
     heard = as_heard(plan)
-    return _played(heard, _jobs(heard, _prepared(heard)[0]), recorder, watch)
+    return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
@@ -232,14 +225,14 @@ def _play_into(
     jobs = _jobs(plan, columns)
     if not jobs.only_of_trace:
         of_jobs = tenants(jobs.frame, ever(plan.cluster), by_elastic_quotas=plan.by_elastic_quotas)
-    played_on = _played_on(plan)
+    there = played_on(plan)
     recorder = ParquetRecorder(
         folder,
         jobs,
         _kind(plan),
         plan.cluster.capacity,
         of_jobs,
-        on_nodes=bool(played_on.nodes) or played_on.nodes_change,
+        on_nodes=bool(there.nodes) or there.nodes_change,
         files=keep == "all",
     )
     try:
@@ -256,16 +249,10 @@ def _play_into(
 
 def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None) -> Outcome:
     """Replay with a recorder, and return how the replay ended."""
-    losses, until = plan.settings.on_preemption, plan.settings.until
-    engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=losses, until=until)
+    engine = engine_of(plan, jobs.chunks(), recorder)
     policy = made(plan, engine.view)
     with seldom_collected:
         return engine.run(policy, name=plan.label, watch=watch)
-
-
-def _played_on(plan: Plan) -> Cluster:
-    """Returns the cluster that limits a replay."""
-    return _UNLIMITED if plan.policy.record else plan.cluster
 
 
 def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import exp
 from typing import NamedTuple
 
@@ -38,16 +38,29 @@ class Record:
         history: the record as a replay.
         amounts: job -> its size.
         queues: job -> its ClusterQueue, or "".
+        submits: when jobs are submitted.
         end: when the record ends, in microseconds since the origin.
+
+    Attributes:
+        instants: when jobs begin or end.
+        sudden: when jobs begin although no job ends or is submitted, in order.
     """
 
     def __init__(
-        self, history: History, amounts: Mapping[str, int], queues: Mapping[str, str], end: int
+        self,
+        history: History,
+        amounts: Mapping[str, int],
+        queues: Mapping[str, str],
+        submits: Iterable[int],
+        end: int,
     ) -> None:
         self.history = history
         self.queues = queues
         self.end = end
-        self.instants = sorted({each for spans in history.spans.values() for span in spans for each in span})
+        every = [span for spans in history.spans.values() for span in spans]
+        begins, ends = {start for start, _ in every}, {end for _, end in every}
+        self.instants = sorted(begins | ends)
+        self.sudden = sorted(begins.difference(ends, submits))
         self._amounts = amounts
 
     def error(self, simulated: History, until: int) -> float:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from harness.analysis.validation.agreement import Record
+from harness.analysis.validation.branches import Branches
 from harness.analysis.validation.event_search import Search
 from harness.analysis.validation.finding_events import with_findings
-from harness.analysis.validation.history import History, history_of
+from harness.analysis.validation.guesses import Guesses
+from harness.analysis.validation.history import history_of
 from harness.analysis.validation.objects import NODES, QUEUE, WHOLE, Object, objects_of, told
-from harness.analysis.validation.supposed import Event, Row, quotas_of
+from harness.analysis.validation.supposed import Event, Row, quotas_of, removal, rows_of
+from harness.analysis.validation.trials import Trials
 from harness.base.text import aligned, counted
-from harness.base.units import HOUR, MINUTE, SECOND, format_duration, parse_duration
+from harness.base.units import HOUR, MINUTE, SECOND, format_duration
 
 if TYPE_CHECKING:
     from harness.analysis.validation.validation import Validation
@@ -137,24 +140,27 @@ def explained(
     jobs = validation.recorded.micros("jobs").select("job_id", amount).collect()
     record = replace(request, plugin="recorded", options={}, startup=0)
     objects = objects_of(validation.trace, world, validation.recorded)
-    recorded = Record(history_of(record.plan(plugins)), dict(jobs.iter_rows()), objects.queue_of, end)
+    submitted = validation.pairs["submit"].to_list()
+    recorded = Record(
+        history_of(record.plan(plugins)), dict(jobs.iter_rows()), objects.queue_of, submitted, end
+    )
 
     quotas = quotas_of(world.knobs(), resource)
     unit = gcd(*jobs.to_series(1)) or 1
-    submitted = validation.pairs["submit"].to_list()
 
-    def simulated(events: Sequence[Event], until: int = end) -> History:
-        cluster = world.patched([dict(row) for row in _rows(events, end)]) if events else world
-        return history_of(replace(request, cluster=cluster, until=until).plan(plugins))
+    possible = [quota.lowered(0, end) for quota in quotas[:1]]
+    possible += [removal([name], end) for name in list(world.nodes)[:1]]
+    branches = Branches(replace(request, trace=validation.trace), plugins, world, possible, end)
 
     def error(events: Sequence[Event], until: int = end) -> float:
-        return recorded.error(simulated(events, until), until)
+        return recorded.error(branches.history(events, until), until)
 
     def agree(until: int) -> None:
         if watch is not None:
             watch(0, until, bisect(submitted, until))
 
-    found, until = Search(simulated, recorded, quotas, unit, _MOST, agree).run()
+    trials = Trials(branches, recorded)
+    found, until = Search(trials, Guesses(trials, quotas, unit), _MOST, agree).run()
     confirmed = [event for event in found if event.start < until - _CONFIRMED]
     ended = {event: event._replace(end=min(event.end, until)) for event in confirmed}
     needed = _needed(list(ended.values()), lambda events: error(events, until))
@@ -166,34 +172,45 @@ def explained(
         ]
         needed = min(several, key=error)
     since = until if needed else 0
-    kept, last, notes = with_findings(
-        needed, since, validation.findings, objects.several, quotas, recorded, simulated, _LEAST
+    kept, _, notes = with_findings(
+        needed,
+        since,
+        validation.findings,
+        objects.several,
+        quotas,
+        recorded,
+        lambda events: branches.history(events, end),
+        _LEAST,
     )
     if until < end:
         notes.insert(0, _how_far(until, len(needed)))
-    before, after = error(()), recorded.error(last, end)
-    if before - after < _LEAST * before:
-        kept, after = [], before
+    kept = _needed(kept, error, least=0.0, enough=_LEAST)
+    before, after = error(()), error(kept)
     of: dict[str, list[Event]] = {}
     for event in kept:
         of.setdefault(_name(event, objects.several), []).append(event)
     parts = [
-        Part(name, _rows(events, end), after if len(of) == 1 else error(events))
+        Part(name, rows_of(events, end), after if len(of) == 1 else error(events))
         for name, events in of.items()
     ]
     parts.sort(key=lambda part: (part.error, part.name))
-    return Explained(_rows(kept, end), parts, before, after, notes)
+    return Explained(rows_of(kept, end), parts, before, after, notes)
 
 
-def _needed(found: Sequence[Event], error: Callable[[Sequence[Event]], float]) -> list[Event]:
-    """The events without which the error grows by at least `_LEAST`; none, if all explain too little."""
+def _needed(
+    found: Sequence[Event],
+    error: Callable[[Sequence[Event]], float],
+    least: float = _LEAST,
+    enough: float = _ENOUGH,
+) -> list[Event]:
+    """The events without which the error grows by more than a part; none, if all explain too little."""
     before, after = error(()), error(found)
     kept = list(found)
-    for event in found:
+    for event in found[::-1]:
         rest = [each for each in kept if each != event]
-        if (without := error(rest)) - after < _LEAST * before:
+        if (without := error(rest)) - after <= least * before:
             kept, after = rest, without
-    return kept if before - after >= _ENOUGH * before else []
+    return kept if before - after >= enough * before else []
 
 
 def _how_far(until: int, events: int) -> str:
@@ -213,9 +230,3 @@ def _name(event: Event, objects: Iterable[Object]) -> str:
         ]
         return told(NODES, groups[0] if groups else "")
     return told(QUEUE if event.kind == "ClusterQueue" else WHOLE, event.names[0])
-
-
-def _rows(events: Iterable[Event], end: int) -> list[Row]:
-    """The rows of events, in order of time."""
-    rows = (row for event in events for row in event.rows(end))
-    return sorted(rows, key=lambda row: (parse_duration(row["time"]), row["kind"], row["name"]))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from harness.base.collector import seldom_collected
 from harness.engine.events import BIND, EVICT, FINISH, GONE, PROGRESS, RESTORING, Fact, NullRecorder
-from harness.runs.replaying import play_with
+from harness.runs.engines import engine_of
+from harness.runs.hearing import as_heard, made
+from harness.runs.replaying import jobs_of
 
 if TYPE_CHECKING:
+    from harness.cluster.changes.edits import Instant
     from harness.runs.plan import Plan
 
 Span: TypeAlias = tuple[int, int]
@@ -59,8 +63,32 @@ class History(NamedTuple):
 
 def history_of(plan: Plan) -> History:
     """Replays a plan without storing anything, and returns what its jobs held."""
-    recorder = _Recorder()
-    return recorder.history(play_with(plan, recorder).end)
+    return Played(plan).end()
+
+
+class Played:
+    """A replay that is not stored, and can be continued.
+
+    Args:
+        plan: the replay, which is played at once.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        plan = as_heard(plan)
+        self._recorder = _Recorder()
+        self._engine = engine_of(plan, list(jobs_of(plan).chunks()), self._recorder)
+        self._engine.begin(made(plan, self._engine.view), name=plan.label)
+        with seldom_collected:
+            self._engine.play()
+
+    def go_on(self, changes: Sequence[Instant], until: int) -> None:
+        """Continues until a later time, with other changes of the cluster."""
+        with seldom_collected:
+            self._engine.go_on(changes, until)
+
+    def end(self) -> History:
+        """Ends the replay, and returns what its jobs held."""
+        return self._recorder.history(self._engine.finish().end)
 
 
 class _Recorder(NullRecorder):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from harness.base.units import exact_duration, format_amount, round_up
+from harness.base.units import exact_duration, format_amount, parse_duration, round_up
 
 Row: TypeAlias = Mapping[str, str]
 """A row of a table of events, by column."""
@@ -52,6 +52,12 @@ class Event(NamedTuple):
                 "field": self.field,
                 "value": format_amount(self.resource, self.value) if self.resource else "",
             }
+
+
+def rows_of(events: Iterable[Event], last: int) -> list[Row]:
+    """The rows of events, in order of time; open events end at the time `last`."""
+    rows = (row for event in events for row in event.rows(last))
+    return sorted(rows, key=lambda row: (parse_duration(row["time"]), row["kind"], row["name"]))
 
 
 def removal(names: Iterable[str], start: int) -> Event:

@@ -1,0 +1,280 @@
+"""Guesses which events explain why a simulation parts from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.analysis.validation.agreement import TOLERANCE
+from harness.analysis.validation.history import History
+from harness.analysis.validation.supposed import Event, Quota, removal
+from harness.analysis.validation.trials import Events, State, Trials
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
+
+_GRACE = 30 * SECOND
+"""How long preempted jobs usually go on; a quota became lower so long before they end."""
+_AROUND = 15 * MINUTE
+"""How much earlier or later, in whole minutes, a lower quota may have begun than its first guess."""
+_NEAR = 5
+"""A lower quota is tried at so many times before times that are less likely."""
+_STEPS = 64
+"""A quota is lower by a multiple of this part, if requests are not larger."""
+
+
+class Guesses:
+    """Guesses of events.
+
+    Args:
+        trials: replays of supposed events.
+        quotas: the quotas that may have been lower.
+        unit: the largest amount that divides all requests.
+    """
+
+    def __init__(self, trials: Trials, quotas: Sequence[Quota], unit: int) -> None:
+        self._trials = trials
+        self._record = trials.record
+        self._quotas = quotas
+        self._unit = unit
+
+    def of(self, state: State) -> Iterator[Events | None]:
+        """Events that may explain why the agreement ends, the likeliest first; None between groups.
+
+        If a job then runs only in the simulation, capacity has gone; if only in the record, it is back.
+        """
+        simulated = self._trials.played(state.events, self._trials.horizon(state.until))
+        lost = self._record.lost(simulated, state.until, state.until + TOLERANCE)
+        if lost:
+            time, jobs = next(iter(lost.items()))
+            yield from self._removals(state, jobs, time)
+            return
+        early = self._is_early(state)
+        for event in state.events:
+            if event.is_open:
+                for end in {state.until, self._began(state)}:
+                    yield _replaced(state.events, event, event._replace(end=end))
+        for event in state.events[-3:]:
+            yield tuple(each for each in state.events if each != event)
+        for event, quota in self._lowered(state):
+            yield from self._fitted(state, self._amounts(state, event, quota, early), quota.name)
+        queues = {self._record.queues[each.job] for each in state.breaks}
+        others = [
+            quota
+            for quota in sorted(self._quotas, key=lambda quota: quota.name not in queues)
+            if not any(quota.is_of(event) and event.end > state.until for event in state.events)
+        ]
+        starts = [state.until, state.until - _GRACE, *self._between(state.until - DAY, state.until)[::-1]]
+        late = sum(each >= self._began(state) for each in starts)
+        yield None
+        for event, _ in self._lowered(state):
+            first = event.start - event.start % MINUTE
+            minutes = range(first - _AROUND, min(first + _AROUND, event.end, state.until), MINUTE)
+            yield from self._best(state, event, [event._replace(start=start) for start in minutes])
+        for event in state.events:
+            yield from self._earlier_ends(state, event)
+        for quota in others:
+            yield from self._cuts(state, quota, starts[:_NEAR])
+        yield None
+        for event, quota in self._lowered(state):
+            for earlier in (early, not early):
+                yield from self._fitted(state, self._begins(state, event, earlier), quota.name)
+        for quota in others:
+            yield from self._cuts(state, quota, starts[_NEAR : late + _NEAR])
+        if early:
+            yield from self._idle_nodes(state, simulated)
+
+    def _lowered(self, state: State) -> Iterator[tuple[Event, Quota]]:
+        """The quotas that are lower when the agreement ends."""
+        for event in state.events:
+            for quota in self._quotas:
+                if quota.is_of(event) and event.end > state.until:
+                    yield event, quota
+
+    def _unsure(self, events: Events, event: Event, time: int) -> list[int]:
+        """When an event may have ended before a time without an effect: after each instant of the record."""
+        alone = sum(each.end == event.end for each in events) == 1
+        if event.end < time - 2 * DAY or (alone and event.end in self._record.sudden):
+            return []
+        return self._between(max(event.start, time - 2 * DAY), time)
+
+    def _earlier_ends(self, state: State, event: Event) -> Iterator[Events]:
+        """The two best of earlier ends of an event, with which the agreement is not shorter.
+
+        If one is better, the minutes around it are tried, too.
+        """
+        ends = self._unsure(state.events, event, state.until)
+        low, high = -1, len(ends)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._ended(state, event, ends[middle])[0] > TOLERANCE - state.until:
+                low = middle
+            else:
+                high = middle
+        tried = ends[max(low, 0) : high + 6]
+        tried += ends[high + 6 :: max(1, (len(ends) - high - 6) // 16)]
+        found = {self._ended(state, event, end): end for end in tried}
+        if found and min(found)[0] < -state.until - TOLERANCE:
+            place = tried.index(found[min(found)])
+            first, last = tried[max(place - 2, 0)], [*tried, state.until, state.until][place + 2]
+            step = -(-(last - first) // (30 * MINUTE)) * MINUTE
+            minutes = range(first - first % MINUTE + MINUTE, last, step)
+            found |= {self._ended(state, event, end): end for end in minutes}
+        yield from self._best(state, event, [event._replace(end=end) for end in found.values()])
+
+    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
+        """The two best of other events in place of one, with which the agreement is not shorter."""
+        found = {self._score(state, event, other): other for other in others}
+        for score in sorted(found)[:2]:
+            if score[0] <= TOLERANCE - state.until:
+                yield _replaced(state.events, event, found[score])
+
+    def _score(self, state: State, event: Event, other: Event) -> tuple[int, float]:
+        """How well a simulation agrees with the record with another event; less is better."""
+        events = _replaced(state.events, event, other)
+        child = self._trials.examined(events, state.until)
+        agrees = child.until >= state.until - TOLERANCE
+        return -child.until, self._trials.cost(events, state.until) if agrees else 0.0
+
+    def _ended(self, state: State, event: Event, end: int) -> tuple[int, float]:
+        return self._score(state, event, event._replace(end=end))
+
+    def _is_early(self, state: State, queue: str | None = None) -> bool:
+        """Whether jobs of a queue run too early; if none of its jobs differs, whether any job does."""
+        mine = [each for each in state.breaks if self._record.queues[each.job] == queue]
+        return sum(each.amount for each in mine or state.breaks) > 0
+
+    def _fitted(
+        self, state: State, options: Sequence[Events], queue: str | None = None, first: int = 0
+    ) -> Iterator[Events]:
+        """The best of several events that differ more and more from those of a state.
+
+        If jobs still run too early, or still too late, events that differ more are tried, otherwise less;
+        in steps that double, then by bisection.
+        """
+        early, step = self._is_early(state, queue), 1
+        low, high, tried = -1, len(options), first
+        found: dict[tuple[int, float], Events] = {}
+        while high - low > 1:
+            events = options[tried]
+            child = self._trials.examined(events, state.until)
+            if child.until >= state.until - TOLERANCE:
+                found[-child.until, self._trials.cost(events, state.until)] = events
+            elif not tried:
+                break  # even the smallest change is wrong
+            if not child.breaks:
+                break
+            if self._is_early(child, queue) == early:
+                low = tried
+            else:
+                high = tried
+            if low < 0 or high == len(options):
+                tried = max(high - step, 0) if low < 0 else min(low + step, high - 1)
+                step *= 2
+            else:
+                tried = (low + high) // 2
+        if found:
+            yield found[min(found)]
+
+    # --- ends, begins and amounts -------------------------------------------------------------------------
+
+    def _begins(self, state: State, event: Event, earlier: bool) -> list[Events]:
+        """Earlier or later begins of an event, the nearest first."""
+        if earlier:
+            starts = self._between(event.start - DAY, event.start)[::-1]
+        else:
+            starts = self._between(event.start, min(event.end, state.until))
+        return [_replaced(state.events, event, event._replace(start=start)) for start in starts]
+
+    def _amounts(self, state: State, event: Event, quota: Quota, more: bool) -> list[Events]:
+        """Events with a quota that is lower by more or by less, the nearest first."""
+        unit, was = self._step(quota), quota.nominal - event.value
+        steps = range(was + unit, quota.nominal + 1, unit) if more else range(was - unit, 0, -unit)
+        return [
+            _replaced(state.events, event, event._replace(value=quota.nominal - amount)) for amount in steps
+        ]
+
+    def _step(self, quota: Quota) -> int:
+        return self._unit * -(-quota.nominal // (_STEPS * self._unit))
+
+    def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Events]:
+        """A quota became lower, not long before the agreement ends, by about what the record does not use."""
+        unit = self._step(quota)
+        unused = sum(each.nominal for each in self._quotas) - self._record.used(state.until)
+        for start in starts:
+            if any(quota.is_of(event) and event.end > start for event in state.events):
+                break
+            options = [
+                (*state.events, quota.lowered(amount, start))
+                for amount in range(unit, quota.nominal + 1, unit)
+            ]
+            child = self._trials.examined(options[-1], state.until)
+            if child.breaks and child.until >= state.until - TOLERANCE and self._is_early(child, quota.name):
+                continue  # even a quota of 0 comes too late
+            guess = max(1, min(len(options) - 1, unused // unit))
+            yield from self._fitted(state, options, quota.name, guess - 1)
+
+    def _between(self, start: int, end: int) -> list[int]:
+        """Times between two others, one after each instant of the record, in order."""
+        times = sorted({*self._record.sudden, *(each + SECOND for each in self._record.instants)})
+        return [each for each in times if start < each < end]
+
+    def _began(self, state: State) -> int:
+        """When the first difference begins, also a short one shortly before the agreement ends."""
+        until = self._trials.horizon(state.until)
+        differences = self._record.differences(self._trials.played(state.events, until), until)
+        return min(
+            (each.start for each in differences if each.start > state.until - HOUR), default=state.until
+        )
+
+    # --- nodes --------------------------------------------------------------------------------------------
+
+    def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Events | None]:
+        """The nodes left that ran the jobs which only the record evicts.
+
+        If they ran others as well, an earlier event may have ended at another time, so that nodes ran others.
+        """
+        found = {(self._wrong(state.events, jobs, time), 0): state.events}
+        if not next(iter(found))[0]:
+            yield from self._removed(state.events, jobs, time)
+            return
+        yield None
+        for event in state.events:
+            for end in self._unsure(state.events, event, time):
+                events = _replaced(state.events, event, event._replace(end=end))
+                if self._trials.examined(events, state.until).until >= state.until - TOLERANCE:
+                    found[self._wrong(events, jobs, time), len(found)] = events
+        for key in sorted(found)[:3]:
+            yield from self._removed(found[key], jobs, time)
+
+    def _removed(self, events: Events, jobs: frozenset[str], time: int) -> Iterator[Events]:
+        if names := self._nodes(events, self._trials.played(events, time), jobs, time):
+            yield (*events, removal(names, time))
+
+    def _nodes(self, events: Events, simulated: History, jobs: frozenset[str], time: int) -> set[str]:
+        scores = simulated.scores(jobs, time)
+        return {node for node, score in scores.items() if score > 0} - _gone(events, time)
+
+    def _wrong(self, events: Events, jobs: frozenset[str], time: int) -> int:
+        """How many jobs an outage would wrongly evict, or not evict."""
+        simulated = self._trials.played(events, time)
+        names = self._nodes(events, simulated, jobs, time)
+        evicted = {job for job, nodes in simulated.nodes_at(time).items() if nodes & names}
+        return len(evicted ^ jobs)
+
+    def _idle_nodes(self, state: State, simulated: History) -> Iterator[Events]:
+        """Nodes left that ran nothing; a job that would have started there starts later."""
+        first = state.breaks[0]
+        names = simulated.nodes_at(first.start + 1).get(first.job, set()) - _gone(state.events, first.start)
+        if names:
+            yield (*state.events, removal(names, state.until))
+            for event in state.events:
+                if event.is_open and event.kind == "Node":
+                    more = event._replace(names=tuple(sorted({*event.names, *names})))
+                    yield _replaced(state.events, event, more)
+
+
+def _gone(events: Events, time: int) -> set[str]:
+    """The nodes that are removed at a time."""
+    return {name for event in events if event.kind == "Node" and event.end > time for name in event.names}
+
+
+def _replaced(events: Events, old: Event, new: Event) -> Events:
+    return tuple(new if event == old else event for event in events)

@@ -1,0 +1,127 @@
+"""Replays supposed events, and compares each replay with a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from harness.analysis.validation.agreement import TOLERANCE, Difference, Record
+from harness.analysis.validation.branches import Branches
+from harness.analysis.validation.history import History
+from harness.analysis.validation.supposed import OPEN, Event
+from harness.base.errors import InputError
+from harness.base.units import DAY, HOUR
+
+Events: TypeAlias = tuple[Event, ...]
+
+_HORIZON = DAY // 2
+"""How long after a difference the effects of an event are compared."""
+_PRICE = HOUR
+"""How much longer a simulation must agree to be worth one more begin or end of an event."""
+_EFFORT = 2 * HOUR
+"""Less likely events are tried only after so much shorter agreements."""
+_KEPT = 256
+"""How many of the last replays are kept, for they take memory."""
+
+
+class State(NamedTuple):
+    """Supposed events.
+
+    Attributes:
+        events: the events.
+        until: how long the simulation agrees with the record, or as far as was examined.
+        breaks: the differences that end the agreement; empty if it was not examined to its end.
+        effort: how many groups of likelier events were tried.
+    """
+
+    events: Events
+    until: int
+    breaks: Sequence[Difference] = ()
+    effort: int = 0
+
+    @property
+    def open(self) -> int:
+        """How many events have not ended."""
+        return sum(event.is_open for event in self.events)
+
+    @property
+    def worth(self) -> int:
+        """The length of the agreement, less the price of the begins and ends of its events."""
+        return self.until - (2 * len(self.events) - self.open) * _PRICE
+
+    @property
+    def rank(self) -> int:
+        """States of higher rank are tried first."""
+        return self.worth - self.effort * _EFFORT
+
+
+class Trials:
+    """Replays of supposed events.
+
+    Args:
+        branches: replays with events until a time.
+        record: the record.
+    """
+
+    def __init__(self, branches: Branches, record: Record) -> None:
+        self.record = record
+        self._branches = branches
+        self._kept: dict[Events, tuple[int, History]] = {}
+        self._short: dict[tuple[Events, int], Sequence[Difference]] = {}
+
+    @property
+    def spent(self) -> float:
+        """How many replays of the whole record took as long as all replays."""
+        return self._branches.spent / self.record.end
+
+    def played(self, events: Events, until: int) -> History:
+        """The simulation with events, until a time or longer."""
+        key = in_order(events)
+        played, history = self._kept.pop(key, (-1, None))
+        if history is None or played < until:
+            try:
+                history = self._branches.history(key, until)
+            except InputError:
+                if not events:
+                    raise
+                history = History({}, {}, ())  # no job could run with such events
+            played = until
+        self._kept[key] = played, history
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return history
+
+    def horizon(self, at: int) -> int:
+        """Until when the effects of events at a time are compared."""
+        return min(self.record.end, at + _HORIZON)
+
+    def examined(self, events: Events, at: int) -> State:
+        """The state of events, examined until a horizon after a time."""
+        for (before, time), breaks in self._short.items():
+            if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
+                return State(events, time, breaks)
+        until = self.horizon(at)
+        breaks = self.record.breaks(self.played(events, until), 0, until)
+        if not breaks:
+            return State(events, until)
+        time = breaks[0].start
+        first = [each for each in breaks if each.start == time]
+        if time < at - TOLERANCE:
+            self._short[_until(events, time + TOLERANCE), time] = first
+        return State(events, time, first)
+
+    def cost(self, events: Events, at: int) -> float:
+        """The sizes of the differences around a time with events."""
+        until = self.horizon(at)
+        return self.record.cost(self.played(events, until), at, until)
+
+
+def in_order(events: Iterable[Event]) -> Events:
+    """The same events in order of time."""
+    return tuple(sorted(events, key=lambda event: (event.start, *event)))
+
+
+def _until(events: Events, time: int) -> Events:
+    """What events change until a time."""
+    begun = (event for event in events if event.start <= time)
+    return in_order(event if event.end <= time else event._replace(end=OPEN) for event in begun)
