@@ -37,7 +37,7 @@ class _Paused:
 
 
 class Branches:
-    """Replays with events, each of which continues from a time at which an earlier replay was paused.
+    """Replays with events. Each one continues from a time at which an earlier replay was paused.
 
     It continues in a copy of the process. If the system cannot copy processes, it begins from the origin.
 
@@ -70,6 +70,7 @@ class Branches:
         Raises:
             InputError: no job can run with such events.
         """
+        until = max(until, 1)
         paused, changes = self._nearest(events, until), self._changes(events)
 
         def gone_on() -> History:

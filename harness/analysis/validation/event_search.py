@@ -1,13 +1,13 @@
 """Searches the events with which a simulation agrees with a record for the longest time.
 
 Until the first event, a simulation of a closed loop equals the record. So the search goes forward in time. It
-supposes events at the first difference, and replays until a day later. It goes on with the events that keep
+supposes events at the first difference, and replays until hours later. It goes on with the events that keep
 the simulation equal to the record for longest, and returns to others if those lead nowhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
@@ -17,7 +17,7 @@ from harness.analysis.validation.trials import Events, State, Trials, in_order
 
 _BETTER = 0.8
 """If the agreement ends at the same time, at most this part of the differences may remain."""
-_PATIENCE = 30
+_PATIENCE = 40
 """The search ends after so many replays of the whole record that brought no better events."""
 
 
@@ -41,7 +41,7 @@ class Search:
         self._since = 0.0
         self._best = State((), 0)
         self._seen: set[tuple[Events, int]] = set()
-        self._heap: list[tuple[int, int, State, Iterator[Events | None]]] = []
+        self._heap: list[tuple[int, int, State, Iterator[Sequence[Events]]]] = []
         self._order = count()
 
     def run(self) -> tuple[Events, int]:
@@ -54,16 +54,15 @@ class Search:
                     return state.events, state.until
                 self._push(self._trials.examined(state.events, state.until))
                 continue
-            try:
-                events = next(children)
-            except StopIteration:
+            several = next(children, None)
+            if several is None:
                 continue
-            state = state if events is not None else state._replace(effort=state.effort + 1)
+            state = state if several else state._replace(effort=state.effort + 1)
             heappush(self._heap, (-state.rank, next(self._order), state, children))
-            if events is not None and self._is_promising(
-                child := self._trials.examined(events, state.until), state
-            ):
-                self._push(child)
+            for events in several:
+                child = self._trials.examined(events, state.until)
+                if self._is_promising(child, state):
+                    self._push(child)
         return self._best.events, self._best.until
 
     def _push(self, state: State) -> None:

@@ -12,8 +12,12 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 
 _GRACE = 30 * SECOND
 """How long preempted jobs usually go on; a quota became lower so long before they end."""
-_AROUND = 15 * MINUTE
-"""How much earlier or later, in whole minutes, a lower quota may have begun than its first guess."""
+_AHEAD = 4 * HOUR
+"""How far a guess among many similar ones is compared."""
+_SEVERAL = 40
+"""So many of equally likely guesses are compared."""
+_TIMES = 30
+"""Of longer intervals, only so many minutes are tried."""
 _NEAR = 5
 """A lower quota is tried at so many times before times that are less likely."""
 _STEPS = 64
@@ -35,8 +39,8 @@ class Guesses:
         self._quotas = quotas
         self._unit = unit
 
-    def of(self, state: State) -> Iterator[Events | None]:
-        """Events that may explain why the agreement ends, the likeliest first; None between groups.
+    def of(self, state: State) -> Iterator[Sequence[Events]]:
+        """Events that may explain why the agreement ends, the likeliest first; nothing between groups.
 
         If a job then runs only in the simulation, capacity has gone; if only in the record, it is back.
         """
@@ -48,11 +52,11 @@ class Guesses:
             return
         early = self._is_early(state)
         for event in state.events:
-            if event.is_open:
-                for end in {state.until, self._began(state)}:
-                    yield _replaced(state.events, event, event._replace(end=end))
+            for end in sorted({state.until, self._began(state)}) if event.is_open else ():
+                if end > event.start:
+                    yield [_replaced(state.events, event, event._replace(end=end))]
         for event in state.events[-3:]:
-            yield tuple(each for each in state.events if each != event)
+            yield [tuple(each for each in state.events if each != event)]
         for event, quota in self._lowered(state):
             yield from self._fitted(state, self._amounts(state, event, quota, early), quota.name)
         queues = {self._record.queues[each.job] for each in state.breaks}
@@ -62,17 +66,23 @@ class Guesses:
             if not any(quota.is_of(event) and event.end > state.until for event in state.events)
         ]
         starts = [state.until, state.until - _GRACE, *self._between(state.until - DAY, state.until)[::-1]]
+        starts = [each for each in starts if each > 0]
         late = sum(each >= self._began(state) for each in starts)
-        yield None
+        yield ()
         for event, _ in self._lowered(state):
-            first = event.start - event.start % MINUTE
-            minutes = range(first - _AROUND, min(first + _AROUND, event.end, state.until), MINUTE)
-            yield from self._best(state, event, [event._replace(start=start) for start in minutes])
+            first, last = self._around(event.start, min(event.end, state.until))
+            moved = [event._replace(start=start) for start in _minutes(first, last)]
+            yield from self._best(state, event, moved)
+        if early:
+            for quota in others:
+                yield from self._cuts(state, quota, starts[:_NEAR])
+            yield ()
         for event in state.events:
             yield from self._earlier_ends(state, event)
-        for quota in others:
-            yield from self._cuts(state, quota, starts[:_NEAR])
-        yield None
+        if not early:
+            for quota in others:
+                yield from self._cuts(state, quota, starts[:_NEAR])
+        yield ()
         for event, quota in self._lowered(state):
             for earlier in (early, not early):
                 yield from self._fitted(state, self._begins(state, event, earlier), quota.name)
@@ -95,7 +105,7 @@ class Guesses:
             return []
         return self._between(max(event.start, time - 2 * DAY), time)
 
-    def _earlier_ends(self, state: State, event: Event) -> Iterator[Events]:
+    def _earlier_ends(self, state: State, event: Event) -> Iterator[Sequence[Events]]:
         """The two best of earlier ends of an event, with which the agreement is not shorter.
 
         If one is better, the minutes around it are tried, too.
@@ -114,24 +124,23 @@ class Guesses:
         if found and min(found)[0] < -state.until - TOLERANCE:
             place = tried.index(found[min(found)])
             first, last = tried[max(place - 2, 0)], [*tried, state.until, state.until][place + 2]
-            step = -(-(last - first) // (30 * MINUTE)) * MINUTE
-            minutes = range(first - first % MINUTE + MINUTE, last, step)
-            found |= {self._ended(state, event, end): end for end in minutes}
+            found |= {self._ended(state, event, end): end for end in _minutes(first, last)}
         yield from self._best(state, event, [event._replace(end=end) for end in found.values()])
 
-    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
+    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Sequence[Events]]:
         """The two best of other events in place of one, with which the agreement is not shorter."""
         found = {self._score(state, event, other): other for other in others}
-        for score in sorted(found)[:2]:
-            if score[0] <= TOLERANCE - state.until:
-                yield _replaced(state.events, event, found[score])
+        scores = [score for score in sorted(found)[:2] if score[0] <= TOLERANCE - state.until]
+        yield from ([_replaced(state.events, event, found[score])] for score in scores)
 
     def _score(self, state: State, event: Event, other: Event) -> tuple[int, float]:
         """How well a simulation agrees with the record with another event; less is better."""
         events = _replaced(state.events, event, other)
-        child = self._trials.examined(events, state.until)
-        agrees = child.until >= state.until - TOLERANCE
-        return -child.until, self._trials.cost(events, state.until) if agrees else 0.0
+        return self._score_of(events, state.until)
+
+    def _score_of(self, events: Events, at: int) -> tuple[int, float]:
+        child = self._trials.examined(events, at, _AHEAD)
+        return -child.until, self._trials.cost(events, at, _AHEAD) if child.until >= at - TOLERANCE else 0.0
 
     def _ended(self, state: State, event: Event, end: int) -> tuple[int, float]:
         return self._score(state, event, event._replace(end=end))
@@ -143,7 +152,7 @@ class Guesses:
 
     def _fitted(
         self, state: State, options: Sequence[Events], queue: str | None = None, first: int = 0
-    ) -> Iterator[Events]:
+    ) -> Iterator[Sequence[Events]]:
         """The best of several events that differ more and more from those of a state.
 
         If jobs still run too early, or still too late, events that differ more are tried, otherwise less;
@@ -171,7 +180,7 @@ class Guesses:
             else:
                 tried = (low + high) // 2
         if found:
-            yield found[min(found)]
+            yield [found[min(found)]]
 
     # --- ends, begins and amounts -------------------------------------------------------------------------
 
@@ -194,7 +203,7 @@ class Guesses:
     def _step(self, quota: Quota) -> int:
         return self._unit * -(-quota.nominal // (_STEPS * self._unit))
 
-    def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Events]:
+    def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Sequence[Events]]:
         """A quota became lower, not long before the agreement ends, by about what the record does not use."""
         unit = self._step(quota)
         unused = sum(each.nominal for each in self._quotas) - self._record.used(state.until)
@@ -214,7 +223,12 @@ class Guesses:
     def _between(self, start: int, end: int) -> list[int]:
         """Times between two others, one after each instant of the record, in order."""
         times = sorted({*self._record.sudden, *(each + SECOND for each in self._record.instants)})
-        return [each for each in times if start < each < end]
+        return [each for each in times if max(start, 0) < each < end]
+
+    def _around(self, time: int, last: int) -> tuple[int, int]:
+        """The second time before another one at which something happens in the record, and the next one."""
+        before, after = self._between(time - DAY, time), self._between(time, last)
+        return before[-2] if len(before) > 1 else time, after[0] if after else last
 
     def _began(self, state: State) -> int:
         """When the first difference begins, also a short one shortly before the agreement ends."""
@@ -226,23 +240,27 @@ class Guesses:
 
     # --- nodes --------------------------------------------------------------------------------------------
 
-    def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Events | None]:
+    def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Sequence[Events]]:
         """The nodes left that ran the jobs which only the record evicts.
 
         If they ran others as well, an earlier event may have ended at another time, so that nodes ran others.
         """
-        found = {(self._wrong(state.events, jobs, time), 0): state.events}
-        if not next(iter(found))[0]:
-            yield from self._removed(state.events, jobs, time)
-            return
-        yield None
+        found = {0: [state.events]} if not self._wrong(state.events, jobs, time) else {}
+        if found:
+            yield list(self._removed(state.events, jobs, time))
+            yield ()
         for event in state.events:
             for end in self._unsure(state.events, event, time):
                 events = _replaced(state.events, event, event._replace(end=end))
-                if self._trials.examined(events, state.until).until >= state.until - TOLERANCE:
-                    found[self._wrong(events, jobs, time), len(found)] = events
-        for key in sorted(found)[:3]:
-            yield from self._removed(found[key], jobs, time)
+                if self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE:
+                    found.setdefault(self._wrong(events, jobs, time), []).append(events)
+        likely = found.get(min(found), []) if found else []
+        several = [
+            removed
+            for events in likely[:: 1 + len(likely) // _SEVERAL]
+            for removed in self._removed(events, jobs, time)
+        ]
+        yield sorted(several, key=lambda events: self._score_of(events, time))[:3]
 
     def _removed(self, events: Events, jobs: frozenset[str], time: int) -> Iterator[Events]:
         if names := self._nodes(events, self._trials.played(events, time), jobs, time):
@@ -259,16 +277,16 @@ class Guesses:
         evicted = {job for job, nodes in simulated.nodes_at(time).items() if nodes & names}
         return len(evicted ^ jobs)
 
-    def _idle_nodes(self, state: State, simulated: History) -> Iterator[Events]:
+    def _idle_nodes(self, state: State, simulated: History) -> Iterator[Sequence[Events]]:
         """Nodes left that ran nothing; a job that would have started there starts later."""
         first = state.breaks[0]
         names = simulated.nodes_at(first.start + 1).get(first.job, set()) - _gone(state.events, first.start)
         if names:
-            yield (*state.events, removal(names, state.until))
+            yield [(*state.events, removal(names, state.until))]
             for event in state.events:
                 if event.is_open and event.kind == "Node":
                     more = event._replace(names=tuple(sorted({*event.names, *names})))
-                    yield _replaced(state.events, event, more)
+                    yield [_replaced(state.events, event, more)]
 
 
 def _gone(events: Events, time: int) -> set[str]:
@@ -278,3 +296,9 @@ def _gone(events: Events, time: int) -> set[str]:
 
 def _replaced(events: Events, old: Event, new: Event) -> Events:
     return tuple(new if event == old else event for event in events)
+
+
+def _minutes(first: int, last: int) -> range:
+    """Whole minutes between two times."""
+    step = -(-(last - first) // (_TIMES * MINUTE)) * MINUTE
+    return range(first - first % MINUTE + MINUTE, last, max(step, MINUTE))

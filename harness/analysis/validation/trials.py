@@ -51,8 +51,8 @@ class State(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """States of higher rank are tried first."""
-        return self.worth - self.effort * _EFFORT
+        """States of higher rank are tried first: those that were not examined to their end, then the best."""
+        return self.worth - self.effort * _EFFORT if self.breaks else OPEN
 
 
 class Trials:
@@ -91,16 +91,16 @@ class Trials:
             del self._kept[next(iter(self._kept))]
         return history
 
-    def horizon(self, at: int) -> int:
+    def horizon(self, at: int, ahead: int = _HORIZON) -> int:
         """Until when the effects of events at a time are compared."""
-        return min(self.record.end, at + _HORIZON)
+        return min(self.record.end, at + ahead)
 
-    def examined(self, events: Events, at: int) -> State:
+    def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
         """The state of events, examined until a horizon after a time."""
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)
-        until = self.horizon(at)
+        until = self.horizon(at, ahead)
         breaks = self.record.breaks(self.played(events, until), 0, until)
         if not breaks:
             return State(events, until)
@@ -110,9 +110,9 @@ class Trials:
             self._short[_until(events, time + TOLERANCE), time] = first
         return State(events, time, first)
 
-    def cost(self, events: Events, at: int) -> float:
+    def cost(self, events: Events, at: int, ahead: int = _HORIZON) -> float:
         """The sizes of the differences around a time with events."""
-        until = self.horizon(at)
+        until = self.horizon(at, ahead)
         return self.record.cost(self.played(events, until), at, until)
 
 
