@@ -137,6 +137,7 @@ OF_QUOTAS: dict[str, Callable[[], None]] = {
     "KeptRefusals, with Places": lambda: setattr(QuotaShortcuts, "lasting", lambda *args: NothingLasts()),
 }
 
+
 def _switches(plugin: str) -> dict[str, Callable[[], None]]:
     if plugin in ("elasticquota", "auto"):
         return OF_QUOTAS
