@@ -131,6 +131,41 @@ def test_a_stopped_queue_is_waited_for() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> None:
+    """Of a workload that waits in the dump."""
+    items = dump(workload("first", 8))
+    (stopped,) = (each for each in items if each["kind"] == kind)
+    stopped["spec"]["stopPolicy"] = policy
+    (found,) = asked(items)
+    assert outcome(found) == ("waits", "checks")
+    name = "ClusterQueue q" if kind == "ClusterQueue" else "LocalQueue d/q"
+    assert found.why.endswith(f"; {name} is inactive: its stopPolicy is {policy}")
+
+
+def evicted(name: str, reason: str, **status: Any) -> Manifest:
+    """A Workload of 8 GPUs that was evicted an hour ago, holds nothing now, and is older than others."""
+    found = workload(name, 8, created=20)
+    condition = {"type": "Evicted", "status": "True", "reason": reason, "lastTransitionTime": ago(1)}
+    found["status"] = {"conditions": [condition], **status}
+    return found
+
+
+@pytest.mark.parametrize("reason", ["PodsReadyTimeout", "AdmissionCheck"])
+@pytest.mark.parametrize(("hours", "said"), [(1, "checks"), (-1, "")])
+def test_a_workload_in_a_backoff_is_told_until_when(reason: str, hours: int, said: str) -> None:
+    """It is not queued before, so it neither starts nor stands before others of its queue."""
+    away = evicted("away", reason, requeueState={"count": 1, "requeueAt": ago(-hours)})
+    items = dump(away, workload("run", 8, held=0), queueingStrategy="StrictFIFO")
+    (found,) = asked(items)
+    assert found.waits_for == said
+    if said:
+        until = f"Kueue queues it again at {ago(-1)}, as its status.requeueState.requeueAt says"
+        assert f"it is in a backoff after its eviction ({reason}), and {until}" in found.why
+    assert outcome(asked(items, job(8))[0]) == (("starts", "") if said else ("waits", "quota"))
+
+
 def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     """The first of a StrictFIFO queue holds back the others."""
     items = dump(workload("run", 8, held=1), workload("big", 8, pods=2), queueingStrategy="StrictFIFO")

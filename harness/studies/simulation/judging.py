@@ -184,7 +184,8 @@ class Judge:
         for life in self._instant.lives.values():
             job = life.job
             made = self._instant.preempted_by.get(job.id)
-            if (life.refusals or made) and life.admitted is None and not life.evicted:
+            tried = made or (life.refusals and not self._held_back(life))
+            if tried and life.admitted is None and not life.evicted:
                 for asks in ("", _asks(job)):
                     found.setdefault((job.namespace, job.queue, asks), [life])
         return found

@@ -26,13 +26,14 @@ from harness.policy import (
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
-from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
+from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness, why_away
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.changes import ClosedQueues, leaving
+from harness_plugins.kueue.rules.inactive import why_inactive
 from harness_plugins.kueue.rules.outcomes import (
     INADMISSIBLE,
     Admitted,
@@ -151,7 +152,9 @@ class KueuePolicy:
                 self._limits.deactivated(workload, self._to_leave(workload, start))
             if workload.has_quota:
                 self._present.append((workload, start))
-            elif not self._waits_out(workload, start, now):
+            elif self._waits_out(workload, start, now):
+                self._inactive[workload] = None
+            else:
                 self._queue_up(workload)
             return
         verdict = self._impossible(job) if self._impossible is not None else None
@@ -506,11 +509,15 @@ class KueuePolicy:
 
     def _why_inactive(self, workload: Workload) -> str:
         """Returns a description of why a pending workload is not considered, or "" if it is considered."""
-        job, queue = workload.job, workload.cluster_queue
+        job = workload.job
+        inactive = why_inactive(self._cluster, workload.cluster_queue.name, job)
+        if inactive:
+            return inactive
         if self._closed.stop_policy(job):
-            return f"LocalQueue {job.namespace}/{job.queue} is inactive"
-        if not queue.usable:
-            return f"ClusterQueue {queue.name} is inactive"
+            return f"LocalQueue {job.namespace}/{job.queue} is inactive: it was deleted"
+        start = self._beginning.start_of(job)
+        if start is not None and self.pods_ready is not None and self.pods_ready.stays_away(workload):
+            return why_away(start.manifest)
         return f"{workload.held_back}; this never changes in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:

@@ -165,7 +165,8 @@ def test_who_has_only_reserved_loses_its_reservation_where_its_queue_is_stopped(
     assert happened.lines("admit", "evict") == ["0 admit b0"]
     refused = happened.row("refuse", "default/reserved")
     name = "ClusterQueue q" if kind == "ClusterQueue" else "LocalQueue default/q"
-    assert (refused.reason, refused.detail) == ("Inadmissible", {"message": f"{name} is inactive"})
+    message = f"{name} is inactive: its stopPolicy is {policy}"
+    assert (refused.reason, refused.detail) == ("Inadmissible", {"message": message})
 
 
 def test_who_has_only_reserved_keeps_it_where_nothing_is_stopped() -> None:
@@ -235,7 +236,7 @@ def test_a_workload_that_is_held_back_in_a_stopped_queue_is_refused_for_the_queu
     held = held_back("held", 4, by="example.com/gate", hour=1)
     happened = Happened(cluster(queue("q", cpu=4, stopPolicy="Hold"), held), Jobs())
     assert [row.detail for row in happened.decisions.of("refuse")] == [
-        {"message": "ClusterQueue q is inactive"}
+        {"message": "ClusterQueue q is inactive: its stopPolicy is Hold"}
     ]
 
 
@@ -553,6 +554,9 @@ def test_time_outs_of_the_manifests_count_and_their_backoff_is_waited_for() -> N
     ]
     detail = happened.row("evict", "default/away").detail
     assert (detail["count"], detail["requeueAt"]) == (3, 5399 + 4 * 60)
+    until = f"Kueue queues it again at {_hour(3)}, as its status.requeueState.requeueAt says"
+    told = f"it is in a backoff, and {until}"
+    assert happened.decisions.of("refuse")[0].detail == {"message": told}
 
 
 def test_backoffs_of_the_manifests_do_not_count_where_nobody_looks_at_pods() -> None:

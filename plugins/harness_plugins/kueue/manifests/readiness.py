@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from harness.base.units import date_text
 from harness.models.cluster import Workload as Manifest
 from harness_plugins.kueue.rules.wait_for_pods_ready import FOR_RECOVERY, FOR_START, PodsReady
 from harness_plugins.kueue.state.workload import Workload
@@ -31,6 +32,17 @@ def take_over_backoff(
     if manifest.time_outs or until is not None:
         later = until is not None and until > now
         pods_ready.timed_out_before(workload, manifest.time_outs, until if later else None)
+
+
+def why_away(manifest: Manifest) -> str:
+    """Returns why a workload stays out of its queue during a backoff, and until when."""
+    evicted, until = manifest.conditions.get("Evicted"), manifest.requeue_at
+    assert until is not None
+    after = f" after its eviction ({evicted.reason})" if evicted is not None and evicted.reason else ""
+    return (
+        f"it is in a backoff{after}, and Kueue queues it again at {date_text(until)}, as its "
+        "status.requeueState.requeueAt says"
+    )
 
 
 def take_over_readiness(

@@ -16,6 +16,7 @@ from harness.models.never import Part, by_quota, no_queue, parts_of, short, unco
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
+from harness_plugins.kueue.rules.inactive import why_inactive
 from harness_plugins.kueue.state.asks import Asking, Asks
 from harness_plugins.kueue.state.cache import Cache
 
@@ -101,15 +102,9 @@ class Impossible:
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
         """Returns why a queue does not admit this job, or any job; "" if the queue could admit it."""
-        local = self._cluster.local_queues.get((job.namespace, job.queue))
-        if local is not None and local.stop_policy != "None":
-            name = f"LocalQueue {job.namespace}/{job.queue}"
-            return f"{name} is inactive: its stopPolicy is {local.stop_policy}"
-        if queue.stop_policy != "None":
-            return f"ClusterQueue {queue.name} is inactive: its stopPolicy is {queue.stop_policy}"
-        for quotas in (quotas for group in queue.resource_groups for quotas in group.flavors):
-            if quotas.flavor not in self._cluster.flavors:
-                return f"ClusterQueue {queue.name} is inactive: there is no ResourceFlavor {quotas.flavor}"
+        inactive = why_inactive(self._cluster, queue.name, job)
+        if inactive:
+            return inactive
         if not asks.valid:
             return "a container requests more than its limit"
         selector = queue.namespace_selector
