@@ -248,6 +248,7 @@ def _waiting(each: Workload | Pod) -> Workload | Pod:
         time_outs=0,
         requeue_at=None,
         began=None,
+        unready=(),
     )
 
 

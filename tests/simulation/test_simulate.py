@@ -166,6 +166,70 @@ def test_a_workload_in_a_backoff_is_told_until_when(reason: str, hours: int, sai
     assert outcome(asked(items, job(8))[0]) == (("starts", "") if said else ("waits", "quota"))
 
 
+def reserved(state: str, *, message: str = "", **fields: Any) -> Manifest:
+    """A Workload of 8 GPUs that has reserved quota and is not admitted, for one of its checks is not ready."""
+    found = workload("held", 8, held=1, **fields)
+    conditions = found["status"]["conditions"]
+    found["status"]["conditions"] = [each for each in conditions if each["type"] != "Admitted"]
+    checks = [{"name": "budget", "state": "Ready"}, {"name": "prov", "state": state, "message": message}]
+    found["status"]["admissionChecks"] = checks
+    return found
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "after"),
+    [
+        ("Pending", ("waits", "checks"), ""),
+        (
+            "Retry",
+            ("waits", "checks"),
+            "; Kueue evicts it, and queues it again when it has released its quota",
+        ),
+        ("Rejected", ("never", ""), "; Kueue evicts and deactivates it"),
+    ],
+)
+def test_a_workload_that_has_only_reserved_quota_waits_for_its_checks(
+    state: str, verdict: tuple[str, str], after: str
+) -> None:
+    """Nothing of the cluster makes a check ready, so no change is tried."""
+    name = "d/job-held-1a2b3"
+    items = dump(reserved(state, message="no capacity yet"))
+    (found,) = asked(items, workloads=[name])
+    assert (found.name, outcome(found)) == (name, verdict)
+    assert found.why == f"it has reserved quota, but admission check prov is {state} (no capacity yet){after}"
+    assert (found.flavors, found.nodes) == ({"main": {GPU: "f"}}, {})
+    assert (found.changes, found.tried) == ([], {})
+    assert [outcome(each) for each in asked(items)] == [verdict]
+
+
+def test_a_workload_that_waits_for_checks_holds_its_quota_for_others() -> None:
+    """It does not start in the cycles of another job, which gets what is left."""
+    (found,) = asked(dump(reserved("Pending"), gpus=8), job(8))
+    assert outcome(found) == ("waits", "quota")
+    (beside,) = asked(dump(reserved("Pending"), gpus=16), job(8))
+    assert (outcome(beside), beside.moves) == (("starts", ""), [])
+
+
+def test_a_workload_whose_checks_are_ready_starts() -> None:
+    """As does one that was admitted before a check changed."""
+    assert asked(dump(reserved("Ready"))) == []
+    admitted = reserved("Pending")
+    admitted["status"]["conditions"].append({"type": "Admitted", "status": "True"})
+    assert asked(dump(admitted)) == []
+
+
+def test_a_workload_that_waits_for_checks_loses_its_quota_to_others_as_any_does() -> None:
+    """To a job of a higher priority, or where its queue is stopped."""
+    lower = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+    low = reserved("Pending", priority=-5)
+    (found,) = asked(dump(low, gpus=8, **lower), job(8))
+    assert [each.name for each in found.victims] == ["d/job-held-1a2b3"]
+    (stopped,) = asked(dump(low, stopPolicy="Hold"))
+    assert outcome(stopped) == ("waits", "checks")
+    assert stopped.why.endswith("; ClusterQueue q is inactive: its stopPolicy is Hold")
+    assert not stopped.flavors
+
+
 def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     """The first of a StrictFIFO queue holds back the others."""
     items = dump(workload("run", 8, held=1), workload("big", 8, pods=2), queueingStrategy="StrictFIFO")

@@ -95,7 +95,7 @@ WORKLOAD = Coverage(
     ),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
     assumed(
-        "harness treats the admission checks of a workload that holds quota as ready",
+        "a replay treats the admission checks of a workload that holds quota as ready",
         "status.admissionChecks",
     ),
     modelled("status.requeueState.count", "status.requeueState.requeueAt"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Any
@@ -31,6 +31,15 @@ class Condition(Value):
     status: bool
     reason: str
     since: int
+
+
+@fixed()
+class CheckState(Value):
+    """The state of an admission check for a Workload, with the message of the check's controller."""
+
+    name: str
+    state: str
+    message: str
 
 
 @fixed()
@@ -74,6 +83,7 @@ class Workload(Value):
             dump doesn't contain the job.
         ended: the number of further ended pods in each pod set. These pods need no node, but they keep their
             quota until `reclaimable` includes them.
+        unready: the admission checks that are not ready.
     """
 
     name: str
@@ -97,6 +107,7 @@ class Workload(Value):
     deadline: int | None = field(default=None, metadata=NEWER)
     began: int | None = field(default=None, metadata=NEWER)
     ended: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+    unready: tuple[CheckState, ...] = field(default=(), metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -107,6 +118,11 @@ class Workload(Value):
     def holds_quota(self) -> bool:
         """True if it has reserved quota. A deactivated workload keeps its quota until its pods end."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
+
+    @property
+    def awaits_checks(self) -> bool:
+        """True if it holds quota, but is not admitted because an admission check is not ready."""
+        return self.holds_quota and bool(self.unready) and not self.is_true("Admitted")
 
     @property
     def finished(self) -> bool:
@@ -171,7 +187,16 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         time_outs=requeue.integer("count", least=0),
         requeue_at=read_time(requeue, "requeueAt"),
         deadline=_deadline(spec),
+        unready=tuple(_unready(status)),
     )
+
+
+def _unready(status: Fields) -> Iterator[CheckState]:
+    """Yields the admission checks that are not ready."""
+    for item in status.items("admissionChecks"):
+        state = item.string("state", "Pending")
+        if state != "Ready":
+            yield CheckState(item.string("name"), state, item.string("message"))
 
 
 def _grace_period(spec: Fields) -> int | None:

@@ -45,7 +45,12 @@ NOW = "now"
 
 
 def with_changes(plays: Plays, answer: Answer) -> Answer:
-    """Returns the answer about a waiting job, with the smallest change of each kind that lets it start."""
+    """Returns the answer about a waiting job, with the smallest change of each kind that lets it start.
+
+    No change makes an admission check ready.
+    """
+    if not plays.moment.reserved.keys().isdisjoint(answer.ids):
+        return replace(answer, changes=[])
     trials = Trials(plays, answer)
     found: list[Change] = []
     tried: dict[str, int] = {}

@@ -23,9 +23,11 @@ from harness.studies.simulation.answer import (
     Move,
 )
 from harness.studies.simulation.instant import Instant, Life
+from harness.studies.simulation.unready_checks import is_final, unready
 from harness.studies.simulation.words import Words, evicted_for_nobody
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import CheckState
     from harness.policy import Job, Never, Possible
     from harness.studies.simulation.moment import Moment
 
@@ -63,7 +65,7 @@ class Judge:
 
     def _answer(self, names: Sequence[str], moves: Sequence[Move]) -> Answer:
         lives = [self._instant.lives[name] for name in names]
-        late = next((each for each in lives if each.started == NOT_YET), None)
+        late = next((each for each in lives if each.started == NOT_YET or self._checks(each)), None)
         told = lives[0] if late is None else late
         never = None if late is None else self._never(late)
         victims = [self._words.victim(self._instant.lives[name]) for name in self._instant.victims(names)]
@@ -77,7 +79,7 @@ class Judge:
             why = self._started(told)
         job, admitted = told.job, told.admitted
         detail: Mapping[str, Any] = {} if admitted is None else admitted.detail or {}
-        nodes = sum((each.bound for each in lives), Counter())
+        nodes = sum((each.bound for each in lives if not self._checks(each)), Counter())
         return Answer(
             _whole_name(names),
             tuple(names),
@@ -104,6 +106,8 @@ class Judge:
         """Returns why a job can never start, or None if it may start."""
         if life.rejected or self._held_back(life):
             return life.rejected or None
+        if checks := self._checks(life):
+            return unready(checks) if is_final(checks) else None
         if self._possible is None:
             scheduler = self._moment.scheduler
             self._possible = foresight(scheduler.policy, self._moment.cluster, scheduler.options) or _maybe
@@ -122,6 +126,8 @@ class Judge:
             return VICTIMS, self._words.preempts(life.job, made)
         if life.job.id in self._moment.leaving or life.evicted:
             return VICTIMS, f"the job itself must leave: {self._words.victim(life).text}"
+        if checks := self._checks(life):
+            return CHECKS, unready(checks)
         refusal = self._words.refusal(life)
         if life.admitted is not None:
             said = self._words.admission(life)
@@ -134,6 +140,10 @@ class Judge:
             return self._beside(life)
         figures, said = refusal
         return self._waits_for(figures, life), said
+
+    def _checks(self, life: Life) -> Sequence[CheckState]:
+        """Returns the admission checks for which a job waits while it keeps the quota that it holds."""
+        return () if life.admitted is None else self._moment.reserved.get(life.job.id, ())
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
         """Returns what a refused job waits for, according to the figures of the refusal."""
@@ -194,7 +204,7 @@ class Judge:
 
     def _moves(self, own: Collection[str]) -> list[Move]:
         found: list[Move] = []
-        waiting = frozenset(self._waiting)
+        waiting = frozenset(self._waiting).difference(self._moment.reserved)
         for name, life in self._instant.lives.items():
             if name in own:
                 continue

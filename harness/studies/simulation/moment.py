@@ -19,7 +19,7 @@ from harness.studies.simulation.instant import Change, Instant, Prepared, Schedu
 from harness.studies.simulation.replayed import with_submitted
 
 if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.kinds.workloads import CheckState, Workload
     from harness.cluster.model import Cluster
     from harness.policy import Arrival
 
@@ -63,6 +63,10 @@ class Moment(Protocol):
     @property
     def leaving(self) -> frozenset[str]:
         """The ids of the jobs whose eviction began before the instant."""
+
+    @property
+    def reserved(self) -> Mapping[str, Sequence[CheckState]]:
+        """Maps the ids of jobs that hold quota to the admission checks for which they wait."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
         """Returns the same moment with further jobs, which are submitted one after another.
@@ -291,7 +295,8 @@ class Dump:
         own = {name for names in self.submitted for name in names}
         names = [arrival[0].id for arrival in self.arrivals if arrival[0].id not in own]
         leaving, cluster = self.leaving, self.cluster
-        return [each for each in names if each in leaving or lacks_something(cluster, self._work[each])]
+        held = leaving | self.reserved.keys()
+        return [each for each in names if each in held or lacks_something(cluster, self._work[each])]
 
     @cached_property
     def leaving(self) -> frozenset[str]:
@@ -300,6 +305,11 @@ class Dump:
             return self.whole.leaving
         names = (arrival[0].id for arrival in self.arrivals)
         return frozenset(each for each in names if is_leaving(self._work[each]))
+
+    @cached_property
+    def reserved(self) -> Mapping[str, Sequence[CheckState]]:
+        """See `Moment`."""
+        return {each.key: each.unready for each in self.cluster.workloads if each.awaits_checks}
 
     @cached_property
     def arrivals(self) -> Sequence[Arrival]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.instant import Instant, Scheduler, played
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import CheckState
     from harness.cluster.model import Cluster
     from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival
@@ -135,6 +136,11 @@ class Replayed:
     def leaving(self) -> frozenset[str]:
         """See `Moment`."""
         return frozenset()
+
+    @property
+    def reserved(self) -> Mapping[str, Sequence[CheckState]]:
+        """See `Moment`. In a replay, the admission checks in manifests are ready."""
+        return {}
 
 
 def instant_of(text: str, trace: Trace) -> int:
