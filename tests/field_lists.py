@@ -24,6 +24,7 @@ _GROUPS = {
     "kubescheduler": "kubescheduler.config.k8s.io",
     "kube": "scheduling.k8s.io",
     "resource": "resource.k8s.io",
+    "node": "node.k8s.io",
 }
 _OTHER_GROUPS = {
     "PriorityClass": "scheduling.k8s.io",
@@ -230,6 +231,11 @@ def _objects(listed: ListedKind) -> list[dict[str, Any]]:
             return [_named(listed.kind)]
         case "ResourceClaimTemplate":
             return [_claim_template(listed.version)]
+        case "RuntimeClass":
+            return [{"kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}]
+        case "LimitRange":
+            item = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+            return [{"kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": [item]}}]
         case "WorkloadPriorityClass" | "Configuration" | "KubeSchedulerConfiguration":
             return [_named(listed.kind)]
     raise AssertionError(f"there is no object of {listed}")

@@ -20,6 +20,7 @@ from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.kinds.kueue_configuration import KueueConfiguration
 from harness.cluster.kinds.kueue_controller import KueueController
 from harness.cluster.kinds.pod_groups import PodGroup
+from harness.cluster.kinds.request_defaults import LimitRange, RuntimeClass
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.kinds.scheduling_groups import SchedulingGroup
 from harness.cluster.kinds.selectors import LabelSelector, Requirement, Taint
@@ -64,6 +65,8 @@ _KINDS: Mapping[str, type] = {
     "PodGroup": PodGroup,
     "pod group of kube-scheduler": SchedulingGroup,
     "ResourceClaimTemplate": ClaimTemplate,
+    "RuntimeClass": RuntimeClass,
+    "LimitRange": LimitRange,
     "KubeSchedulerConfiguration": SchedulerConfiguration,
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
@@ -87,7 +90,7 @@ _WORDS = {
 case.
 """
 
-_AMOUNTS = ("allocatable", "min", "max", "total", "weight")
+_AMOUNTS = ("allocatable", "default", "default_request", "max", "min", "overhead", "total", "weight")
 """The fields that map resources to quantities."""
 
 Objects = dict[str, dict[str, str]]
@@ -154,6 +157,8 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         {"/".join(key): each for key, each in cluster.pod_groups.items()},
         {"/".join(filter(None, key)): each for key, each in cluster.scheduling_groups.items()},
         {"/".join(key): each for key, each in cluster.claim_templates.items()},
+        cluster.runtime_classes,
+        {"/".join(key): each for key, each in cluster.limit_ranges.items()},
         {} if cluster.scheduler is None else {"": cluster.scheduler},
         {} if cluster.kueue is None else {"": cluster.kueue},
         {} if cluster.kueue_controller is None else {"": cluster.kueue_controller},

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.kueue_configuration import KueueConfiguration
     from harness.cluster.kinds.pod_groups import PodGroup
     from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.request_defaults import LimitRange, RuntimeClass
     from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
@@ -156,6 +157,8 @@ class Draft(Value):
     elastic_quotas: Objects[str, ElasticQuota] = field(default_factory=Objects)
     workloads: Objects[tuple[str, str], Workload] = field(default_factory=Objects)
     claim_templates: Objects[tuple[str, str], ClaimTemplate] = field(default_factory=Objects)
+    runtime_classes: Objects[str, RuntimeClass] = field(default_factory=Objects)
+    limit_ranges: Objects[tuple[str, str], LimitRange] = field(default_factory=Objects)
     succeeded: list[Pod] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)
     brought: dict[str, Objects[str, Any]] = field(default_factory=dict)

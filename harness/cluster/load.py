@@ -163,6 +163,8 @@ def cluster_of(
         pod_groups=Frozen(draft.pod_groups),
         scheduling_groups=Frozen(draft.scheduling_groups),
         claim_templates=Frozen(draft.claim_templates),
+        runtime_classes=frozen(draft.runtime_classes),
+        limit_ranges=Frozen(draft.limit_ranges),
         elastic_quotas=frozen(draft.quotas),
         custom_resources=frozen(
             {kind: frozen(found) for kind, found in sorted(draft.brought.items()) if found}

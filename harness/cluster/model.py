@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.kueue_controller import KueueController
     from harness.cluster.kinds.pod_groups import PodGroup
     from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.request_defaults import LimitRange, RuntimeClass
     from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
@@ -229,6 +230,8 @@ class Cluster(Value):
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
         pod_groups: PodGroups of scheduler-plugins, by namespace and name.
         claim_templates: ResourceClaimTemplates, by namespace and name.
+        runtime_classes: RuntimeClasses, by name. The requests of `workloads` include their overhead.
+        limit_ranges: LimitRanges, by namespace and name. The requests of `workloads` include their defaults.
         scheduling_groups: pod groups of kube-scheduler's own kinds, by namespace, Workload and name.
         elastic_quotas: by name, the nodes of the ElasticQuotaTree, or the ElasticQuotas if there is no tree.
         scheduler: the KubeSchedulerConfiguration, or None.
@@ -278,6 +281,8 @@ class Cluster(Value):
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
     claim_templates: Mapping[tuple[str, str], ClaimTemplate] = field(default_factory=Frozen, metadata=NEWER)
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=frozen, metadata=NEWER)
+    limit_ranges: Mapping[tuple[str, str], LimitRange] = field(default_factory=Frozen, metadata=NEWER)
     timed: tuple[Mapping[str, Any], ...] = field(default=(), metadata=NEWER)
     changes: tuple[Instant, ...] = field(default=(), metadata=NEWER)
     files: tuple[str, ...] = ()

@@ -154,6 +154,6 @@ def test_everything_that_a_cluster_models_is_in_its_content() -> None:
         "nodes", "namespaces", "priority_classes", "workload_priority_classes", "flavors", "cluster_queues",
         "cohorts", "local_queues", "workloads", "pods", "disruption_budgets", "pod_groups", "elastic_quotas",
         "scheduler", "kueue", "topologies", "custom_resources", "scheduling_groups", "kueue_controller",
-        "claim_templates",
+        "claim_templates", "runtime_classes", "limit_ranges",
     }  # fmt: skip
     assert {item.name for item in fields(Cluster)} == {*known, *told_elsewhere}

@@ -139,3 +139,25 @@ CLAIM_TEMPLATE = Coverage(
     modelled(*_PRESENT),
     harmless("only its presence matters, not its content", *(f"{each}[]" for each in _PRESENT)),
 )
+
+RUNTIME_CLASS = Coverage(
+    metadata(),
+    harmless("the kubelet starts pods with it", "handler"),
+    modelled("overhead.podFixed{}"),
+    assumed(
+        "the RuntimeClass does not restrict the nodes of the pods of Workloads",
+        "scheduling",
+    ),
+)
+
+_ITEM = "spec.limits[]"
+_BOUNDS = ("max", "min", "maxLimitRequestRatio")
+
+LIMIT_RANGE = Coverage(
+    metadata(namespaced=True),
+    modelled(f"{_ITEM}.type", f"{_ITEM}.default{{}}", f"{_ITEM}.defaultRequest{{}}"),
+    assumed(
+        "all pods and containers are within these bounds; for containers, they only imply defaults",
+        *(f"{_ITEM}.{name}" for name in _BOUNDS),
+    ),
+)

@@ -171,10 +171,6 @@ _TEMPLATE: list[Row] = [
     *_OF_ALL,
     *modelled(*(f"tolerations[].{name}" for name in TOLERATION)),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
-    *assumed(
-        "the RuntimeClass neither restricts the nodes of the pods nor adds to their requests",
-        "runtimeClassName",
-    ),
     *assumed("the replayed scheduler places the pods", "schedulerName", usual=_USUAL),
     *assumed("the pods may run on any node, not only on this one", "nodeName"),
     *assumed(
@@ -188,10 +184,18 @@ _TEMPLATE: list[Row] = [
 TEMPLATE: list[Row] = [
     *_TEMPLATE,
     *assumed("harness places the pods as if they belonged to no group", "schedulingGroup"),
+    *modelled("runtimeClassName"),
 ]
 """The `spec` of the pods that a Workload represents."""
 
-POD_TEMPLATE = Coverage(_TEMPLATE, _OF_GROUPS)
+POD_TEMPLATE = Coverage(
+    _TEMPLATE,
+    _OF_GROUPS,
+    assumed(
+        "the RuntimeClass neither restricts the nodes of the pods nor adds to their requests",
+        "runtimeClassName",
+    ),
+)
 """The `spec` in the column `pod_template` of a trace."""
 
 KOORDINATORS_GANG: list[Row] = [

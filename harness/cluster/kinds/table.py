@@ -18,6 +18,11 @@ from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
 from harness.cluster.kinds.pod_groups import read_pod_group
 from harness.cluster.kinds.queues_missing import check_queues
+from harness.cluster.kinds.request_defaults import (
+    add_request_defaults,
+    read_limit_range,
+    read_runtime_class,
+)
 from harness.cluster.kinds.scheduling_groups import (
     check_scheduling_groups,
     read_scheduling_pod_group,
@@ -42,6 +47,8 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ),
     ("", "Pod"): Kind(("v1",), scheduling.read_running_pod, pod_fields.POD),
     ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget, core_fields.DISRUPTION_BUDGET),
+    ("", "LimitRange"): Kind(("v1",), read_limit_range, core_fields.LIMIT_RANGE),
+    ("node.k8s.io", "RuntimeClass"): Kind(("v1",), read_runtime_class, core_fields.RUNTIME_CLASS),
     ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
     ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
     ("scheduling.k8s.io", "Workload"): Kind(
@@ -78,6 +85,7 @@ OURS: Mapping[tuple[str, str], Kind] = {
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (
+    add_request_defaults,
     core.check_core,
     kueue.check_kueue,
     check_queues,

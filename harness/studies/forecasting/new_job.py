@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
+from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
 from harness.cluster.yaml.documents import Document, read_documents
@@ -41,6 +42,9 @@ _READ_WITH_PODS = frozenset(
     f"{name}.k8s.io" for name in ("scheduling", "scheduling.x", "scheduling.sigs", "kubescheduler.config")
 )
 """The API groups of objects that are read together with Pods, such as priority classes and schedulers."""
+
+_OF_PODS = ("Deployment", "Pod")
+"""The kinds for which Kueue makes Workloads of Pods that an API server has created."""
 
 Job = Mapping[str, Any]
 
@@ -178,7 +182,11 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     else:
         whole = {**named[0], "name": _name(cluster, metadata, namespace)}
         return _with_pods(cluster, pod_sets * copies, whole, labels, source)
-    workloads = [replace(workload_from(Fields(each, "", faults), {}), created=None) for each in documents]
+    defaults = RequestDefaults(cluster.runtime_classes, cluster.limit_ranges)
+    workloads = [
+        replace(workload_from(Fields(each, "", faults), {}), created=None)
+        for each in (defaults.workload(each, limits_first=job["kind"] in _OF_PODS) for each in documents)
+    ]
     if faults:
         raise ClusterError(source, faults)
     queue = workloads[0].queue
@@ -277,10 +285,12 @@ def _with_pods(
     """Returns a cluster in which the pods of a job wait as separate jobs."""
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1
+    defaults = RequestDefaults(cluster.runtime_classes, cluster.limit_ranges)
     for pod_set in pod_sets:
         template = pod_set["template"]
         own = mapping_of(template, "metadata")
         spec = {key: value for key, value in mapping_of(template, "spec").items() if key != "nodeName"}
+        spec = defaults.pod(spec, named["namespace"], limits_first=True)
         for _ in range(pod_set["count"]):
             number = f"-{len(pods)}" if several else ""
             metadata = {

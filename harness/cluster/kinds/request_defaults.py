@@ -1,0 +1,182 @@
+"""Adds the overhead of RuntimeClasses and the defaults of LimitRanges to the requests of Workloads.
+
+Kueue adds them in memory before it queues a Workload, so a dump of the Workload doesn't contain them. The
+upstream code is `AdjustResources` in pkg/workload/resources.go and `Summarize` in pkg/util/limitrange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any, final
+
+from harness.base.json_text import mapping_of
+from harness.base.units import format_amount
+from harness.base.values import Value, fixed
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds.workloads import Workload, workload_from
+from harness.cluster.model import frozen
+from harness.cluster.yaml.fields import Fields
+
+_CONTAINER = "Container"
+
+
+@fixed()
+class RuntimeClass(Value):
+    """A RuntimeClass. `overhead` is what each of its pods needs beside its containers, by resource."""
+
+    name: str
+    overhead: Mapping[str, int] = field(default_factory=frozen)
+
+
+@fixed()
+class LimitRange(Value):
+    """The limits and requests that containers of a namespace have by default, by resource."""
+
+    name: str
+    namespace: str
+    default: Mapping[str, int] = field(default_factory=frozen)
+    default_request: Mapping[str, int] = field(default_factory=frozen)
+
+
+def read_runtime_class(fields: Fields, draft: Draft) -> None:
+    """Read the overhead of a RuntimeClass."""
+    name = read_metadata(fields).name
+    draft.runtime_classes.add(name, RuntimeClass(name, fields.child("overhead").amounts("podFixed")), fields)
+
+
+def read_limit_range(fields: Fields, draft: Draft) -> None:
+    """Read the defaults of a LimitRange for containers.
+
+    An API server writes missing defaults into a LimitRange: the default limit of a resource is its `max`, and
+    its default request is the default limit, or else its `min`.
+    """
+    metadata = read_metadata(fields)
+    limits: dict[str, int] = {}
+    requests: dict[str, int] = {}
+    for item in fields.child("spec").items("limits"):
+        most, default = item.amounts("max"), item.amounts("default")
+        least, request = item.amounts("min"), item.amounts("defaultRequest")
+        if item.string("type", required=True) == _CONTAINER:
+            default = {**most, **default}
+            limits = {**default, **limits}
+            requests = {**least, **default, **request, **requests}
+    found = LimitRange(metadata.name, metadata.namespace, frozen(limits), frozen(requests))
+    draft.limit_ranges.add((found.namespace, found.name), found, fields)
+
+
+@final
+class RequestDefaults:
+    """What the RuntimeClasses and LimitRanges of a cluster add to requests.
+
+    If several LimitRanges of a namespace have a default for a resource, the first one by name counts.
+    """
+
+    def __init__(
+        self, classes: Mapping[str, RuntimeClass], ranges: Mapping[tuple[str, str], LimitRange]
+    ) -> None:
+        self._classes = classes
+        self._ranges: dict[str, LimitRange] = {}
+        for (namespace, name), each in sorted(ranges.items()):
+            first = self._ranges.get(namespace, LimitRange("", namespace))
+            limits = {**each.default, **first.default}
+            requests = {**each.default_request, **first.default_request}
+            self._ranges[namespace] = LimitRange(name, namespace, frozen(limits), frozen(requests))
+
+    def workload(self, manifest: Mapping[str, Any], *, limits_first: bool = False) -> dict[str, Any]:
+        """Returns the manifest of a Workload with these additions. For `limits_first`, see `pod`."""
+        namespace = str(mapping_of(manifest, "metadata").get("namespace") or "default")
+        spec = mapping_of(manifest, "spec")
+        pod_sets = [
+            {
+                **each,
+                "template": {
+                    **template,
+                    "spec": self.pod(mapping_of(template, "spec"), namespace, limits_first),
+                },
+            }
+            for each in spec["podSets"]
+            for template in (mapping_of(each, "template"),)
+        ]
+        return {**manifest, "spec": {**spec, "podSets": pod_sets}}
+
+    def pod(self, spec: Mapping[str, Any], namespace: str, limits_first: bool = False) -> dict[str, Any]:
+        """Returns the `spec` of a pod with these additions.
+
+        Args:
+            spec: the original `spec`.
+            namespace: the pod's namespace.
+            limits_first: whether a limit becomes a missing request before the defaults do. This is True for
+                pods that an API server creates, and False for the templates in a Workload.
+        """
+        found = dict(spec)
+        of_class = self._classes.get(str(spec.get("runtimeClassName")))
+        if of_class is not None and of_class.overhead and not spec.get("overhead"):
+            found["overhead"] = _written(of_class.overhead)
+        own = self._ranges.get(namespace)
+        for name in ("containers", "initContainers"):
+            if own is not None and spec.get(name):
+                found[name] = [_with_defaults(each, own, limits_first) for each in spec[name]]
+        return found
+
+
+def add_request_defaults(draft: Draft) -> None:
+    """Add overhead and defaults to the Workloads that were read, and warn about missing RuntimeClasses.
+
+    A Workload that holds less quota was admitted before these additions, so it keeps its own requests.
+    """
+    if draft.faults:
+        return
+    defaults = RequestDefaults(draft.runtime_classes, draft.limit_ranges)
+    namespaces = {namespace for namespace, _ in draft.limit_ranges}
+    for key, own in draft.workloads.items():
+        fields = draft.workloads.fields(key)
+        classes = set(_class_names(fields))
+        for name in sorted(classes - draft.runtime_classes.keys()):
+            what = f"the manifests have no RuntimeClass {name}, so it adds nothing to the requests"
+            draft.warnings.add("Workload", own.key, what)
+        if key[0] in namespaces or classes & draft.runtime_classes.keys():
+            manifest = defaults.workload({name: fields.raw(name) for name in fields})
+            found = workload_from(Fields(manifest, fields.where, draft.faults), draft.pod_sets)
+            if not _holds_less(own, found):
+                draft.workloads[key] = found
+
+
+def _holds_less(own: Workload, found: Workload) -> bool:
+    """Returns True if a Workload holds less than its pods would request with these additions."""
+    if not own.holds_quota or own.admission is None:
+        return False
+    given = {each.name: each for each in own.admission.assignments}
+    return any(
+        amount > before.requests.get(resource, 0)
+        and given[after.name].usage.get(resource, 0) < amount * given[after.name].count
+        for before, after in zip(own.pod_sets, found.pod_sets, strict=True)
+        if after.name in given
+        for resource, amount in after.requests.items()
+    )
+
+
+def _class_names(workload: Fields) -> Iterator[str]:
+    """Yields the RuntimeClasses that the pod sets of a Workload name."""
+    for pod_set in workload.raw("spec")["podSets"]:
+        name = mapping_of(mapping_of(pod_set, "template"), "spec").get("runtimeClassName")
+        if isinstance(name, str) and name:
+            yield name
+
+
+def _with_defaults(
+    container: Mapping[str, Any], defaults: LimitRange, limits_first: bool
+) -> Mapping[str, Any]:
+    own = mapping_of(container, "resources")
+    named = mapping_of(own, "limits")
+    limits = {**_written(defaults.default), **named}
+    requests = {
+        **_written(defaults.default_request),
+        **(named if limits_first else {}),
+        **mapping_of(own, "requests"),
+    }
+    return {**container, "resources": {**own, "limits": limits, "requests": requests}}
+
+
+def _written(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
