@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from live_dumps import GPU, node, queue, workload
 
+import harness
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
+from harness.plugins import load
 from harness.studies.forecasting.new_job import submitted
 
 Manifest = dict[str, Any]
@@ -160,3 +162,13 @@ def test_a_submitted_job_gets_them_too(kind: str, labels: dict[str, str], cpu: i
     made = submitted(cluster, job, "job")
     found = made.workloads[0].pod_sets[0].requests if labels else made.pods[0].spec.requests
     assert found == {GPU: 1, "cpu": cpu * 1000 + 250}
+
+
+def test_a_job_that_fits_only_without_its_defaults_does_not_start() -> None:
+    """As with Kueue: the quota is 16."""
+    waiting = of({"containers": [container()]})
+    verdicts = [
+        harness.simulate(read(waiting, *more), [], plugins=load(block=["metrics"])).answers[0].verdict
+        for more in ((), (limit_range({"defaultRequest": {GPU: 17}}),))
+    ]
+    assert verdicts == ["starts", "never"]
