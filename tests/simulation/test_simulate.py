@@ -167,7 +167,7 @@ def test_a_workload_in_a_backoff_is_told_until_when(reason: str, hours: int, sai
 
 
 def reserved(state: str, *, message: str = "", **fields: Any) -> Manifest:
-    """A Workload of 8 GPUs that has reserved quota and is not admitted, for one of its checks is not ready."""
+    """A Workload of 8 GPUs that has reserved quota but waits for one of its admission checks."""
     found = workload("held", 8, held=1, **fields)
     conditions = found["status"]["conditions"]
     found["status"]["conditions"] = [each for each in conditions if each["type"] != "Admitted"]
