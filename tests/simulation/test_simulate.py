@@ -220,9 +220,8 @@ def test_a_workload_whose_checks_are_ready_starts() -> None:
 
 def test_a_workload_that_waits_for_checks_loses_its_quota_to_others_as_any_does() -> None:
     """To a job of a higher priority, or where its queue is stopped."""
-    lower = {"preemption": {"withinClusterQueue": "LowerPriority"}}
     low = reserved("Pending", priority=-5)
-    (found,) = asked(dump(low, gpus=8, **lower), job(8))
+    (found,) = asked(dump(low, gpus=8, preemption={"withinClusterQueue": "LowerPriority"}), job(8))
     assert [each.name for each in found.victims] == ["d/job-held-1a2b3"]
     (stopped,) = asked(dump(low, stopPolicy="Hold"))
     assert outcome(stopped) == ("waits", "checks")
