@@ -8,6 +8,7 @@ import pytest
 from live_dumps import GPU, node, queue, workload
 
 import harness
+from harness.base.errors import ClusterError
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.plugins import load
@@ -172,3 +173,26 @@ def test_a_job_that_fits_only_without_its_defaults_does_not_start() -> None:
         for more in ((), (limit_range({"defaultRequest": {GPU: 17}}),))
     ]
     assert verdicts == ["starts", "never"]
+
+
+@pytest.mark.parametrize("labels", [LABEL, {}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": ["x"]},
+        {"containers": {"a": 1}},
+        {"containers": [{"name": "c", "resources": ["x"]}]},
+        {"containers": [{"name": "c", "resources": {"limits": 3}}]},
+        {"containers": [container()], "initContainers": {"a": 1}},
+    ],
+)
+def test_faulty_containers_are_told(spec: Manifest, labels: dict[str, str]) -> None:
+    """Defaults hide no fault of a submitted job."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "mine", "namespace": "d", "labels": labels},
+        "spec": {"template": {"spec": spec}},
+    }
+    with pytest.raises(ClusterError, match=r"ontainers.*must be"):
+        submitted(read(limit_range({"defaultRequest": {"cpu": 2}})), job, "job")

@@ -115,7 +115,7 @@ class RequestDefaults:
             found["overhead"] = _written(of_class.overhead)
         own = self._ranges.get(namespace)
         for name in ("containers", "initContainers"):
-            if own is not None and spec.get(name):
+            if own is not None and isinstance(spec.get(name), list):
                 found[name] = [_with_defaults(each, own, limits_first) for each in spec[name]]
         return found
 
@@ -164,10 +164,13 @@ def _class_names(workload: Fields) -> Iterator[str]:
             yield name
 
 
-def _with_defaults(
-    container: Mapping[str, Any], defaults: LimitRange, limits_first: bool
-) -> Mapping[str, Any]:
-    own = mapping_of(container, "resources")
+def _with_defaults(container: Any, defaults: LimitRange, limits_first: bool) -> Any:
+    """Returns a container with defaults. A faulty one stays as it is, so that a reader adds the fault."""
+    own = (container.get("resources") or {}) if isinstance(container, Mapping) else None
+    if not isinstance(own, Mapping) or not all(
+        isinstance(own.get(name) or {}, Mapping) for name in ("limits", "requests")
+    ):
+        return container
     named = mapping_of(own, "limits")
     limits = {**_written(defaults.default), **named}
     requests = {
