@@ -52,11 +52,11 @@ def blocks(report: Report, name: str) -> list[Block]:
     return next(list(chapter.blocks) for chapter in report.chapters if chapter.name == name)
 
 
-def with_section(make: object, block: Sequence[str] = (), **settings: object) -> plugins.Plugins:
+def with_section(make: Any, block: Sequence[str] = (), **settings: Any) -> plugins.Plugins:
     """The installed plugins but for some, and one with a section."""
 
     def hook(register: Register[SectionSpec]) -> None:
-        register(SectionSpec("mine", make, title="My own", help="what I want to see", **settings))  # type: ignore[arg-type]
+        register(SectionSpec("mine", make, title="My own", help="what I want to see", **settings))
 
     own = types.SimpleNamespace(harness_register_sections=harness.hookimpl(hook))
     return plugins.load(block=block, extra={"third": own})
