@@ -71,12 +71,15 @@ def _records(path: Path, data: bytes) -> pl.DataFrame:
 
 
 def _header(data: bytes) -> dict[str, str]:
-    """Returns the `; Key: value` lines of the header. If a key is repeated, the first line is used."""
+    """Returns the `; Key: value` lines of the header, with keys in lower case.
+
+    If a key is repeated, the first line is used.
+    """
     header: dict[str, str] = {}
     for line in _header_lines(data):
         match = _HEADER.match(line)
         if match:
-            header.setdefault(match[1], match[2])
+            header.setdefault(match[1].lower(), match[2])
     return header
 
 
@@ -98,7 +101,7 @@ def _remarks(data: bytes) -> list[str]:
         match = _HEADER.match(line)
         text = line.lstrip(";").strip()
         if match:
-            goes_on = match[1] == "Note"
+            goes_on = match[1].lower() == "note"
             if goes_on:
                 found.append(match[2])
         elif not text:

@@ -27,7 +27,7 @@ def jobs_of(
     Args:
         records: one row for each record, with named columns and times in microseconds. Negative values are
             unknown.
-        header: the header of the log.
+        header: the header of the log, with keys in lower case.
         name: the file name of the log.
         options: see `harness_plugins.readers`.
     """
@@ -35,8 +35,8 @@ def jobs_of(
     records = records.with_columns(_processors(options).alias("processors"))
     records, left_out = _leave_out(records, options)
     layout = layout_of(records, options)
-    unix = "node_spec" in records.columns and "UnixStartTime" not in header
-    times = _Times(0 if unix else _leading_number(header.get("UnixStartTime", "")))
+    unix = "node_spec" in records.columns and "unixstarttime" not in header
+    times = _Times(0 if unix else _leading_number(header.get("unixstarttime", "")))
     known_request = pl.col("requested_time") > 0
     cut = known_request & (pl.col("requested_time") < pl.col("run"))
     run = pl.col("run").clip(lower_bound=0)
@@ -172,18 +172,18 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
     """Returns the number of processors of a log that has only nodes, by default one per node."""
     per_node: int = options["processors_per_node"] or 1
-    return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node
+    return (_leading_number(header.get("maxnodes", "")) or 0) * per_node
 
 
 def _metadata(header: Mapping[str, str], name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    where = [header[key] for key in ("Installation", "Computer") if key in header]
+    where = [header[key] for key in ("installation", "computer") if key in header]
     metadata = {"harness.source": ", ".join([*where, f"Standard Workload Format log {name}"])}
-    if "Acknowledge" in header:
+    if "acknowledge" in header:
         metadata["harness.license"] = (
             "no formal licence; acknowledge the Parallel Workloads Archive (Dror Feitelson) and "
-            f"{header['Acknowledge']}"
+            f"{header['acknowledge']}"
         )
-    processors = _leading_number(header.get("MaxProcs", "")) or _of_nodes(header, options)
+    processors = _leading_number(header.get("maxprocs", "")) or _of_nodes(header, options)
     if processors:
         metadata["harness.capacity.cpu"] = str(processors * 1000)
     return metadata

@@ -102,6 +102,7 @@ def test_what_the_header_says_is_kept(tmp_path: Path) -> None:
         ("; MaxNodes: 16 (of 20)\n; MaxProcs: 64\n", 0, 64_000),
         ("; MaxNodes: 16\n", 4, 64_000),
         ("; MaxNodes: -1\n", 0, None),
+        ("; maxnodes: 16\n", 0, 16_000),
     ],
 )
 def test_nodes_say_how_large_a_machine_is_where_processors_do_not(
