@@ -149,15 +149,23 @@ def test_a_workload_that_holds_less_was_admitted_before() -> None:
 LABEL = {"kueue.x-k8s.io/queue-name": "q"}
 
 
-@pytest.mark.parametrize(("kind", "labels", "cpu"), [("Job", LABEL, 2), ("Job", {}, 4), ("Pod", LABEL, 4)])
-def test_a_submitted_job_gets_them_too(kind: str, labels: dict[str, str], cpu: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "version", "labels", "cpu"),
+    [
+        ("Job", "batch/v1", LABEL, 2),
+        ("Job", "batch/v1", {}, 4),
+        ("Pod", "v1", LABEL, 4),
+        ("StatefulSet", "apps/v1", LABEL, 4),
+    ],
+)
+def test_a_submitted_job_gets_them_too(kind: str, version: str, labels: dict[str, str], cpu: int) -> None:
     """From Kueue, or from the API server that creates its pods, where a limit comes before a default."""
     spec = {"runtimeClassName": "kata", "containers": [container({GPU: 1}, {"cpu": 4})]}
     job = {
-        "apiVersion": "batch/v1" if kind == "Job" else "v1",
+        "apiVersion": version,
         "kind": kind,
         "metadata": {"name": "mine", "namespace": "d", "labels": labels},
-        "spec": {"template": {"spec": spec}} if kind == "Job" else spec,
+        "spec": spec if kind == "Pod" else {"template": {"spec": spec}},
     }
     cluster = read(runtime_class(cpu="250m"), limit_range({"defaultRequest": {"cpu": 2}}))
     made = submitted(cluster, job, "job")

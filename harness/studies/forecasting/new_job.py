@@ -43,7 +43,7 @@ _READ_WITH_PODS = frozenset(
 )
 """The API groups of objects that are read together with Pods, such as priority classes and schedulers."""
 
-_OF_PODS = ("Deployment", "Pod")
+_OF_PODS = ("Deployment", "Pod", "StatefulSet")
 """The kinds for which Kueue makes Workloads of Pods that an API server has created."""
 
 Job = Mapping[str, Any]
