@@ -97,7 +97,7 @@ class Histories:
         stretches = tuple(_stretches(events))
         behind = None
         first = stretches[0]
-        told = any(each.what in ("refuse", "reject", PREEMPTS) for each in first.events)
+        told = any(each.what in ("refuse", "reject", "nominate", PREEMPTS) for each in first.events)
         if not told and (first.start is None or first.waited):
             behind = self._refused_beside(name, first)
         own = [row for row in rows if row["action"] != PREEMPTS]
@@ -157,7 +157,7 @@ class Histories:
                     what,
                     sum(row["pods"] for row in group),
                     reason or "",
-                    _figures(group) if what == PREEMPTS else read(first["detail"]),
+                    _figures(group) if what in (PREEMPTS, "nominate") else read(first["detail"]),
                     self._others(what, group),
                     dict(sorted(nodes.items())),
                     first["flavors"] or "",
@@ -343,7 +343,10 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Merges the details of a preemption's victims, with the shares before and after all removals."""
+    """Merges the details of a preemption's victims or of a job's nominations.
+
+    The merged figures have the shares before and after all removals.
+    """
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:
@@ -363,7 +366,8 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
     alike = all((each.node, each.criterion) == (first.node, first.criterion) for each in details)
     if not alike:
         first = replace(first, node="", criterion="", candidates=0)
-    return replace(first, shares=shares, taken=taken, usage=usage, quota=quota)
+    victims = {name: each for detail in details for name, each in detail.victims.items()}
+    return replace(first, shares=shares, taken=taken, usage=usage, quota=quota, victims=victims)
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:

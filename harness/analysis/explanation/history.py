@@ -157,8 +157,9 @@ class History:
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """Returns the event that explains a wait: the last refusal, or the last preemption of another job.
+        """Returns the event that explains a wait: the last refusal, preemption of another job or nomination.
 
+        A nomination explains a wait only if the job preempted no job for it.
         Returns None if the job did not wait, or if the scheduler had not tried it yet.
         """
         if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
@@ -169,7 +170,10 @@ class History:
                 break
             if event.what in ("refuse", PREEMPTS):
                 latest = event
-            elif event.what not in ("nominate", "unnominate"):
+            elif event.what == "nominate":
+                own = latest is not None and latest.what == PREEMPTS and latest.time == event.time
+                latest = latest if own else event
+            elif event.what != "unnominate":
                 latest = None
         return latest
 

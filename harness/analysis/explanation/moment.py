@@ -257,11 +257,13 @@ class Moment:
         finished = self._lives.jobs.filter(over)["row"].cast(pl.Int32)
         with reading(self._run.path):
             last = waiting(rows).filter(~pl.col("job").is_in(finished.implode())).collect()
-            why = pl.col("action").is_in(["refuse", "preempt"])
+            why = pl.col("action").is_in(["refuse", "preempt", "nominate"])
+            preempts = pl.col("action") == "preempt"
             tried = (
                 self._run.micros("decisions")
                 .filter((pl.col("time") <= self.at) & why)
-                .with_columns(job=pl.when(pl.col("action") == "refuse").then("job").otherwise("by_job"))
+                .with_columns(job=pl.when(preempts).then("by_job").otherwise("job"))
+                .filter((pl.col("action") != "nominate") | ~preempts.any().over("job", "time"))
                 .group_by("job")
                 .agg(refused=pl.col("seq").last(), attempt=pl.col("time").last())
             )

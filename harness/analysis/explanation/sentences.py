@@ -47,7 +47,9 @@ class Sentences:
             case "bind":
                 return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":
-                return f"{_nodes(event.nodes)} is being freed for {pods(event.pods)}"
+                freed = "is" if len(event.nodes) == 1 else "are"
+                text = f"{_nodes(event.nodes)} {freed} being freed for {pods(event.pods)}"
+                return f"{text}{_once_gone(event.figures)}"
             case "unnominate":
                 return f"the node chosen for {pods(event.pods)} is given up"
             case "preempt" | "evict":
@@ -319,6 +321,14 @@ def _together(figures: Figures) -> str:
     if figures.waiting:
         return f", {figures.gang} of its group together while {figures.waiting} more wait"
     return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
+
+
+def _once_gone(figures: Figures) -> str:
+    """Names the pods that must leave a node before the nominated pod can use it."""
+    pods = [*figures.victims]
+    return (
+        f"; it waits until {first_of(pods, _NAMED)} {'is' if len(pods) == 1 else 'are'} gone" if pods else ""
+    )
 
 
 def _nodes(nodes: Mapping[str, int]) -> str:

@@ -53,6 +53,7 @@ class Figures:
         gang: how many pods are placed together.
         waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
+        victims: for each pod that must go before the chosen node is free, its priority.
         nominated: for each label, the requests of pods that were nominated earlier.
         holders: for each label that is short, the queues that hold the most, with their amounts by label.
         ahead: for each job that was considered earlier, the amount that is reserved for it, by label.
@@ -96,6 +97,7 @@ class Figures:
     gang: int = 0
     waiting: int = 0
     pod: str = ""
+    victims: Mapping[str, int] = field(default_factory=dict)
     nominated: Mapping[str, int] = field(default_factory=dict)
     holders: Table = field(default_factory=dict)
     ahead: Table = field(default_factory=dict)
@@ -146,6 +148,7 @@ def read(detail: str | None) -> Figures:
         gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
         waiting=_number(found.get("waiting")),
         pod=_text(found.get("pod")),
+        victims=_amounts(found.get("victims")),
         nominated=_amounts(found.get("nominated")),
         holders=_table(found.get("holders")),
         ahead=_table(found.get("ahead")),
