@@ -383,6 +383,13 @@ def test_a_label_that_names_no_koordinator_quota_says_that_the_pod_has_none() ->
     assert QuotaLeaves(read(elastic("a", namespace="a"))).of("a", "a", "gone") == "a"
 
 
+def test_a_namespace_called_like_a_koordinator_quota_elsewhere_is_not_its_namespace() -> None:
+    """A Pod in manifests has its namespace as queue; a queue of another name names a quota."""
+    found = QuotaLeaves(read(koordinator("a", {"is-parent": "false"}, namespace="kube-system")))
+    assert found.of("a", "a") is None
+    assert found.of("default", "a") == "a"
+
+
 def test_koordinator_parents_own_no_namespaces() -> None:
     """Not by their name, so that a leaf may have the namespace; and not by the annotation."""
     team = koordinator("team", {"is-parent": "true"})

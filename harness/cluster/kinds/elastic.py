@@ -102,7 +102,8 @@ class QuotaLeaves:
     2. the leaf for the namespace of the pod;
     3. the leaf with the name of the job's queue, or of the ClusterQueue of that LocalQueue.
 
-    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota.
+    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. Nor does a queue
+    name a quota if it is only the pod's namespace, as the queue of a Pod in manifests is.
 
     Args:
         cluster: the cluster with the elastic quotas and LocalQueues.
@@ -110,7 +111,7 @@ class QuotaLeaves:
 
     def __init__(self, cluster: Cluster) -> None:
         self._leaves = leaves_of(cluster.elastic_quotas)
-        self._label_decides = semantics_of(cluster.elastic_quotas) == KOORDINATORS
+        self._koordinator = semantics_of(cluster.elastic_quotas) == KOORDINATORS
         self._local_queues = cluster.local_queues
         self._by_namespace: dict[str, str] = {}
         for name, leaf in self._leaves.items():
@@ -127,10 +128,12 @@ class QuotaLeaves:
         """
         if named in self._leaves:
             return named
-        if named and self._label_decides:
+        if named and self._koordinator:
             return None
         if namespace in self._by_namespace:
             return self._by_namespace[namespace]
+        if queue == namespace and self._koordinator:
+            return None
         local = self._local_queues.get((namespace, queue))
         called = (queue, local.cluster_queue if local is not None else "")
         return next((name for name in called if name in self._leaves), None)
