@@ -205,6 +205,8 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     if not (isinstance(kind, str) and kind.endswith("List") and "items" in content):
         yield document
         return
+    if items is None:  # Go writes an empty list as null
+        return
     if not isinstance(items, list):
         faults.append(Fault(f"{document.where}: items", f"must be a list, not {shown(items)}"))
         return

@@ -153,7 +153,8 @@ def test_digest_tells_changed_clusters_apart() -> None:
 def test_typed_list_gives_its_items_their_kind() -> None:
     """The API server leaves kind and version out of the items of such a list."""
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 1}}}
-    cluster = cluster_from([{"apiVersion": "v1", "kind": "NodeList", "items": [node]}], "test")
+    empty = {"apiVersion": "v1", "kind": "PodList", "items": None}  # as Go writes an empty list
+    cluster = cluster_from([{"apiVersion": "v1", "kind": "NodeList", "items": [node]}, empty], "test")
     assert list(cluster.nodes) == ["n"]
 
 
