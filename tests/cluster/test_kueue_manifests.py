@@ -667,6 +667,15 @@ def test_who_gates_a_workload_is_read(annotations: dict[str, str], gate: str) ->
     assert (cluster.digest != plain.digest) == bool(gate)
 
 
+@pytest.mark.parametrize(("gate", "told"), [("kueue.x-k8s.io/topology", False), ("example.com/a", True)])
+def test_gates_of_pods_that_kueue_does_not_remove_are_warned_about(gate: str, told: bool) -> None:
+    """Kueue removes its own. No manifest says who removes another, so harness says that it is gone."""
+    spec = {"containers": [{"name": "c"}], "schedulingGates": [{"name": gate}]}
+    made = manifest("Workload", "w", {"queueName": "q", "podSets": [{"template": {"spec": spec}}]})
+    warnings = cluster_from([FLAVOR, queue(), made], "test").warnings
+    assert any("template.spec.schedulingGates[].name is not modelled" in each for each in warnings) == told
+
+
 def test_scope_without_configuration_is_warned_about() -> None:
     """As in Kueue it orders nothing then."""
     manifests = [FLAVOR, queue(admissionScope=BY_USAGE)]
