@@ -99,6 +99,28 @@ def workloads_left_out(
         yield from _said(names, what, then, "Workload")
 
 
+def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool) -> str:
+    """Returns why a Workload or Pod of a dump does not wait, or "" if the dump does not contain it.
+
+    Args:
+        cluster: the cluster of the dump.
+        key: the `namespace/name` of the Workload or Pod.
+        policy: the name of the policy.
+        by_queues: whether the policy admits by ClusterQueues.
+    """
+    for each in cluster.workloads:
+        if each.key == key and not each.finished:
+            if not each.takes_part:
+                return "it is deactivated: its spec.active is false"
+            if not by_queues:
+                return f"{policy} does not take over Workloads"
+            if (lost := _lost(cluster, each)) is not None:
+                what, then, told = lost
+                return "".join(_said([told], what, then, "Workload"))
+    there = {each.key for each in (*cluster.workloads, *cluster.pods)}
+    return "it holds quota or a node, or has ended" if key in there else ""
+
+
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
     """Returns why a Workload has no ClusterQueue, or None if it has one.
 

@@ -315,6 +315,29 @@ def test_a_waiting_workload_is_asked_about_by_its_name() -> None:
         asked(items, job(1), workloads=[first])
 
 
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [
+        ({"active": False}, "it is deactivated: its spec.active is false"),
+        ({"queueName": "none"}, "that wait in a LocalQueue that is not in the manifests: 1 ("),
+    ],
+)
+def test_a_workload_that_takes_no_part_says_why(field: dict[str, Any], why: str) -> None:
+    """Kueue does not queue it, whatever quota is free; it neither holds quota nor has it ended."""
+    items = dump(
+        workload("run", 16, held=1), workload("first", 8, created=5), workload("other", 8, created=4)
+    )
+    for item in items:
+        if item["metadata"]["name"] == "job-first-1a2b3":
+            item["spec"] |= field
+    with pytest.raises(InputError) as error:
+        asked(items, workloads=["d/job-first-1a2b3"])
+    assert why in (error.value.hint or "")
+    with pytest.raises(InputError) as error:
+        harness.forecast(cluster_from(items, "dump"), workloads=["d/job-first-1a2b3"], futures=1)
+    assert why in (error.value.hint or "")
+
+
 def test_a_job_that_no_single_change_helps_says_what_was_tried() -> None:
     """The quota that it lacks would go to the job before it; only tried kinds of change are named."""
     items = dump(workload("run", 16, held=1), workload("first", 8, created=5))

@@ -18,7 +18,7 @@ from harness.cluster.kinds.queues_missing import REMEDY, without_queues
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
 from harness.engine.losses import Losses
-from harness.runs.dump_changes import not_as_it_was, workloads_left_out
+from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
 from harness.runs.estimates.present import Now, now_of
@@ -43,6 +43,7 @@ from harness.studies.forecasting.scores import Coverage, coverage
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Never
     from harness.trace.trace import Trace
 
@@ -168,7 +169,7 @@ class Asked:
                 if not lost or not by_queues
                 else None,
             )
-        worlds = [world_of(cluster, now, history, settings, why, self._named(now))]
+        worlds = [world_of(cluster, now, history, settings, why, self._named(now, cluster, settings.policy))]
         coming = worlds[0][0].coming
         if history is not None and coming is not None:
             notes += history.said_of_days(now.at, coming)
@@ -176,7 +177,7 @@ class Asked:
             worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
 
-    def _named(self, now: Now) -> frozenset[str]:
+    def _named(self, now: Now, cluster: Cluster, policy: PolicySpec) -> frozenset[str]:
         """Returns the namespaces and names of the requested workloads; empty if all are requested.
 
         Raises:
@@ -185,9 +186,11 @@ class Asked:
         waiting = {each.job.id for each in now.waiting}
         asked = {name if "/" in name else f"default/{name}" for name in self.workloads}
         if unknown := sorted(asked - waiting):
+            by_queues = policy.admits_by_queues(cluster)
             raise InputError(
                 f"no Workload or Pod {unknown[0]} waits for a start",
-                hint=did_you_mean(unknown[0], waiting)
+                hint=why_not_waiting(cluster, unknown[0], policy.name, by_queues=by_queues)
+                or did_you_mean(unknown[0], waiting)
                 or "name the workload with its namespace, as NAMESPACE/NAME",
             )
         return frozenset(asked)

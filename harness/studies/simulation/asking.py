@@ -15,7 +15,7 @@ from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
-from harness.runs.dump_changes import not_as_it_was
+from harness.runs.dump_changes import not_as_it_was, why_not_waiting
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.questions import assumptions, ignored_fields
 from harness.runs.request import Request
@@ -240,11 +240,9 @@ def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
     for name in workloads:
         whole = name if "/" in name or name in waiting else f"default/{name}"
         if whole not in waiting:
-            cluster = moment.cluster
-            there = {*(each.key for each in cluster.workloads), *(each.key for each in cluster.pods)}
-            hint = (
-                "it holds quota or a node, or has ended" if whole in there else did_you_mean(whole, waiting)
-            )
+            cluster, policy = moment.cluster, moment.scheduler.policy
+            why = why_not_waiting(cluster, whole, policy.name, by_queues=policy.admits_by_queues(cluster))
+            hint = why or did_you_mean(whole, waiting)
             raise InputError(f"no Workload or Pod {whole} waits for a start", hint=hint)
         found.add(whole)
     return [each for each in waiting if each in found]
