@@ -117,7 +117,7 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
             if (lost := _lost(cluster, each)) is not None:
                 what, then, told = lost
                 return "".join(_said([told], what, then, "Workload"))
-    there = {each.key for each in (*cluster.workloads, *cluster.pods)}
+    there = {*(each.key for each in cluster.workloads), *(pod.key for pod in cluster.pods)}
     return "it holds quota or a node, or has ended" if key in there else ""
 
 
