@@ -216,6 +216,17 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     assert {"d/job-lost-1a2b3", "d/job-unseen-1a2b3", "d/job-partly-1a2b3-1"} <= where.keys()
 
 
+def test_pods_that_request_other_amounts_than_their_workloads_are_named(tmp_path: Path) -> None:
+    """A webhook that adds a sidecar changes the Pod, but not the Workload, whose amounts harness counts."""
+    sidecar, plain = running("sidecar", 1, "n0"), running("plain", 1, "n0")
+    for item in sidecar:
+        if item["kind"] == "Pod":
+            item["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "100m"}}})
+    run = replayed(tmp_path, written(tmp_path, node("n0"), queue(), sidecar, plain))
+    (said,) = warnings(run)
+    assert "request other amounts than their Workloads: 1 (d/sidecar-0); on the nodes, harness counts" in said
+
+
 def test_who_is_preempted_at_the_first_instant_had_run_and_has_its_grace_period(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,7 +109,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
         if pod.node in cluster.nodes and (not pod.terminating or leaving(cluster, pod))
     ]
     bound.sort(key=lambda pod: (pod.start is None, pod.start or 0, pod.key))
-    said = _requests_of_workloads(cluster) if any(pod.workload for pod in bound) else {}
+    said = requests_of_workloads(cluster) if any(pod.workload for pod in bound) else {}
     free = {pod.node: dict(cluster.nodes[pod.node].allocatable) for pod in bound}
     found = set()
     for pod in bound:
@@ -126,7 +126,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
     return frozenset(found)
 
 
-def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
+def requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
     """Returns what Workloads request for their Pods. The keys are the `namespace/name` of the Pods."""
     found: dict[str, Mapping[str, int]] = {}
     for workload in cluster.workloads:
@@ -200,6 +200,11 @@ def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Roo
     open_ = [room for room in named or rooms if any(number not in taken for number in room.numbers)]
     alike = [room for room in open_ if _asked(room.pod_set.requests) == _asked(pod.spec.requests)]
     return next(iter(alike or open_), None)
+
+
+def differs(pod: Pod, requests: Mapping[str, int]) -> bool:
+    """Returns True if a Pod requests other amounts than these."""
+    return _asked(pod.spec.requests) != _asked(requests)
 
 
 def _asked(requests: Mapping[str, int]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.base.text import first_of
 from harness.cluster.kinds.queues_missing import REMEDY
-from harness.cluster.standing import Standing, standing_of
+from harness.cluster.standing import Standing, differs, requests_of_workloads, standing_of
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod
@@ -48,6 +48,12 @@ def not_as_it_was(
     yield from _said(going, "are terminating", "harness treats them as gone")
     yield from _missing(held, [each.key for each in working if each.holds_quota])
     yield from _without_node(cluster, bound, own, taken)
+    of_workloads = requests_of_workloads(cluster)
+    yield from _said(
+        [pod.key for pod in bound if pod.key in own and differs(pod, of_workloads[pod.key])],
+        "request other amounts than their Workloads",
+        "on the nodes, harness counts the amounts of the Workloads",
+    )
     yield from _said(
         [pod.key for pod in bound if pod.workload in taken and pod.key not in own and pod.key not in taken],
         "run while their Workloads hold no quota",
