@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from warnings import warn
 
 from harness.base.errors import Fault, TraceError, told
-from harness.base.files.packed import unpacked_head
+from harness.base.files.packed import PackedError, refuse_zip, unpacked_head
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -46,6 +46,10 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         return candidates[0]
     known = ", ".join(plugins.readers.names())
     if not candidates:
+        try:
+            refuse_zip(head)
+        except PackedError as error:
+            raise TraceError(str(path), [Fault("", str(error))], hint=error.hint) from error
         hint = advice(path, plugins) or f"specify its format with --reader (one of: {known})"
         raise TraceError(str(path), [Fault("", "no reader accepts this format")], hint=hint)
     raise TraceError(

@@ -99,6 +99,8 @@ def test_files_that_are_no_text_are_named(here: Path) -> None:
     write(here, bomb_gz=gzip.compress(b"\n" * (1 << 20), mtime=0) * 100, zeros=bytes(99))
     assert "is not a whole gzip file" in fault_of(Path("ok.yaml,cut.gz"))
     assert "unpacks to more than 64 MiB" in fault_of(here / "bomb.gz")
+    write(here, zip_yaml=b"PK\x03\x04" + bytes(99))
+    assert fault_of(here / "zip.yaml").endswith("is a zip archive, which harness does not read")
     assert fault_of(here / "binary").endswith("is not UTF-8 text: byte 128 (line 2) is 0x80")
     assert "document 1 (line 1), line 1: not valid YAML" in fault_of(here / "zeros")
     assert fault_of(Path("ok.yaml,absent.yaml")) == "absent.yaml: cannot be read: No such file or directory"

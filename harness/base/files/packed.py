@@ -15,11 +15,12 @@ _FREELY = 64 << 20
 """A file may expand to `_FREELY` bytes, or else at most by the factor `_EXPANDS`."""
 
 _BLOCK = 1 << 20
+_ZIP = b"PK\x03\x04"
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class PackedError(ValueError):
-    """A packed file is damaged, cut off or too large. `hint` says what the user can do."""
+    """A packed file is damaged, cut off, too large or a zip archive. `hint` says what the user can do."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -38,15 +39,22 @@ class _Kind(Value):
 
 def is_packed(head: bytes) -> bool:
     """Returns True if a file that begins with these bytes is packed."""
-    return _kind(head) is not None
+    return _kind(head) is not None or head.startswith(_ZIP)
+
+
+def refuse_zip(head: bytes) -> None:
+    """Raises a `PackedError` if a file that begins with these bytes is a zip archive, which may hold many."""
+    if head.startswith(_ZIP):
+        raise PackedError("is a zip archive, which harness does not read", "unpack it first: unzip")
 
 
 def unpacked_bytes(data: bytes) -> bytes:
     """Returns the bytes, after unpacking them if they are a packed file.
 
     Raises:
-        PackedError: a packed file is damaged, cut off, or larger than text can be.
+        PackedError: a packed file is damaged, cut off, larger than text can be, or a zip archive.
     """
+    refuse_zip(data)
     kind = _kind(data)
     if kind is None:
         return data

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from reader_samples import SAMPLES, Sample
 from harness.base.errors import TraceError
 from harness.cluster.model import Cluster
 from harness.plugins import load
+from harness.trace.choose import choose_reader
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.schema import entries, is_map
@@ -180,6 +183,20 @@ def test_a_gzip_file_that_is_cut_off(tmp_path: Path, name: str) -> None:
     whole = gzip.compress(sample.contents, mtime=0)
     assert opened(sample, tmp_path, whole).frame.equals(opened(sample, tmp_path).frame)
     assert "is not a whole gzip file" in refusals(sample, tmp_path, whole[: len(whole) // 2])
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_a_zip_archive_is_named_as_one(tmp_path: Path, name: str) -> None:
+    """With or without the name of a reader, as data sets are often published in one."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("jobs", SAMPLES[name].contents)
+    assert "is a zip archive, which harness does not read" in refusals(
+        SAMPLES[name], tmp_path, made.getvalue()
+    )
+    (tmp_path / "jobs.zip").write_bytes(made.getvalue())
+    with pytest.raises(TraceError, match="is a zip archive"):
+        choose_reader(tmp_path / "jobs.zip", load())
 
 
 @pytest.mark.parametrize("name", ["parquet", "opendc"])
