@@ -144,9 +144,12 @@ def learn_workloads(before: KueuePolicy, fresh: KueuePolicy, lives: Mapping[int,
     if before.pods_ready is not None:
         assert fresh.pods_ready is not None
         _learn_readiness(before.pods_ready, fresh.pods_ready, copies)
+    backoffs = before._limits.backoffs
     for _, old in known:
-        away = fresh.pods_ready is not None and fresh.pods_ready.stays_away(copies[old])
-        if not old.has_quota and not away:
+        given_up = before.pods_ready is not None and before.pods_ready.gives_up(old)
+        if old in backoffs:
+            fresh._limits.stay_out(copies[old], backoffs._at[old])
+        elif not old.has_quota and not given_up:
             fresh._queue_up(copies[old])
 
 
@@ -204,8 +207,8 @@ def _learn_readiness(before: PodsReady, fresh: PodsReady, copies: Mapping[Worklo
             admission.missing, admission.seen = was.missing, set(was.seen)
             admission.ready, admission.going = was.ready, was.going
             fresh._unready += not was.ready
-        if old in before._terms:
-            fresh._set_term(copy, before._terms[old])
+        if old in before.deadlines:
+            fresh.deadlines.set(copy, before.deadlines._at[old])
         if old in before._counts:
             fresh._counts[copy] = before._counts[old]
         if old in before._given_up:

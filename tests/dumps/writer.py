@@ -94,7 +94,8 @@ class Writer:
             waited_for=pods_ready is not None,
             time_outs=count,
             requeue_at=None if late is None else self._date(late * SECOND),
-            away=pods_ready is not None and pods_ready.stays_away(workload),
+            away=workload in policy._limits.backoffs
+            or (pods_ready is not None and pods_ready.gives_up(workload)),
             active=not (pods_ready is not None and pods_ready.gives_up(workload)),
             began=self._began_at(life),
             pods=pods,

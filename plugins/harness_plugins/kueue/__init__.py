@@ -176,10 +176,9 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups, backoffs and admission check delays that have no effect."""
+    """Yields notes on PodGroups and admission check delays that have no effect."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or as few pods as its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
-    yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
         yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"

@@ -129,6 +129,11 @@ class Executions:
         """Returns True if a workload holds quota and all its admission checks are ready."""
         return self._known[workload].admitted <= now
 
+    def holds(self, workload: Workload) -> bool:
+        """Returns True if a workload was admitted and its quota is not released yet."""
+        execution = self._known.get(workload)
+        return execution is not None and execution.holding
+
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
         """Stops a workload that is evicted without a preemptor, which is no round of an eviction loop."""
         self._known[workload].round = None

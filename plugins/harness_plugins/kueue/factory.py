@@ -228,16 +228,6 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning if Workloads ignore their backoffs because pod readiness is not modelled."""
-    away = [each.key for each in cluster.workloads if each.requeue_at is not None]
-    if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
-        more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
-        yield (
-            f"Workload {away[0]}{more}: status.requeueState.requeueAt has no effect: waitForPodsReady is off"
-        )
-
-
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
     """Returns a tracker for pods that are not ready, or None if Kueue does not check readiness."""
     waits = _waits(configuration, gates)

@@ -26,7 +26,7 @@ from harness.policy import (
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
-from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness, why_away
+from harness_plugins.kueue.manifests.readiness import take_over_readiness, why_away
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
@@ -152,7 +152,7 @@ class KueuePolicy:
                 self._limits.deactivated(workload, self._to_leave(workload, start))
             if workload.has_quota:
                 self._present.append((workload, start))
-            elif self._waits_out(workload, start, now):
+            elif self._waits_out(workload, start, now, leaves=True):
                 self._inactive[workload] = None
             else:
                 self._queue_up(workload)
@@ -476,6 +476,7 @@ class KueuePolicy:
 
     def _forget(self, workload: Workload) -> None:
         self._executions.forget(workload)
+        self._limits.backoffs.drop(workload)
         del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
@@ -516,7 +517,7 @@ class KueuePolicy:
         if self._closed.stop_policy(job):
             return f"LocalQueue {job.namespace}/{job.queue} is inactive: it was deleted"
         start = self._beginning.start_of(job)
-        if start is not None and self.pods_ready is not None and self.pods_ready.stays_away(workload):
+        if start is not None and workload in self._limits.backoffs:
             return why_away(start.manifest)
         return f"{workload.held_back}; this never changes in a replay" if workload.held_back else ""
 
@@ -549,7 +550,7 @@ class KueuePolicy:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
-                self._waits_out(workload, start, now)
+                self._waits_out(workload, start, now, leaves=bool(reason))
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
         if self._binder is not None:  # bind pods that the manifests lack before a cycle can evict them
@@ -559,12 +560,20 @@ class KueuePolicy:
         """Returns a function that converts a time in a manifest to the replay's clock, which starts now."""
         return lambda since: self._beginning.time_of(since, now)
 
-    def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
-        """Returns True if a workload from the manifests is in a backoff because its pods were not ready."""
-        if self.pods_ready is None:
+    def _waits_out(self, workload: Workload, start: Start, now: int, *, leaves: bool) -> bool:
+        """Restores the timeouts of a workload from the manifests, and returns whether it is in a backoff.
+
+        A workload that keeps its quota is in no backoff.
+        """
+        manifest = start.manifest
+        if self.pods_ready is not None and manifest.time_outs:
+            self.pods_ready.timed_out_before(workload, manifest.time_outs)
+        if not leaves or manifest.requeue_at is None:
             return False
-        take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
-        return self.pods_ready.stays_away(workload)
+        until = self._beginning.time_of(manifest.requeue_at, now)
+        if until > now:
+            self._limits.stay_out(workload, until)
+        return until > now
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
         """Returns why a workload cannot keep the quota that it held before, or "" if it can keep it."""
@@ -601,6 +610,13 @@ class KueuePolicy:
         assert self.pods_ready is not None
         if job.index in self._workloads:  # some Pods belong to no Workload
             self.pods_ready.started(self._workloads[job.index], pods)
+
+    def next_term(self) -> int | None:
+        """Returns the next time at which pods must be ready or a backoff ends; None if there is none."""
+        terms = [self._limits.backoffs.next()]
+        if self.pods_ready is not None:
+            terms.append(self.pods_ready.deadlines.next())
+        return min((term for term in terms if term is not None), default=None)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Marks pods of a job as lost or recovered, as recorded cases specify."""

@@ -1,7 +1,8 @@
 """Enforces time limits by evicting, requeueing and rejecting workloads.
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
-a backoff, and deactivated workloads are rejected.
+a backoff, and deactivated workloads are rejected. A backoff from before the replay ends even if
+`waitForPodsReady` is off, because Kueue then still waits for it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED
 from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.rules.terms import Terms
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
 from harness_plugins.kueue.state.workload import Workload
 
@@ -31,6 +33,7 @@ class TimeLimits:
 
     Attributes:
         active: whether any workload may have a limit. If not, nothing happens only because time passes.
+        backoffs: the workloads that stay out of their queues, and until when.
     """
 
     def __init__(
@@ -51,11 +54,17 @@ class TimeLimits:
         self._expired: list[tuple[Workload, str]] = []
         self._deactivated: dict[Workload, str] = {}
         self.active = pods_ready is not None
+        self.backoffs = Terms()
 
     def limit(self, workload: Workload, left: int) -> None:
         """Limits how long a workload can be admitted, in microseconds."""
         self.active = True
         self._times.limit(workload, left)
+
+    def stay_out(self, workload: Workload, until: int) -> None:
+        """Keeps a workload out of its queue until the end of a backoff."""
+        self.active = True
+        self.backoffs.set(workload, until)
 
     def deactivated(self, workload: Workload, why: str) -> None:
         """Records a workload that was deactivated before the replay, and that is rejected when it is gone."""
@@ -71,11 +80,11 @@ class TimeLimits:
         if workload in self._deactivated:
             self._expired.append((workload, self._deactivated.pop(workload)))
             return True
-        if self._pods_ready is not None:
-            if self._pods_ready.gives_up(workload):
-                self._given_up.append(workload)
-            if self._pods_ready.stays_away(workload):
-                return True
+        if self._pods_ready is not None and self._pods_ready.gives_up(workload):
+            self._given_up.append(workload)
+            return True
+        if workload in self.backoffs:
+            return True
         if self._times.is_over(workload):
             self._expired.append((workload, f"{EXCEEDED}: it was admitted for its maximum execution time"))
             return True
@@ -84,7 +93,9 @@ class TimeLimits:
     def are_due(self, now: int) -> bool:
         """Returns True in the rare cases in which `enforce` may yield decisions now."""
         pods_ready = self._pods_ready
-        if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
+        if self._times.first <= now or self.backoffs.first <= now:
+            return True
+        if pods_ready is not None and pods_ready.deadlines.first <= now:
             return True
         return bool(self._expired or self._given_up)
 
@@ -92,15 +103,20 @@ class TimeLimits:
         """Yields the decisions that the limits require now."""
         yield from self._end_executions(now)
         if self._pods_ready is not None:
-            yield from self._end_terms(self._pods_ready, now)
+            yield from self._time_out(self._pods_ready, now)
+        for workload in self.backoffs.due(now):
+            if not self._executions.holds(workload):
+                self._enqueue(workload)
+        if self._pods_ready is not None:
             yield from self._deactivate(self._pods_ready)
 
     def wakes(self, now: int) -> Sequence[Wake]:
         """Returns wake-ups for the next limits that were not requested yet."""
-        ready, times = self._pods_ready, self._times
-        if times.first == maxsize and (ready is None or now < ready.woken <= ready.first):
+        times, backoffs = self._times, self.backoffs
+        ready = None if self._pods_ready is None else self._pods_ready.deadlines
+        if times.first == backoffs.first == maxsize and (ready is None or now < ready.woken <= ready.first):
             return ()  # the most common case
-        asked = [each.next_wake(now) for each in (ready, times) if each is not None]
+        asked = [each.next_wake(now) for each in (ready, backoffs, times) if each is not None]
         return [Wake(at) for at in asked if at is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
@@ -119,19 +135,18 @@ class TimeLimits:
             yield Reject(workload.job, why)
         self._expired.clear()
 
-    def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
-        """Evicts workloads whose pods were not ready in time, and queues workloads after their backoff."""
-        for workload in pods_ready.due(now):
-            if pods_ready.stays(workload):
-                # This must come before `time_out`, which sets a new deadline.
-                self._executions.goes_for_nobody(workload, now)
-                timed_out = pods_ready.time_out(workload, now)
-                reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
-                self._evict(Target(workload, reason), now)
-                detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
-                yield Preempt(workload.job, None, reason, detail=detail)
-            elif not pods_ready.holds(workload):
-                self._enqueue(workload)
+    def _time_out(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
+        """Evicts the workloads whose pods were not ready in time."""
+        for workload in pods_ready.deadlines.due(now):
+            self._executions.goes_for_nobody(workload, now)
+            timed_out = pods_ready.time_out(workload, now)
+            until = timed_out.requeue_at
+            reason = DEACTIVATED if until is None else TIMED_OUT
+            if until is not None and until > now:
+                self.backoffs.set(workload, until)
+            self._evict(Target(workload, reason), now)
+            detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
+            yield Preempt(workload.job, None, reason, detail=detail)
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
         """Rejects the workloads that have timed out too often, when their pods are gone."""

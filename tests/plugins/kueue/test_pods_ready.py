@@ -168,13 +168,13 @@ def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
     ready, w = PodsReady(WaitForPodsReady(10 * SECOND, 3 * SECOND)), workload()
     ready.reserved(w, 1, 0)
     ready.started(w, range(1))
-    assert ready.next_term() is None
+    assert ready.deadlines.next() is None
     ready.lost(w, 20 * SECOND)
-    assert ready.next_term() == 23 * SECOND
+    assert ready.deadlines.next() == 23 * SECOND
     ready.recovered(w)
-    assert ready.next_term() is None
+    assert ready.deadlines.next() is None
     ready.lost(w, 40 * SECOND)
-    assert list(ready.due(43 * SECOND)) == [w]
+    assert list(ready.deadlines.due(43 * SECOND)) == [w]
     ready.told_to_go(w)
     assert ready.time_out(w, 43 * SECOND) == TimedOut(FOR_RECOVERY, 1, 103 * SECOND)
 
@@ -186,7 +186,7 @@ def test_a_loss_has_no_consequence_by_itself_where_recovery_has_no_timeout() -> 
     ready.started(w, range(1))
     assert not ready.blocks
     ready.lost(w, 20 * SECOND)
-    assert (ready.next_term(), ready.blocks) == (None, True)
+    assert (ready.deadlines.next(), ready.blocks) == (None, True)
 
 
 # --- limit and backoff ------------------------------------------------------------------------------------

@@ -559,18 +559,25 @@ def test_time_outs_of_the_manifests_count_and_their_backoff_is_waited_for() -> N
     assert happened.decisions.of("refuse")[0].detail == {"message": told}
 
 
-def test_backoffs_of_the_manifests_do_not_count_where_nobody_looks_at_pods() -> None:
-    """Nor those of admission checks; a warning says so."""
-    away = workload("away", 4, hour=1, requeueState={"count": 2, "requeueAt": _hour(3)})
+def test_a_backoff_of_the_manifests_lasts_although_nobody_looks_at_pods() -> None:
+    """Such as that of an admission check: Kueue queues the workload when `requeueAt` has come."""
+    until = {"count": 1, "requeueAt": "2026-01-01T23:02:00Z"}
+    away = workload("away", 4, hour=1, requeueState=until)
+    until = {"requeueAt": "2026-01-01T23:01:00Z"}
+    gone = workload("gone", 4, hour=2, since=2, evicted="AdmissionCheck", requeueState=until)
     off = configuration(featureGates={"DisableWaitForPodsReady": True})
-    where = cluster(off, queue("q", cpu=4), away)
-    assert Happened(where, Jobs(), until=10).lines("admit") == ["0 admit default/away"]
+    happened = Happened(cluster(off, queue("q", cpu=9), away, gone), Jobs(), until=200)
+    assert happened.lines("admit", "evict") == [
+        "0 admit default/gone",
+        "0 evict default/gone: AdmissionCheck",
+        "59 admit default/gone",
+        "119 admit default/away",
+    ]
+    assert "it is in a backoff, and Kueue" in happened.decisions.of("refuse")[0].detail["message"]
     spec = load().policy("kueue-classic")
     assert spec.ignored_fields is not None
-    options = resolve(spec.options, {}, owner="kueue-classic")
-    assert list(spec.ignored_fields(where, options)) == [
-        "Workload default/away: status.requeueState.requeueAt has no effect: waitForPodsReady is off"
-    ]
+    where = cluster(off, queue("q", cpu=4), away)
+    assert list(spec.ignored_fields(where, resolve(spec.options, {}, owner="kueue-classic"))) == []
 
 
 def test_a_workload_that_is_leaving_stays_away_until_its_manifest_says() -> None:

@@ -133,8 +133,7 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        pods_ready = self._policy.pods_ready
-        return None if pods_ready is None else pods_ready.next_term()
+        return self._policy.next_term()
 
     def _expect(self, change: int | None) -> None:
         """Requests a wake-up at the time when pods are lost or recover."""

@@ -14,26 +14,6 @@ _FOR_START = (FOR_START, _READY)
 """The reasons for waiting until pods are ready for the first time. Older releases use the second reason."""
 
 
-def take_over_backoff(
-    pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int], now: int
-) -> None:
-    """Imports the timeouts of a workload, and the time until which it stays out of its queue.
-
-    Args:
-        pods_ready: receives the imported data.
-        workload: the workload.
-        manifest: the manifest with the data.
-        moment: a function that converts a time in a manifest to the replay's clock.
-        now: the time at which the replay starts.
-    """
-    until = None
-    if manifest.requeue_at is not None and not pods_ready.stays(workload):
-        until = moment(manifest.requeue_at)
-    if manifest.time_outs or until is not None:
-        later = until is not None and until > now
-        pods_ready.timed_out_before(workload, manifest.time_outs, until if later else None)
-
-
 def why_away(manifest: Manifest) -> str:
     """Returns why a workload stays out of its queue during a backoff, and until when."""
     evicted, until = manifest.conditions.get("Evicted"), manifest.requeue_at

@@ -1,18 +1,15 @@
 """Kueue's `waitForPodsReady`, which handles timeouts and backoffs of workloads with pods that are not ready.
 
-This module measures time and counts timeouts; the policy evicts and queues the workloads. Each workload has
-at most one deadline, by which its pods must be ready or at which it is queued again.
+This module measures time and counts timeouts; the policy evicts and queues the workloads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heappop, heappush
-from sys import maxsize
 from typing import NamedTuple, final
 
 from harness.base.units import SECOND, format_duration
 from harness.models.cluster import WaitForPodsReady
+from harness_plugins.kueue.rules.terms import Terms
 from harness_plugins.kueue.state.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"
@@ -70,14 +67,13 @@ class _Admission:
 
 @final
 class PodsReady:
-    """The workloads that hold quota, and the evicted workloads that cannot return to their queue yet.
+    """The workloads that hold quota, and how often their pods were not ready in time.
 
     Args:
         settings: the timeouts, backoff and requeuing limit.
 
     Attributes:
-        first: the earliest time at which a deadline could be reached.
-        woken: the last wake-up time that was requested.
+        deadlines: the times by which the pods of workloads must be ready.
     """
 
     def __init__(self, settings: WaitForPodsReady) -> None:
@@ -85,11 +81,7 @@ class PodsReady:
         self._admissions: dict[Workload, _Admission] = {}
         self._unready = 0
         self._counts: dict[Workload, int] = {}
-        self._terms: dict[Workload, int] = {}
-        self._due: list[tuple[int, str, int, Workload]] = []
-        self._serial = 0
-        self.first = maxsize
-        self.woken = -1
+        self.deadlines = Terms()
         self._given_up: set[Workload] = set()
 
     # --- what happens to a workload -----------------------------------------------------------------------
@@ -101,22 +93,20 @@ class PodsReady:
         """
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
-        self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
+        self.deadlines.set(workload, _whole_seconds(admitted) + self._settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
         """Sets the deadline of a workload that already waited for its pods before the replay started."""
         settings = self._settings
         recovers = self._admissions[workload].recovers = cause == FOR_RECOVERY
         limit = settings.recovery_timeout if recovers else settings.timeout
-        self._terms.pop(workload, None)
+        self.deadlines.drop(workload)
         if limit is not None:
-            self._set_term(workload, since + limit)
+            self.deadlines.set(workload, since + limit)
 
-    def timed_out_before(self, workload: Workload, times: int, requeue_at: int | None) -> None:
-        """Restores the number of timeouts before the replay, and the time when the workload is requeued."""
+    def timed_out_before(self, workload: Workload, times: int) -> None:
+        """Restores the number of timeouts before the replay."""
         self._counts[workload] = times
-        if requeue_at is not None:
-            self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
         """Marks pods as ready in this admission. Finished pods count as ready."""
@@ -153,7 +143,7 @@ class PodsReady:
         if not admission.ready:
             admission.ready = True
             self._unready -= 1
-            self._terms.pop(workload, None)
+            self.deadlines.drop(workload)
 
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
         """Marks pods of a workload as no longer ready.
@@ -174,7 +164,7 @@ class PodsReady:
             admission.ready = False
             self._unready += 1
             if self._settings.recovery_timeout is not None:
-                self._set_term(workload, _whole_seconds(now) + self._settings.recovery_timeout)
+                self.deadlines.set(workload, _whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
         """Removes the deadline of an evicted workload, which counts as not ready until it is gone."""
@@ -183,7 +173,7 @@ class PodsReady:
         if admission.ready:
             admission.ready = False
             self._unready += 1
-        self._terms.pop(workload, None)
+        self.deadlines.drop(workload)
 
     def gone(self, workload: Workload) -> None:
         """Removes a workload that no longer holds quota."""
@@ -192,7 +182,7 @@ class PodsReady:
 
     def forget(self, workload: Workload) -> int:
         """Removes a workload that is finished, and returns how often it timed out."""
-        self._terms.pop(workload, None)
+        self.deadlines.drop(workload)
         if workload not in self._counts:
             return 0
         self._given_up.discard(workload)
@@ -222,21 +212,8 @@ class PodsReady:
         """Returns True if a workload timed out too often to be requeued."""
         return workload in self._given_up
 
-    def stays_away(self, workload: Workload) -> bool:
-        """Returns True if a workload without quota must stay out of its queue, for a while or permanently."""
-        return workload in self._terms or workload in self._given_up
-
-    def due(self, now: int) -> Iterator[Workload]:
-        """Yields the workloads whose timeout or backoff is over now, sorted by deadline and then by name."""
-        while self._due and self._due[0][0] <= now:
-            due, _, _, workload = heappop(self._due)
-            if self._terms.get(workload) == due:
-                del self._terms[workload]
-                yield workload
-        self._settle()
-
     def time_out(self, workload: Workload, now: int) -> TimedOut:
-        """Counts a timeout of a workload, which then stays out of its queue for a while or permanently."""
+        """Counts a timeout of a workload, and returns how long the workload stays out of its queue."""
         settings = self._settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
@@ -244,10 +221,7 @@ class PodsReady:
         if settings.limit is not None and count > settings.limit:
             self._given_up.add(workload)
             return TimedOut(cause, count, None)
-        requeue_at = _whole_seconds(now) + backoff(settings, count)
-        if requeue_at > now:
-            self._set_term(workload, requeue_at)
-        return TimedOut(cause, count, requeue_at)
+        return TimedOut(cause, count, _whole_seconds(now) + backoff(settings, count))
 
     def told(self, timed_out: TimedOut) -> str:
         """Returns a message that describes a timeout."""
@@ -260,30 +234,6 @@ class PodsReady:
             return f"{late}, which is one time-out more than the limit"
         away = format_duration(backoff(settings, timed_out.times))
         return f"{late}; it stays out of its queue for {away}"
-
-    def next_term(self) -> int | None:
-        """Returns the next deadline; None if there is none."""
-        while self._due and self._terms.get(self._due[0][3]) != self._due[0][0]:
-            heappop(self._due)
-        self._settle()
-        return self._due[0][0] if self._due else None
-
-    def next_wake(self, now: int) -> int | None:
-        """Returns the next wake-up time to request; None if there is none or it was already requested."""
-        term = self.next_term()
-        if term is None or now < self.woken <= term:
-            return None
-        self.woken = term
-        return term
-
-    def _set_term(self, workload: Workload, due: int) -> None:
-        self._serial += 1
-        self._terms[workload] = due
-        heappush(self._due, (due, workload.name, self._serial, workload))
-        self.first = self._due[0][0]
-
-    def _settle(self) -> None:
-        self.first = self._due[0][0] if self._due else maxsize
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:
