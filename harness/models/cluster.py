@@ -55,7 +55,7 @@ from harness.cluster.kinds.scheduling_groups import GroupReference, SchedulingGr
 from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
 from harness.cluster.kinds.topology import Topology
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
-from harness.cluster.kinds.workloads import PRIORITY_BOOST, Workload
+from harness.cluster.kinds.workloads import PRIORITY_BOOST, REJECTED, RETRY, Workload
 from harness.cluster.model import (
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
@@ -92,7 +92,9 @@ __all__ = [
     "PERMITTED_TEXT",
     "PRIORITY_BOOST",
     "QUOTA_NAME_LABEL",
+    "REJECTED",
     "RELEASES",
+    "RETRY",
     "RULES_BY_RELEASE",
     "SYSTEM_PRIORITY_CLASSES",
     "UNLIMITED",

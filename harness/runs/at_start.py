@@ -220,7 +220,9 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
         told = each.told_at is not None and each.told_at > time
         return replace(each, terminating=False, preempted=False, gone_at=None, told_at=None) if told else each
     conditions = {name: found for name, found in each.conditions.items() if found.since <= time}
-    if len(conditions) == len(each.conditions) and (each.began is None or each.began <= time):
+    unready = tuple(check for check in each.unready if check.since is None or check.since <= time)
+    same = len(conditions) == len(each.conditions) and len(unready) == len(each.unready)
+    if same and (each.began is None or each.began <= time):
         return each
     held = "QuotaReserved" in conditions
     late = "Evicted" in conditions or "Evicted" not in each.conditions
@@ -231,6 +233,7 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
         time_outs=each.time_outs if late else 0,
         requeue_at=each.requeue_at if late else None,
         began=each.began if each.began is not None and each.began <= time else None,
+        unready=unready,
     )
 
 

@@ -98,6 +98,10 @@ NOT_ALONE = {
     "transformations[].outputs": "likewise",
     "deviceClassMappings[].name": "a mapping has classes",
     "deviceClassMappings[].deviceClassNames": "a mapping has a name",
+    "admissionChecks[].name": "the check has to be in a state that is not ready",
+    "admissionChecks[].message": "likewise",
+    "admissionChecks[].lastTransitionTime": "likewise",
+    "admissionChecks[].requeueAfterSeconds": "likewise",
     "initContainers[].restartPolicy": "one value counts",
     "matchFields[].key": "there is one field that can be matched",
 }

@@ -94,10 +94,19 @@ WORKLOAD = Coverage(
         "it is meant for people", "status.conditions[].message", "status.conditions[].observedGeneration"
     ),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
-    assumed(
-        "a replay treats the admission checks of a workload that holds quota as ready",
-        "status.admissionChecks",
+    modelled(
+        *(
+            f"status.admissionChecks[].{name}"
+            for name in ("name", "message", "lastTransitionTime", "requeueAfterSeconds")
+        )
     ),
+    assumed(
+        "a replay treats the pending admission checks of a workload that holds quota as ready",
+        "status.admissionChecks[].state",
+        usual=("Ready", "Retry", "Rejected"),
+    ),
+    assumed("an admission check changes nothing in the pods", "status.admissionChecks[].podSetUpdates"),
+    harmless("Kueue only counts with it", "status.admissionChecks[].retryCount"),
     modelled("status.requeueState.count", "status.requeueState.requeueAt"),
     assumed("Kueue moves no pod of the workload to another node", "status.unhealthyNodes"),
     assumed(

@@ -18,6 +18,9 @@ from harness.cluster.kinds.topology_assignments import TopologyAssignment, read_
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields
 
+RETRY, REJECTED = "Retry", "Rejected"
+"""The states of admission checks that make Kueue evict a Workload, and deactivate it if it is rejected."""
+
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 DEADLINE = "activeDeadlineSeconds"
@@ -35,11 +38,24 @@ class Condition(Value):
 
 @fixed()
 class CheckState(Value):
-    """The state of an admission check for a Workload, with the message of the check's controller."""
+    """The state of an admission check for a Workload, with the message of the check's controller.
+
+    Attributes:
+        since: when the check got this state, in microseconds since 1970, or None.
+        requeue_after: how long after `since` Kueue queues the Workload again if the state is `Retry`, in
+            microseconds.
+    """
 
     name: str
     state: str
     message: str
+    since: int | None = field(default=None, metadata=NEWER)
+    requeue_after: int = field(default=0, metadata=NEWER)
+
+    @property
+    def retry_at(self) -> int | None:
+        """When Kueue queues the Workload again, in microseconds since 1970; None if it does so at once."""
+        return self.since + self.requeue_after if self.since is not None and self.requeue_after else None
 
 
 @fixed()
@@ -194,9 +210,10 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 def _unready(status: Fields) -> Iterator[CheckState]:
     """Yields the admission checks that are not ready."""
     for item in status.items("admissionChecks"):
-        state = item.string("state", "Pending")
+        state = item.string("state", "Ready")
         if state != "Ready":
-            yield CheckState(item.string("name"), state, item.string("message"))
+            since, after = read_time(item, "lastTransitionTime"), item.integer("requeueAfterSeconds", least=0)
+            yield CheckState(item.string("name"), state, item.string("message"), since, after * SECOND)
 
 
 def _grace_period(spec: Fields) -> int | None:

@@ -23,7 +23,7 @@ from harness.studies.simulation.answer import (
     Move,
 )
 from harness.studies.simulation.instant import Instant, Life
-from harness.studies.simulation.unready_checks import is_final, unready
+from harness.studies.simulation.unready_checks import EVICTIONS, is_final, unready
 from harness.studies.simulation.words import Words, evicted_for_nobody
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ class Judge:
 
     def _never(self, life: Life) -> str | None:
         """Returns why a job can never start, or None if it may start."""
-        if life.rejected or self._held_back(life):
-            return life.rejected or None
         if checks := self._checks(life):
             return unready(checks) if is_final(checks) else None
+        if life.rejected or self._held_back(life):
+            return life.rejected or None
         if self._possible is None:
             scheduler = self._moment.scheduler
             self._possible = foresight(scheduler.policy, self._moment.cluster, scheduler.options) or _maybe
@@ -124,10 +124,10 @@ class Judge:
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
-        if life.job.id in self._moment.leaving or life.evicted:
-            return VICTIMS, f"the job itself must leave: {self._words.victim(life).text}"
         if checks := self._checks(life):
             return CHECKS, unready(checks)
+        if life.job.id in self._moment.leaving or life.evicted:
+            return VICTIMS, f"the job itself must leave: {self._words.victim(life).text}"
         refusal = self._words.refusal(life)
         if life.admitted is not None:
             said = self._words.admission(life)
@@ -142,8 +142,10 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _checks(self, life: Life) -> Sequence[CheckState]:
-        """Returns the admission checks for which a job waits while it keeps the quota that it holds."""
-        return () if life.admitted is None else self._moment.reserved.get(life.job.id, ())
+        """Returns the admission checks for which a job waits while it keeps its quota, or that evict it."""
+        if life.admitted is None and not any(fact.reason in EVICTIONS for fact in life.evicted):
+            return ()
+        return self._moment.reserved.get(life.job.id, ())
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
         """Returns what a refused job waits for, according to the figures of the refusal."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import CheckState
+from harness.cluster.kinds.workloads import REJECTED, RETRY, CheckState
 
-_REJECTED, _RETRY = "Rejected", "Retry"
+EVICTIONS = ("AdmissionCheck", "DeactivatedDueToAdmissionCheck")
+"""The reasons with which Kueue evicts a job because of its checks."""
 
 
 def is_final(checks: Iterable[CheckState]) -> bool:
     """Returns True if one of the checks rejects the job for good."""
-    return any(each.state == _REJECTED for each in checks)
+    return any(each.state == REJECTED for each in checks)
 
 
 def unready(checks: Iterable[CheckState]) -> str:
@@ -27,7 +26,7 @@ def unready(checks: Iterable[CheckState]) -> str:
     after = ""
     if is_final(checks):
         after = "; Kueue evicts and deactivates it"
-    elif any(each.state == _RETRY for each in checks):
+    elif any(each.state == RETRY for each in checks):
         after = "; Kueue evicts it, and queues it again when it has released its quota"
     return f"it has reserved quota, but {', '.join(told)}{after}"
 

@@ -26,6 +26,7 @@ from harness.policy import (
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.manifests.check_states import evicted_by_checks, requeue_at, why_deactivated
 from harness_plugins.kueue.manifests.readiness import take_over_readiness, why_away
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
@@ -148,8 +149,9 @@ class KueuePolicy:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
                 self._limits.limit(workload, start.manifest.time_left)
-            if not start.manifest.active:
-                self._limits.deactivated(workload, self._to_leave(workload, start))
+            why = why_deactivated(start.manifest)
+            if why:
+                self._limits.deactivated(workload, f"{self._to_leave(workload, start)}: {why}")
             if workload.has_quota:
                 self._present.append((workload, start))
             elif self._waits_out(workload, start, now, leaves=True):
@@ -552,7 +554,9 @@ class KueuePolicy:
                     self._executions.told_to_go(workload, now)
                 self._waits_out(workload, start, now, leaves=bool(reason))
                 if reason:
-                    yield Preempt(workload.job, None, reason, grace=start.leaves)
+                    # A workload that is not admitted has no pods that must stop.
+                    grace = 0 if start.leaves is None and start.manifest.awaits_checks else start.leaves
+                    yield Preempt(workload.job, None, reason, grace=grace)
         if self._binder is not None:  # bind pods that the manifests lack before a cycle can evict them
             yield from self._of_pods(self._binder.run())
 
@@ -568,9 +572,10 @@ class KueuePolicy:
         manifest = start.manifest
         if self.pods_ready is not None and manifest.time_outs:
             self.pods_ready.timed_out_before(workload, manifest.time_outs)
-        if not leaves or manifest.requeue_at is None:
+        again = requeue_at(manifest)
+        if not leaves or again is None:
             return False
-        until = self._beginning.time_of(manifest.requeue_at, now)
+        until = self._beginning.time_of(again, now)
         if until > now:
             self._limits.stay_out(workload, until)
         return until > now
@@ -581,6 +586,8 @@ class KueuePolicy:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
         if not start.manifest.active:
             return "Deactivated"
+        if by_checks := evicted_by_checks(start.manifest):
+            return by_checks
         if workload.cluster_queue.spec.stop_policy == "HoldAndDrain":
             return "ClusterQueueStopped"
         if self._closed.stop_policy(workload.job) == "HoldAndDrain":

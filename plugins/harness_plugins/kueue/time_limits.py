@@ -67,9 +67,9 @@ class TimeLimits:
         self.backoffs.set(workload, until)
 
     def deactivated(self, workload: Workload, why: str) -> None:
-        """Records a workload that was deactivated before the replay, and that is rejected when it is gone."""
+        """Records a workload that is deactivated when the replay begins, and rejected when it is gone."""
         self.active = True
-        self._deactivated[workload] = f"{why}: it was deactivated before"
+        self._deactivated[workload] = why
 
     def keeps_out(self, workload: Workload) -> bool:
         """Returns True if an evicted workload that is gone is not queued again, for now or permanently.

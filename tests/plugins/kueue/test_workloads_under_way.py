@@ -129,6 +129,61 @@ def test_who_was_deactivated_holds_its_quota_until_its_pods_are_gone_and_never_c
     ]
 
 
+RESERVED = {"QuotaReserved": (True, "QuotaReserved", 500.0)}
+
+
+def checks(*states: str, **more: Any) -> list[Manifest]:
+    """The states of admission checks, which they have had for 10 s."""
+    return [
+        {"name": f"c{number}", "state": state, "lastTransitionTime": before(10), **more}
+        for number, state in enumerate(states)
+    ]
+
+
+@pytest.mark.parametrize(("conditions", "gone"), [(RESERVED, 1), (held(), 31)])
+def test_who_has_a_check_that_says_retry_is_evicted_and_queued_again(
+    conditions: dict[str, tuple[bool, str, float]], gone: int
+) -> None:
+    """Whether it is admitted or not; one that is not admitted has no pods to stop."""
+    where = dump(workload("old", conditions=conditions, admissionChecks=checks("Ready", "Retry")))
+    assert outcome(where, "admit", "evict", "reject") == [
+        "0 admit default/old",
+        "0 evict default/old: AdmissionCheck",
+        f"{gone} admit next",
+        f"{gone + 20} admit default/old",
+    ]
+    assert not any("admissionChecks" in each for each in where.warnings)
+
+
+def test_a_check_may_say_how_long_kueue_waits_before_it_retries() -> None:
+    """From the time at which the check got its state."""
+    later = checks("Retry", requeueAfterSeconds=100)
+    where = dump(workload("old", conditions=RESERVED, admissionChecks=later))
+    assert outcome(where, "admit")[1:] == ["1 admit next", "90 admit default/old"]
+
+
+def test_who_is_rejected_by_a_check_is_deactivated() -> None:
+    """Although another check says `Retry`; but one that is evicted already goes as it was told."""
+    rejected = checks("Retry", "Rejected")
+    where = dump(workload("old", conditions=RESERVED, admissionChecks=rejected))
+    reason = "DeactivatedDueToAdmissionCheck"
+    assert outcome(where, "admit", "evict", "reject") == [
+        "0 admit default/old",
+        f"0 evict default/old: {reason}",
+        f"1 reject default/old: {reason}: admission check c1 rejected it",
+        "1 admit next",
+    ]
+    evicted = dump(workload("old", conditions=GOING, admissionChecks=rejected))
+    assert outcome(evicted, "evict", "reject") == ["0 evict default/old: Preempted"]
+
+
+def test_a_check_that_is_pending_counts_as_ready_and_a_warning_says_so() -> None:
+    """Nobody knows when it will be."""
+    where = dump(workload("old", conditions=RESERVED, admissionChecks=checks("Pending")))
+    assert outcome(where, "admit", "evict")[:1] == ["0 admit default/old"]
+    assert any("status.admissionChecks[].state is not modelled" in each for each in where.warnings)
+
+
 def test_a_time_out_counts_from_the_admission_before_the_dump() -> None:
     """Admitted 90 s ago and not ready after 60 s, it goes at once; admitted 45 s ago, it has 15 s left."""
     for seconds, evicted in ((90.0, ["0 evict default/slow: PodsReadyTimeout"]), (45.0, [])):

@@ -1,0 +1,40 @@
+"""What the admission checks of a Workload that holds quota do to it when a replay starts.
+
+Upstream: `reconcileCheckBasedEviction` in pkg/controller/core/workload_controller.go. It evicts a Workload
+whether or not the Workload is admitted.
+"""
+
+from __future__ import annotations
+
+from harness.models.cluster import REJECTED, RETRY, Workload
+
+BY_CHECK = "AdmissionCheck"
+REJECTED_BY_CHECK = "DeactivatedDueToAdmissionCheck"
+
+
+def evicted_by_checks(manifest: Workload) -> str:
+    """Returns the reason why Kueue evicts a Workload because of its checks, or "" if it does not."""
+    if not manifest.holds_quota or manifest.is_true("Evicted"):
+        return ""
+    states = {each.state for each in manifest.unready}
+    if REJECTED in states:
+        return REJECTED_BY_CHECK
+    return BY_CHECK if RETRY in states else ""
+
+
+def why_deactivated(manifest: Workload) -> str:
+    """Returns why a Workload is not queued again, or "" if it is."""
+    if not manifest.active:
+        return "it was deactivated before"
+    if evicted_by_checks(manifest) != REJECTED_BY_CHECK:
+        return ""
+    names = [each.name for each in manifest.unready if each.state == REJECTED]
+    return f"admission check {', '.join(names)} rejected it"
+
+
+def requeue_at(manifest: Workload) -> int | None:
+    """Returns when the backoff of a Workload ends, in microseconds since 1970; None if there is none."""
+    times = [manifest.requeue_at]
+    if evicted_by_checks(manifest) == BY_CHECK:
+        times += [each.retry_at for each in manifest.unready if each.state == RETRY]
+    return max((time for time in times if time is not None), default=None)
