@@ -192,8 +192,7 @@ class Question:
     @property
     def _now(self) -> str | None:
         if self.trace is not None:
-            trace, at = self._replayed.plan.trace, self._replayed.at
-            return date_text(trace.origin + at) if trace.kind == "timestamp" else exact_duration(at)
+            return self._replayed.told(self._replayed.at)
         at_now = self.moment.cluster.as_of
         return None if at_now is None else date_text(at_now)
 

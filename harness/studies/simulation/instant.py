@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from harness.base.copies import in_a_copy
+from harness.base.units import SECOND
 from harness.cluster.changes.edits import Change as Changed
 from harness.cluster.changes.edits import Edit
 from harness.engine import Engine
@@ -82,6 +83,7 @@ class Life:
         refusals: the refusals since the job last got quota or other resources, in order.
         evicted: the evictions of the job at the given instant.
         lost: what the job loses through these evictions.
+        left: the last eviction of the job, or None.
         rejected: the reason why a component rejected the job for good, or "".
         ended: when the job ended or was rejected, in microseconds since the origin; `NEVER` before that.
     """
@@ -94,6 +96,7 @@ class Life:
     refusals: list[Fact] = field(default_factory=list)
     evicted: list[Fact] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
+    left: Fact | None = None
     rejected: str = ""
     ended: int = NEVER
 
@@ -101,6 +104,12 @@ class Life:
     def over(self) -> bool:
         """Returns True if the job ended or was rejected."""
         return self.ended != NEVER
+
+    @property
+    def back_at(self) -> int:
+        """When a backoff after the last eviction ends, in microseconds since the origin, or `NEVER`."""
+        told = None if self.left is None or self.left.detail is None else self.left.detail.get("requeueAt")
+        return told * SECOND if isinstance(told, int) else NEVER
 
     @property
     def pods_bound(self) -> int:
@@ -173,6 +182,7 @@ class Instant(NullRecorder):
     def _evict(self, life: Life, fact: Fact) -> None:
         life.started = NEVER
         life.admitted = None
+        life.left = fact
         life.refusals.clear()
         if fact.pod == NEVER or fact.node is None:
             life.bound.clear()

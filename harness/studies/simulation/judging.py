@@ -136,6 +136,9 @@ class Judge:
             if not self._moment.cluster.nodes:
                 return VICTIMS, said
             return NODES, said if refusal is None else f"{said}; {refusal[1]}"
+        if refusal is None and life.left is not None and life.back_at > self._instant.at:
+            again = f"Kueue queues it again at {self._moment.told(life.back_at)}"
+            return CHECKS, f"it is in a backoff after its eviction ({life.left.reason}), and {again}"
         if refusal is None:
             return self._beside(life)
         figures, said = refusal

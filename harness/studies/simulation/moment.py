@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from harness.base.errors import InputError
+from harness.base.units import date_text, exact_duration
 from harness.cluster.changes.edits import Edit
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.standing import standing_of
@@ -68,6 +69,9 @@ class Moment(Protocol):
     def reserved(self) -> Mapping[str, Sequence[CheckState]]:
         """Maps the ids of jobs that hold quota to the admission checks for which they wait."""
 
+    def told(self, time: int) -> str:
+        """Formats a time in microseconds since the origin."""
+
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
         """Returns the same moment with further jobs, which are submitted one after another.
 
@@ -116,6 +120,11 @@ class Dump:
     scheduler: Scheduler
     submitted: tuple[tuple[str, ...], ...] = ()
     whole: Dump | None = None
+
+    def told(self, time: int) -> str:
+        """See `Moment`."""
+        at = self.cluster.as_of
+        return exact_duration(time) if at is None else date_text(at + time)
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Dump:
         """See `Moment`."""

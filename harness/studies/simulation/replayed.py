@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
 from harness.base.errors import InputError, OptionError
-from harness.base.units import parse_duration, since_1970
+from harness.base.units import date_text, exact_duration, parse_duration, since_1970
 from harness.engine.events import NEVER
 from harness.policy import ENDLESS
 from harness.runs.questions import running_jobs
@@ -68,6 +68,11 @@ class Replayed:
     def scheduler(self) -> Scheduler:
         """See `Moment`."""
         return Scheduler(self.plan.policy, self.plan.options, self.plan.settings.on_preemption)
+
+    def told(self, time: int) -> str:
+        """See `Moment`."""
+        trace = self.plan.trace
+        return date_text(trace.origin + time) if trace.kind == "timestamp" else exact_duration(time)
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Replayed:
         """See `Moment`."""
