@@ -192,7 +192,8 @@ class FaultyInputError(InputError):
 
     Args:
         source: the input, which is usually a path.
-        faults: all faults, in the order of the input.
+        faults: all faults, in the order of the input. Readers that read the same value may report it several
+            times; the error names each fault once.
         hint: what to do about it.
     """
 
@@ -200,7 +201,7 @@ class FaultyInputError(InputError):
         self, source: str, faults: Sequence[Fault] | Iterable[Fault], *, hint: str | None = None
     ) -> None:
         self.source = source
-        self.faults = tuple(faults)
+        self.faults = tuple(dict.fromkeys(faults))
         super().__init__(_listed(source, self.faults), hint=hint)
 
 

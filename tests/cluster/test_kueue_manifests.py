@@ -743,3 +743,10 @@ def test_a_feature_gate_that_kueue_does_not_have_is_refused() -> None:
     assert "did you mean 'PartialAdmission'?" in str(fault)
     assert "featureGates.MultiKueue is not modelled" in "".join(read(MultiKueue=True).warnings)
     assert read(PartialAdmission=False).warnings == ()
+
+
+def test_a_fault_of_a_pod_set_is_named_once() -> None:
+    """Requests, grace period and deadline are read from the same template."""
+    made = manifest("Workload", "w", {"queueName": "q", "podSets": [{"name": "main", "template": "x"}]})
+    (fault,) = faults(FLAVOR, queue(), made)
+    assert fault.endswith("podSets[0].template: must be a mapping of names to values, not 'x'")
