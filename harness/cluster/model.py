@@ -433,6 +433,14 @@ class Cluster(Value):
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 
+    def queue_of_object(self, namespace: str, queue: str) -> ClusterQueue | None:
+        """Returns the ClusterQueue for the queue that an object of a cluster names.
+
+        Objects name only LocalQueues. Without any LocalQueue in the manifests, the queue is a ClusterQueue.
+        """
+        known = not self.local_queues or (namespace, queue) in self.local_queues
+        return self.cluster_queue_of(namespace, queue) if known else None
+
     def missing_flavors(self, queue: ClusterQueue) -> tuple[str, ...]:
         """Returns the flavors of a queue that have no ResourceFlavor. Kueue keeps the queue inactive."""
         return tuple(

@@ -338,6 +338,17 @@ def test_a_workload_that_takes_no_part_says_why(field: dict[str, Any], why: str)
     assert why in (error.value.hint or "")
 
 
+def test_a_submitted_job_names_a_local_queue_of_its_namespace() -> None:
+    """The ClusterQueue of that name is none, unless the manifests have no LocalQueue at all."""
+    mine = job(1)
+    mine["metadata"]["namespace"] = "other"
+    with pytest.raises(InputError, match="no LocalQueue 'q' in namespace other") as error:
+        asked(dump(), mine)
+    assert error.value.hint == "these namespaces have one: d"
+    (found,) = asked([each for each in dump() if each["kind"] != "LocalQueue"], mine)
+    assert outcome(found) == ("starts", "")
+
+
 def test_a_job_that_no_single_change_helps_says_what_was_tried() -> None:
     """The quota that it lacks would go to the job before it; only tried kinds of change are named."""
     items = dump(workload("run", 16, held=1), workload("first", 8, created=5))

@@ -190,14 +190,12 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     if faults:
         raise ClusterError(source, faults)
     queue = workloads[0].queue
-    if cluster.cluster_queue_of(namespace, queue) is None:
-        known = [name for space, name in cluster.local_queues if space == namespace] or list(
-            cluster.cluster_queues
-        )
-        raise InputError(
-            f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}",
-            hint=did_you_mean(queue, known),
-        )
+    if cluster.queue_of_object(namespace, queue) is None:
+        own = [name for space, name in cluster.local_queues if space == namespace]
+        known = own if cluster.local_queues else [*cluster.cluster_queues]
+        others = sorted(space for space, name in cluster.local_queues if name == queue)
+        hint = f"these namespaces have one: {', '.join(others)}" if others else did_you_mean(queue, known)
+        raise InputError(f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}", hint=hint)
     latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)
     return replace(cluster, workloads=(*cluster.workloads, *youngest))
