@@ -96,7 +96,7 @@ def _cluster_queue(cluster: Cluster, workload: Workload) -> str:
     """Returns the ClusterQueue whose quota a Workload holds, or that of its LocalQueue, or "" if unknown."""
     if workload.admission is not None:
         return workload.admission.cluster_queue
-    found = cluster.cluster_queue_of(workload.namespace, workload.queue)
+    found = cluster.queue_of_object(workload.namespace, workload.queue)
     return found.name if found is not None else ""
 
 

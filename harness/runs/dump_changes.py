@@ -139,7 +139,7 @@ def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
             return None
         what = "hold quota of a ClusterQueue that is not in the manifests"
         return what, f"harness treats their quota as free; {REMEDY}", f"{each.key} of {queue}"
-    if cluster.cluster_queue_of(each.namespace, each.queue) is not None:
+    if cluster.queue_of_object(each.namespace, each.queue) is not None:
         return None
     if not each.queue:
         return "name no queue", "they are left out, as in Kueue; name a queue in spec.queueName", each.key

@@ -24,12 +24,13 @@ from harness.studies.forecasting.scores import coverage
 DAYS = 28
 
 
-def record(folder: Path, *, late: float = 0) -> Path:
+def record(folder: Path, *, late: float = 0, queue_name: str = "q-jobs") -> Path:
     """Each day at 06:00 a job that takes all 4 cores for 4 h, an hour later one that waits for its end.
 
     Args:
         folder: where the trace is written.
         late: how many hours later than the first one's end the second one started.
+        queue_name: the queue that the jobs name.
     """
     rows = []
     for day in range(DAYS):
@@ -42,7 +43,7 @@ def record(folder: Path, *, late: float = 0) -> Path:
             "job_id": [row[0] for row in rows],
             "submit_time": [row[1] for row in rows],
             "duration": [timedelta(hours=row[2]) for row in rows],
-            "queue": "q-jobs",
+            "queue": queue_name,
             "request.cpu": 4000,
             "recorded_start": [row[3] for row in rows],
             "recorded_end": [row[4] for row in rows],
@@ -53,9 +54,13 @@ def record(folder: Path, *, late: float = 0) -> Path:
     return folder / "record.parquet"
 
 
-def test_a_record_that_repeats_itself_is_forecast_exactly(tmp_path: Path) -> None:
-    """What runs has a group of its own by its name, so the end and the next start are known to the second."""
-    asked = Asked(tmp_path / "cluster.yaml", record(tmp_path), futures=3)
+@pytest.mark.parametrize("name", ["q-jobs", "q"])
+def test_a_record_that_repeats_itself_is_forecast_exactly(name: str, tmp_path: Path) -> None:
+    """What runs has a group of its own by its name, so the end and the next start are known to the second.
+
+    Jobs of a trace may name a ClusterQueue, although a Workload names only a LocalQueue.
+    """
+    asked = Asked(tmp_path / "cluster.yaml", record(tmp_path, queue_name=name), futures=3)
     held = asked.judged(5, load(), workers=1)
     assert (held.covered, held.by_moment, held.before, held.after) == (1.0, 1.0, 0.0, 0.0)
     assert (held.starts, held.moments, held.error) == (5, 5, 0)

@@ -338,6 +338,17 @@ def test_a_workload_that_takes_no_part_says_why(field: dict[str, Any], why: str)
     assert why in (error.value.hint or "")
 
 
+def test_a_workload_in_a_namespace_without_its_local_queue_waits_for_ever() -> None:
+    """As in Kueue, although a ClusterQueue has the name; a note says so, and nobody waits behind it."""
+    lost = workload("lost", 8, created=5)
+    lost["metadata"]["namespace"] = "other"
+    said = text(harness.simulate(cluster_from(dump(lost), "dump"), plugins=LIBRARY), None)
+    assert "0 of 0 waiting jobs would start now" in said
+    assert "wait in a LocalQueue that is not in the manifests: 1 (other/job-lost-1a2b3 in q)" in said
+    (found,) = asked([each for each in dump(lost) if each["kind"] != "LocalQueue"])
+    assert outcome(found) == ("starts", "")
+
+
 def test_a_submitted_job_names_a_local_queue_of_its_namespace() -> None:
     """The ClusterQueue of that name is none, unless the manifests have no LocalQueue at all."""
     mine = job(1)

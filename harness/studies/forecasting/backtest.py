@@ -8,7 +8,7 @@ the next starts of waiting jobs in the record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +27,7 @@ from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.judged import Judged
-from harness.studies.forecasting.record import Record
+from harness.studies.forecasting.record import Record, There
 from harness.trace.generate.uniform import uniform
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class Backtest:
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
-        shown = [*self._without_work, *objects_of(each.shown for each in there)]
+        objects = objects_of(each.shown for each in there)
+        shown = [*self._without_work, *self._local_queues(there), *objects]
         cluster = remade(self.cluster, [Document("", each) for each in shown], self.cluster.source)
         now = now_of(cluster, self.settings.policy, moment, said)
         world, never = world_of(cluster, now, self.history, self.settings)
@@ -75,6 +76,19 @@ class Backtest:
     @cached_property
     def _without_work(self) -> list[Mapping[str, Any]]:
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
+
+    def _local_queues(self, there: Iterable[There]) -> Iterator[Mapping[str, Any]]:
+        """Yields LocalQueues for jobs that name a ClusterQueue, because Workloads name only LocalQueues."""
+        cluster = self.cluster
+        doors = {(each.shown.job.namespace, each.shown.job.queue) for each in there if each.shown.queued}
+        for namespace, name in sorted(doors - cluster.local_queues.keys()):
+            if cluster.local_queues and name in cluster.cluster_queues:
+                yield {
+                    "apiVersion": "kueue.x-k8s.io/v1beta2",
+                    "kind": "LocalQueue",
+                    "metadata": {"name": name, "namespace": namespace},
+                    "spec": {"clusterQueue": name},
+                }
 
     def judged(self, moment: int) -> list[Judged]:
         """Returns the forecast and the true start of each workload that waited at a moment."""

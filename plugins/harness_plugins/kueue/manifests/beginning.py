@@ -185,7 +185,7 @@ def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
 def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
     admitted: dict[str, int] = {}
     flavors: dict[str, Mapping[str, str]] = {}
-    queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
+    queue = cluster.queue_of_object(manifest.namespace, manifest.queue)
     if manifest.holds_quota:
         assert manifest.admission is not None
         queue = cluster.cluster_queues.get(manifest.admission.cluster_queue)
