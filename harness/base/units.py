@@ -167,7 +167,6 @@ def plain_number(number: float, digits: int) -> str:
     return f"{Decimal(f'{number:.{digits}g}'):,f}"
 
 
-@lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
 def slurm_memory(text: str) -> tuple[int, bool]:
     """Returns the bytes that a text such as `1024M` or `700` represents, and whether Slurm rounded them.
 
@@ -187,6 +186,7 @@ def slurm_memory(text: str) -> tuple[int, bool]:
     return amount, bool(fraction)
 
 
+@lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
 def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
