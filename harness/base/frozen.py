@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar, final
 
 _K = TypeVar("_K")
@@ -26,3 +27,14 @@ class Frozen(dict[_K, _V]):
     def __reduce__(self) -> tuple[type[Frozen[Any, Any]], tuple[dict[_K, _V]]]:
         """Pickle the mapping as a whole, because the default way would fill an empty mapping."""
         return Frozen, (dict(self),)
+
+
+def changed(mapping: Mapping[_K, _V], changes: Mapping[_K, _V | None]) -> Frozen[_K, _V]:
+    """Returns a copy with other values for some keys, and without the keys whose new value is None."""
+    made = Frozen(mapping)
+    for key, value in changes.items():
+        if value is None:
+            dict.pop(made, key, None)
+        else:
+            dict.__setitem__(made, key, value)
+    return made

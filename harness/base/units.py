@@ -11,7 +11,6 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from harness.base.errors import InputError
@@ -186,7 +185,6 @@ def slurm_memory(text: str) -> tuple[int, bool]:
     return amount, bool(fraction)
 
 
-@lru_cache(maxsize=1 << 12)  # each time of an event table is read several times
 def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
-from harness.base.frozen import Frozen
+from harness.base.frozen import Frozen, changed
 from harness.base.units import parse_quantity
 from harness.base.values import Value, fixed
 from harness.cluster.model import Cluster, Cohort
@@ -75,24 +75,19 @@ class Edit(NamedTuple):
         The result also contains cohorts without a manifest that other objects name.
         """
         place = PLACES[self.kind]
-        objects = dict(getattr(cluster, place))
-        if self.after is None:
-            objects.pop(self.key, None)
-        else:
-            objects[self.key] = self.after
-        changed = with_objects(cluster, place, objects)
+        made = with_objects(cluster, place, changed(getattr(cluster, place), {self.key: self.after}))
         if self.kind == "Node" and (capacity := _capacity(self, cluster)):
-            changed.__dict__["capacity"] = capacity  # the sum over all nodes
+            made.__dict__["capacity"] = capacity  # the sum over all nodes
         if self.kind not in ("ClusterQueue", "Cohort"):
-            return changed
-        missing = {name for name in _named(changed) if name and name not in changed.cohorts}
+            return made
+        missing = {name for name in _named(made) if name and name not in made.cohorts}
         if not missing:
-            return changed
+            return made
         implied = {name: Cohort(name) for name in sorted(missing)}
-        return with_objects(changed, "cohorts", {**changed.cohorts, **implied})
+        return with_objects(made, "cohorts", changed(made.cohorts, implied))
 
 
-def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cluster:
+def with_objects(cluster: Cluster, place: str, objects: Frozen[Any, Any]) -> Cluster:
     """Returns a cluster with other objects of one kind, twenty times as fast as `dataclasses.replace`.
 
     Args:
@@ -103,7 +98,7 @@ def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cl
     content = cluster.__dict__.copy()
     while len(content) > _FIELDS:  # cached values, which are derived from the fields and come after them
         content.popitem()
-    content[place] = Frozen(objects)
+    content[place] = objects
     made = object.__new__(Cluster)
     object.__setattr__(made, "__dict__", content)
     return made

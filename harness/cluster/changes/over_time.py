@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,13 +80,10 @@ def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
             return None
         return moment.time - ((origin or 0) if moment.dated else begin)
 
+    def called(at: int) -> str:
+        return f"{cluster.source}, {format_duration(at)} after the origin"
+
     spans = [Span(since(each.starts), since(each.ends)) for each in over.timed]
-    called = {
-        at: f"{cluster.source}, {format_duration(at)} after the origin"
-        for span in spans
-        for at in span
-        if at is not None
-    }
     return _walked(States(cluster, over, spans, faults), 0, cluster.source, called)
 
 
@@ -119,7 +117,7 @@ def _walked(
     states: States,
     begin: int,
     source: str,
-    called: Mapping[int, str],
+    called: Callable[[int], str],
     *,
     at_first: Cluster | None = None,
     dated: bool = False,
@@ -130,7 +128,7 @@ def _walked(
         states: the states.
         begin: the time.
         source: the name of the cluster at the time, for messages.
-        called: maps each later time to the name that the cluster then has.
+        called: returns the name that the cluster has at a later time.
         at_first: see `States.first`.
         dated: whether times are microseconds since 1970.
 
@@ -141,9 +139,10 @@ def _walked(
     instants = []
     lacking: dict[str, int] = {}
     for at, turned, after in states.after(begin, first, called):
-        contents = [(each.document.content, each.announced) for each in turned]
-        instants.append(Instant(at, tuple(_edits(before, after, contents))))
-        for name in _lacking(before.cluster, after.cluster, [content for content, _ in contents]):
+        contents = [each.document.content for each in turned]
+        announced = [each.announced for each in turned]
+        instants.append(Instant(at, tuple(_edits(before, after, zip(contents, announced, strict=True)))))
+        for name in _lacking(before.cluster, after.cluster, contents):
             lacking.setdefault(name, at)
         before = after
     return _Walk(first.cluster, tuple(instants), lacking, dated)
@@ -151,12 +150,12 @@ def _walked(
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields the named nodes and pools that a cluster lacks because it has a different size."""
-    pools = node_names(turned)
     for each in turned:
-        name = name_of(each)
-        nodes = pools.get(name, [name]) if each.get("kind") in (_NODE, _POOL) else []
-        if nodes and not any(node in before.nodes or node in after.nodes for node in nodes):
-            yield f"{each.get('kind')} {name}"
+        kind, name = each.get("kind"), name_of(each)
+        if kind in (_NODE, _POOL) and name not in before.nodes and name not in after.nodes:
+            nodes = node_names(turned).get(name, ())
+            if not any(node in before.nodes or node in after.nodes for node in nodes):
+                yield f"{kind} {name}"
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
@@ -264,15 +263,19 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     for dated in sorted(forms):
         spans = [span(each, dated=dated) for each in over.timed]
         text = date_text if dated else format_duration
-        called = {at: f"{cluster.source}, at {text(at)}" for each in spans for at in each if at is not None}
         states = States(cluster, over, spans, faults)
-        begin = min(called, default=0) - 1
+        begin = min((at for each in spans for at in each if at is not None), default=0) - 1
+        called = partial(_called_at, cluster.source, text)
         walk = _walked(states, begin, cluster.source, called, at_first=cluster, dated=dated)
         if len(forms) == 1:  # otherwise, the order of all changes is not known yet
             cluster.__dict__[_CHECKED] = walk
 
 
-def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
+def _called_at(source: str, text: Callable[[int], str], at: int) -> str:
+    return f"{source}, at {text(at)}"
+
+
+def _edits(before: State, after: State, turned: Iterable[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
     """Yields the changes of objects, in the order of the documents that begin or cease to apply.
 
     Args:

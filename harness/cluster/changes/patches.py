@@ -181,7 +181,7 @@ class _World:
 
     def change(self, document: Document) -> None:
         """Apply one document to the object that it names, and to the timed patches of that object."""
-        at = self._find(document)
+        at, where = self._find(document)
         if at is None:
             return
         if at in self._later.values():
@@ -190,18 +190,18 @@ class _World:
             content = {**document.content, "metadata": {**metadata, "annotations": annotations}}
             self.change_later(Document(document.where, content))
             return
-        merge = Merge(f"{document.where}, {_target(document.content)}", self._faults)
+        merge = Merge(where, self._faults)
         self._objects[at] = merge.merged(self._objects[at], document.content)
         self._patches.append((at, document, merge))
 
     def change_later(self, document: Document) -> None:
         """Apply a document with a time to the object that it names."""
         plain = timed(document, self._faults).document
-        at = self._find(plain)
+        at, where = self._find(plain)
         if at is None:
             return
         there = self._objects[at]
-        merge = Merge(f"{document.where}, {_target(document.content)}", self._faults)
+        merge = Merge(where, self._faults)
         merge.merged(there, plain.content)
         self._patches.append((at, plain, merge))
         target = _target(there or {})
@@ -227,13 +227,16 @@ class _World:
 
     # --- which object -------------------------------------------------------------------------------------
 
-    def _find(self, document: Document) -> int | None:
-        """Returns the number of the object that a patch names.
+    def _find(self, document: Document) -> tuple[int | None, str]:
+        """Returns the number of the object that a patch names, and the name of the patch in messages.
 
         If there is no such object, a fault is added.
         """
         wanted = _target(document.content)
         where = f"{document.where}, {wanted}".rstrip(", ")
+        return self._number(wanted, where), where
+
+    def _number(self, wanted: _Target, where: str) -> int | None:
         if not wanted.kind:
             self._faults.append(Fault(where, "must say kind and metadata.name of the object that it changes"))
             return None

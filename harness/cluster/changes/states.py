@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
+from harness.base.frozen import Frozen, changed
+from harness.base.grouping import grouped
 from harness.base.units import INT64_MAX
 from harness.cluster.changes.edits import State, specs, with_objects
 from harness.cluster.changes.remake import remade
@@ -101,43 +104,43 @@ class States:
             state = self._whole(source)
         for node in state.cluster.nodes.values():
             self._amounts.update(node.allocatable)
+        for content in contents if self._nodes_alone else ():
+            if content.get("kind") == "Node":
+                self._nodes_read[id(content)] = content, state.cluster.nodes[str(content["metadata"]["name"])]
         return state
 
-    def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
+    def after(self, now: int, state: State, called: Callable[[int], str]) -> Iterator[Step]:
         """Yields the changes that come after a state, sorted by time.
 
         Args:
             now: the time of this state. It must be the state that was requested last.
             state: the state.
-            called: maps a time to the name of the cluster at that time, for messages.
+            called: returns the name of the cluster at a time, for messages.
 
         Raises:
             ClusterError: the manifests are faulty at some time.
         """
-        due: dict[int, set[int]] = {}
-        for number, span in enumerate(self._spans):
-            for at in (span.starts, span.ends):
-                if at is not None and at > now:
-                    due.setdefault(at, set()).add(number)
-        for at, numbers in sorted(due.items()):
+        of, timed, spans = self._over.of, self._over.timed, self._spans
+        due = grouped((at, number) for number, span in enumerate(spans) for at in span if at is not None)
+        for at in sorted(at for at in due if at > now):
             turned = []
-            for number in sorted(numbers):
-                holding = self._holding.setdefault(self._over.of[number], [])
-                holds, held = self._spans[number].holds(at), number in holding
+            for number in dict.fromkeys(due[at]):
+                holding = self._holding.setdefault(of[number], [])
+                holds, held = spans[number].holds(at), number in holding
                 if holds and not held:
                     insort(holding, number)
                 elif held and not holds:
                     holding.remove(number)
                 if holds != held:
                     turned.append(number)
-            state = self._turned(state, [self._over.of[number] for number in turned], called[at])
-            yield Step(at, [self._over.timed[number] for number in turned], state)
+            state = self._turned(state, [of[number] for number in turned], partial(called, at))
+            yield Step(at, [timed[number] for number in turned], state)
 
     def _object(self, number: int) -> tuple[Document, ...]:
         holding = [self._over.timed[each] for each in self._holding.get(number, ())]
         return tuple(self._over.object(number, holding))
 
-    def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
+    def _turned(self, state: State, numbers: Iterable[int], source: Callable[[], str]) -> State:
         """Returns the state after some objects have changed."""
         before, after = list[Document](), list[Document]()
         for number in dict.fromkeys(numbers):
@@ -149,35 +152,36 @@ class States:
             nodes = self._nodes(state.cluster, before, after, source)
             if nodes is not None:
                 return State(with_objects(state.cluster, "nodes", nodes), state.specs)
-        return self._whole(source)
+        return self._whole(source())
 
     def _nodes(
-        self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
-    ) -> dict[str, Node] | None:
+        self,
+        cluster: Cluster,
+        before: Sequence[Document],
+        after: Sequence[Document],
+        source: Callable[[], str],
+    ) -> Frozen[str, Node] | None:
         """Returns the nodes after some of them changed, or None if their sums may be too large.
 
         Raises:
             ClusterError: a changed node is faulty.
         """
-        there = {_name(each): each.content for each in after}
         new = [each for each in after if id(each.content) not in self._nodes_read]
         if new or self._faults:  # otherwise, all nodes have returned to earlier forms
             draft = Draft(faults=list(self._faults))
             for each in new:
                 read_object(each, draft, Counter())
             if draft.faults:
-                raise ClusterError(source, draft.faults)
+                raise ClusterError(source(), draft.faults)
             for each in new:
                 node = draft.nodes[_name(each)]
                 self._nodes_read[id(each.content)] = each.content, node
                 self._amounts.update(node.allocatable)
         if max(self._amounts.values(), default=0) > INT64_MAX:
             return None
-        nodes = dict(cluster.nodes)
-        for name in {_name(each) for each in before} - there.keys():
-            nodes.pop(name, None)
-        nodes |= {name: self._nodes_read[id(content)][1] for name, content in there.items()}
-        return nodes
+        nodes: dict[str, Node | None] = {_name(each): None for each in before}
+        nodes |= {_name(each): self._nodes_read[id(each.content)][1] for each in after}
+        return changed(cluster.nodes, nodes)
 
     def _whole(self, source: str) -> State:
         """Returns the state that all current objects form."""

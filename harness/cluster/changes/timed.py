@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
@@ -133,28 +134,25 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
         return Timed(document, None, None)
     metadata = dict(content["metadata"])
     annotations = dict(metadata["annotations"])
-    where = ", ".join(filter(None, (document.where, _called(content))))
-    starts, ends = (
-        moment_of(annotations.pop(name, None), f"{where}: {name}", faults) for name in (FROM, UNTIL)
-    )
+    own: list[Fault] = []  # their names come last, because few documents have faults
+    starts, ends = (moment_of(annotations.pop(name, None), f": {name}", own) for name in (FROM, UNTIL))
     announced = str(annotations.pop(ANNOUNCED, "false")).lower()
     if announced not in ("true", "false"):
-        faults.append(Fault(f"{where}: {ANNOUNCED}", f"{shown(announced)} is neither true nor false"))
+        own.append(Fault(f": {ANNOUNCED}", f"{shown(announced)} is neither true nor false"))
     metadata["annotations"] = annotations
     if not annotations:
         del metadata["annotations"]
     kind = content.get("kind")
     if kind not in KINDS:
-        faults.append(Fault(where, f"{shown(kind)} cannot have a time; {', '.join(KINDS)} can"))
+        own.append(Fault("", f"{shown(kind)} cannot have a time; {', '.join(KINDS)} can"))
     if starts and ends and starts.dated == ends.dated and ends.time <= starts.time:
-        faults.append(Fault(where, f"{UNTIL} must be later than {FROM}"))
+        own.append(Fault("", f"{UNTIL} must be later than {FROM}"))
     if announced == "true" and kind not in _ANNOUNCED_KINDS:
-        faults.append(
-            Fault(
-                where,
-                f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy makes plans with a {kind}",
-            )
-        )
+        what = f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy makes plans with a {kind}"
+        own.append(Fault("", what))
+    if own:
+        where = ", ".join(filter(None, (document.where, _called(content))))
+        faults += (Fault(where + fault.where, fault.what) for fault in own)
     bare = Document(document.where, {**content, "metadata": metadata})
     return Timed(bare, starts, ends, announced == "true")
 
@@ -174,18 +172,23 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
     """Returns a time, which is a duration since the origin (`3d2h`) or a date (`2025-01-31T08:00:00Z`)."""
     if value is None:
         return None
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    found = _moment(value.isoformat() if isinstance(value, datetime) else str(value))
+    if found is None:
+        what = f"{shown(value)} is not a time; write one since the trace's origin such as 3d2h, or a date"
+        faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
+    return found
+
+
+@lru_cache(maxsize=1 << 14)  # each time of an event table is read several times
+def _moment(text: str) -> Moment | None:
     try:
         return Moment(dated=False, time=parse_duration(text))
     except InputError:
         pass
     try:
-        moment = datetime.fromisoformat(text)
+        return Moment(dated=True, time=since_1970(datetime.fromisoformat(text)))
     except ValueError:
-        what = f"{shown(value)} is not a time; write one since the trace's origin such as 3d2h, or a date"
-        faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
         return None
-    return Moment(dated=True, time=since_1970(moment))
 
 
 class _Key(NamedTuple):
