@@ -1,7 +1,7 @@
-"""Models the scheduler's cache, with all nodes and their pods, and a log of the nodes that changed.
+"""Models the scheduler's cache, with all nodes and their pods, and the version of each node's last change.
 
-Readers of the log cache results that depend on nodes, such as the feasible nodes of a shape, or preemption
-dry runs. The log names the nodes whose results must be computed again, so no reader has to examine all nodes.
+Other modules cache results that depend on nodes, such as the feasible nodes of a shape, or preemption dry
+runs. They ask which nodes changed since their results, so they don't have to examine all nodes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import compress
+from operator import is_not
 from typing import TypeVar, final
 
 from harness.cluster.model import Cluster, Node
@@ -19,9 +21,6 @@ from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
 
 _Key = TypeVar("_Key")
-
-_KEPT = 8
-"""The log is truncated when its number of entries exceeds the number of nodes by this factor."""
 
 
 @final
@@ -84,14 +83,12 @@ class Cache:
         self.by_rank = sorted(self.nodes, key=self._by_rank)
         self.rankings = 0
         self._left_at = -1
-        self._log: list[NodeInfo | None] = []  # the node that changed, for each version after `_cut`
-        self._cut = 0
+        self._changes: dict[NodeInfo, int] = {}  # the version of each node's last change, in this order
         self._forget_positions()
 
     def _forget_positions(self) -> None:
         """Drops the cache's own results that are kept by position, because nodes have changed."""
         self._positions_since = self.version
-        self._most = _KEPT * len(self.nodes) + _KEPT
         # One list for each resource with the free amounts, and one with the numbers of further pods that fit,
         # all by position.
         self._left: list[list[int]] = []
@@ -163,9 +160,10 @@ class Cache:
         for node in self.nodes[first:end]:
             if self.by_name.get(node.name) is not node:
                 node.position = GONE
+                self._changes.pop(node, None)
         self._place(nodes[first:], first)
         self.nodes[:] = nodes
-        self._note(None)
+        self.version += 1
         self._forget_positions()
         return True
 
@@ -205,19 +203,23 @@ class Cache:
     # --- changes ------------------------------------------------------------------------------------------
 
     def changed_since(self, version: int) -> Iterable[int]:
-        """Returns the positions of the nodes that changed after a version, each once and in a fixed order."""
+        """Returns the positions of the nodes that changed after a version, the last one first."""
         if version == self.version:
             return ()
-        if version < self._cut or version < self._positions_since:
+        if version < self._positions_since:
             return range(len(self.nodes))
-        return dict.fromkeys([node.position for node in self._log[version - self._cut :] if node is not None])
+        return [node.position for node in self.changed_nodes_since(version)]
 
     def changed_nodes_since(self, version: int) -> Iterable[NodeInfo]:
         """Returns the nodes that changed after a version, even if positions have changed since then."""
-        if version < self._cut:
+        if version < 0:
             return self.nodes
-        noted = dict.fromkeys(self._log[version - self._cut :])
-        return [node for node in noted if node is not None and node.position != GONE]
+        found = []
+        for node, at in reversed(self._changes.items()):
+            if at <= version:
+                break
+            found.append(node)
+        return found
 
     def touch(self, node: NodeInfo) -> None:
         """Records that a node has changed."""
@@ -225,13 +227,10 @@ class Cache:
         self.last_changed = node.position
         self._note(node)
 
-    def _note(self, node: NodeInfo | None) -> None:
+    def _note(self, node: NodeInfo) -> None:
         self.version += 1
-        self._log.append(node)
-        if self.version - self._cut > self._most:
-            half = len(self._log) // 2
-            del self._log[:half]
-            self._cut += half
+        self._changes.pop(node, None)
+        self._changes[node] = self.version
 
     def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
         """Adds a bound pod to its node."""
@@ -366,19 +365,12 @@ def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int,
     """Returns the first position with another node than before, and the end of the changed part."""
     most = min(len(nodes), len(before))
     first = _alike(nodes, before, most)
-    return first, len(nodes) - min(most - first, _alike(nodes[::-1], before[::-1], most))
+    return first, len(nodes) - min(most - first, _alike(reversed(nodes), reversed(before), most))
 
 
-def _alike(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo], most: int) -> int:
-    """Returns how many of the first nodes are the same as before, by comparing halves as a whole."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if nodes[low:middle] == before[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _alike(nodes: Iterable[NodeInfo], before: Iterable[NodeInfo], most: int) -> int:
+    """Returns how many of the first nodes are the same as before."""
+    return next(compress(range(most), map(is_not, nodes, before)), most)
 
 
 def _less(counts: dict[_Key, int], key: _Key) -> None:
