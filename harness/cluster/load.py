@@ -47,7 +47,9 @@ def load_cluster(path: str | Path) -> Cluster:
         raise ClusterError(
             str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
         )
-    return replace(cluster_of(documents, str(path), faults, complete=complete), files=(str(path),))
+    made = replace(cluster_of(documents, str(path), faults, complete=complete), files=(str(path),))
+    made.__dict__["follows_manifests"] = True
+    return made
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:

@@ -10,7 +10,6 @@ each time, and a *cell* is one holder at one time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -117,14 +116,12 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
     The nearby column belongs to the same part of the table, so other parts do not influence the result.
     """
-    starts = list(accumulate([0, *lengths]))
-    some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]
-    coarse = wants.at(np.concatenate(some))
+    ends = np.cumsum(lengths)
+    sampled = (np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)) % _STRIDE == 0
+    coarse = wants.at(np.flatnonzero(sampled))
     base: Floats = np.zeros(coarse.weight.shape[1])
     level, _ = _rise(coarse, [base] * len(wants.rates), base, base)
-    firsts = accumulate([0, *map(len, some)])
-    near = [first + np.arange(length) // _STRIDE for first, length in zip(firsts, lengths, strict=False)]
-    found: Floats = level[np.concatenate(near)]
+    found: Floats = level[sampled.cumsum() - 1]
     return found
 
 

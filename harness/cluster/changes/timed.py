@@ -261,6 +261,9 @@ class OverTime:
         if first.has_time and not (holding and holding[0] is first):
             return
         where, content = first.document.where, first.document.content
+        if len(holding) == first.has_time:
+            yield first.document
+            return
         for patch in holding[first.has_time :]:
             if content is None:
                 break

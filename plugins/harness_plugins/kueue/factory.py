@@ -175,7 +175,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
         )
         return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
 
-    if not cluster.changes:
+    if all(edit.kind == "Node" for instant in cluster.changes for edit in instant.edits):
         return judge(cluster)
     over_time = OverTime(cluster, judge)
 
