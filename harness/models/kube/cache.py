@@ -151,7 +151,7 @@ class Cache:
             True if nodes or their positions have changed.
         """
         self.unsettled = False
-        nodes = [self.by_name[name] for name in self._order.renew()]
+        nodes = [*map(self.by_name.__getitem__, self._order.renew())]
         first, last = _others(nodes, self.nodes)
         if first == last == len(self.nodes):
             return False

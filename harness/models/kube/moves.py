@@ -5,7 +5,7 @@ A reader that keeps results by position moves these results, and evaluates only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 _MOST = 128
@@ -47,13 +47,16 @@ class Moves:
         return [move for move in self._moves[len(self._moves) - left :] if move is not None]
 
 
-def moved(column: Any, move: Move, blank: Any) -> None:
-    """Moves the values in a column that has one value for each node.
+def follow(moves: Iterable[Move], *columns: tuple[Any, Any]) -> None:
+    """Moves the values in columns that have one value for each node.
 
     Args:
-        column: a list or a bytearray.
-        move: the move.
-        blank: the value of nodes without a former position.
+        moves: the moves.
+        columns: each list or bytearray, with the value of nodes without a former position.
     """
-    start, end, sources = move
-    column[start:end] = [column[source] if source >= 0 else blank for source in sources]
+    for start, end, sources in moves:
+        for column, blank in columns:
+            if sources:
+                column[start:end] = [column[source] if source >= 0 else blank for source in sources]
+            else:
+                del column[start:end]

@@ -10,7 +10,7 @@ from operator import is_, not_
 from typing import final
 
 from harness.models.kube.cache import Cache
-from harness.models.kube.moves import moved
+from harness.models.kube.moves import follow
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import unchanging
 from harness.models.kube.placement.scores import intolerable_taints, preferred_nodes
@@ -58,10 +58,7 @@ class NodeRules:
         self._moves = moves.count
         if missed is None:
             missed = [(0, len(self.fixed), (-1,) * len(nodes))]
-        for move in missed:
-            moved(self.fixed, move, None)
-            moved(self.taints, move, _UNKNOWN)
-            moved(self.preferred, move, 0)
+        follow(missed, (self.fixed, None), (self.taints, _UNKNOWN), (self.preferred, 0))
         shape, names = self._shape, self._shape.spec.node_names
         while _UNKNOWN in self.taints:
             position = self.taints.index(_UNKNOWN)

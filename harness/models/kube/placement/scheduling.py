@@ -160,7 +160,7 @@ class Scheduling:
         self.start = 0
         self._shapes: dict[Shape, ShapeNodes] = {}
         self._rules: Memo[object, NodeRules] = Memo(_MOST_RULES)
-        self._resources = len(cache.names)
+        self._resources = -1
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
         self._affinities: dict[Template, AffinityRules] = {}
         self.renew()
@@ -168,7 +168,10 @@ class Scheduling:
     def renew(self) -> None:
         """Drops all cached results about nodes, because nodes or their order have changed."""
         cache, devices = self.cache, self._devices
-        self._fit_score = fit_score(self._scoring, cache.resources)
+        if self._resources != len(cache.names):  # shapes have vectors over all resources
+            self._resources = len(cache.names)
+            self._fit_score = fit_score(self._scoring, cache.resources)
+            self._shapes.clear()
         if devices is not None:
             devices.follow(cache.nodes)
             self._shapes.clear()
@@ -177,9 +180,6 @@ class Scheduling:
             if devices.scores:
                 self._fit_score = devices.score
         self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
-        if self._resources != len(cache.names):  # shapes have vectors over all resources
-            self._resources = len(cache.names)
-            self._shapes.clear()
         self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:

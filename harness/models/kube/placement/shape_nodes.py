@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from harness.models.kube.cache import Cache
-from harness.models.kube.moves import moved
+from harness.models.kube.moves import follow
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import oversized, ports_taken, resources_short
 from harness.models.kube.placement.fit_scores import FitScore
@@ -72,10 +72,10 @@ class ShapeNodes:
         if missed is None:  # a single node needs no score, and some moves may be unknown
             self.kinds, self.keys = bytearray([FIXED] * len(nodes)), [NO_KEY] * len(nodes)
             self._too_small = [None] * len(nodes)
-        for move in missed or ():
-            moved(self.kinds, move, FIXED)
-            moved(self.keys, move, NO_KEY)
-            moved(self._too_small, move, None)
+            changed: Iterable[NodeInfo] = nodes
+        else:
+            follow(missed, (self.kinds, FIXED), (self.keys, NO_KEY), (self._too_small, None))
+            changed = self._cache.changed_nodes_since(self._seen)
         if self._rankings != self._cache.rankings:
             self._rankings = self._cache.rankings
             self.keys = [
@@ -86,11 +86,9 @@ class ShapeNodes:
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
         self._helpful: list[int] | None = None
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
-        while None in self._too_small:
-            position = self._too_small.index(None)
-            self._too_small[position] = oversized(self.shape, nodes[position])
-            self._evaluate(nodes[position])
-        for node in self._cache.changed_nodes_since(self._seen):
+        for node in changed:
+            if self._too_small[node.position] is None:
+                self._too_small[node.position] = oversized(self.shape, node)
             self._evaluate(node)
         self._seen = self._cache.version
 
