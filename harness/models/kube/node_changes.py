@@ -54,7 +54,6 @@ class ChangingNodes:
         self._nodes[node.name] = node
         if self._cache.put(node):
             self._templates.count_by_resources()
-        self._renew()
         for event in events:
             self._queue.changed(NodeHint(event, old, node).helps)
 
@@ -63,19 +62,19 @@ class ChangingNodes:
         old = self._nodes.pop(name)
         self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
         self._cache.drop(name)
-        self._renew()
 
     def settle(self) -> bool:
-        """Updates the order of nodes before an attempt, and returns whether the order has changed."""
-        cache = self._cache
-        if not (cache.unsettled and self._queue.tries_some and cache.settle()):
-            return False
-        self._renew()
-        return True
+        """Updates the order of nodes and drops results about former nodes, before an attempt.
 
-    def _renew(self) -> None:
-        """Drops all cached results about nodes, because nodes or their order have changed."""
+        Returns:
+            True if the order has changed.
+        """
+        cache = self._cache
+        if not (cache.unsettled and self._queue.tries_some):
+            return False
+        differs = cache.settle()
         self._queue.forget_refusals()
         self._scheduling.renew()
         if self._preemption is not None:
             self._preemption.renew()
+        return differs
