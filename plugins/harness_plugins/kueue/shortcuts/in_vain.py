@@ -275,10 +275,13 @@ class InVain:
             amounts: the smallest requests for each flavor.
             wanting: whether preemption might help.
         """
-        reach = self._reasons.reach if wanting and self._may_preempt[queue.number] else None
-        for cells, wanted, left in zip(flavors, amounts, self._free_of(queue, flavors), strict=True):
+        free = self._free_of(queue, flavors)
+        if not (wanting and self._may_preempt[queue.number]):
+            return all(any(map(gt, wanted, left)) for wanted, left in zip(amounts, free, strict=True))
+        reach = self._reasons.reach
+        for cells, wanted, left in zip(flavors, amounts, free, strict=True):
             for cell, amount, each in zip(cells, wanted, left, strict=True):
-                if amount > each and (reach is None or not reach(queue, first, cell, amount, each)):
+                if amount > each and not reach(queue, first, cell, amount, each):
                     break
             else:
                 return False
