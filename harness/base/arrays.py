@@ -62,7 +62,8 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
         names: all distinct texts.
     """
     if column.dtype != pl.Categorical:
-        column, names = (each.cast(pl.Enum(names)) for each in (column, names))
+        number = column.cast(pl.Enum(names)).to_physical().to_numpy()
+        return number.astype(np.min_scalar_type(len(names)), copy=False)
     # Use the codes of categories: looking up their texts takes three times as long.
     number = names.cast(column.dtype).to_physical().to_numpy()
     place: npt.NDArray[Any] = np.zeros(int(number.max(initial=0)) + 1, np.min_scalar_type(len(number)))

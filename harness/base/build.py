@@ -38,7 +38,8 @@ def version() -> str:
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Returns the versions of harness, Python and the packages that write tables."""
     from importlib import metadata
 

@@ -1,6 +1,7 @@
 """Finds jobs in a trace that can never start, and the reasons why the policy would reject them.
 
-This happens before a replay. Of several jobs with equal requests in the same queue, only one is examined.
+This happens before a replay. In a longer trace, only one of several jobs with equal requests in the same
+queue is examined.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from harness.base.errors import Fault, InputError, PluginError, TraceError
 from harness.base.options import resolve
 from harness.base.text import agreeing, counted
 from harness.runs.cache import Lasting
+from harness.runs.job_columns import job_columns
 from harness.runs.questions import foresight
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
@@ -41,6 +43,7 @@ _OWN = frozenset(
 _known: Lasting[tuple[Impossible, ...] | None] = Lasting()
 
 _SHAPE = "harness.shape"
+_FEW = 64  # The jobs of such a short trace are prepared for the replay anyway.
 _NAMED = 3
 _REASONS = 8
 
@@ -192,22 +195,16 @@ def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tupl
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)
     own = _OWN - {"submit_time"} if others_change else _OWN
     names = [name for name in frame.columns if name not in own and column_of(name) is not None]
-    if has_pod_sets(frame) or any(frame.schema[name].is_nested() for name in names):
-        for chunk in Jobs(JobColumns(trace, cluster)).chunks():
-            for job, *_ in chunk:
-                never = possible(job)
-                if never is not None:
-                    yield never, job.id
+    if frame.height <= _FEW or has_pod_sets(frame) or any(frame.schema[name].is_nested() for name in names):
+        known = dict(_never(job_columns(trace, cluster), possible))
+        for job in frame["job_id"].unique(maintain_order=True) if known else ():
+            if job in known:
+                yield known[job], job
         return
     rows = frame.with_row_index(ROW)
     shape = rows.select("job_id", ROW, pl.col(ROW).first().over(names).alias(_SHAPE))
     one_each = replace(trace, frame=frame.filter(shape[ROW] == shape[_SHAPE]))
-    known = {}
-    for chunk in Jobs(JobColumns(one_each, cluster)).chunks():
-        for job, *_ in chunk:
-            never = possible(job)
-            if never is not None:
-                known[job.id] = never
+    known = dict(_never(JobColumns(one_each, cluster), possible))
     if not known:
         return
     first = pl.col(ROW) == pl.col(_SHAPE)
@@ -215,3 +212,10 @@ def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tupl
     why = {number: known[job] for number, job in numbers}
     for number, job in shape.filter(pl.col(_SHAPE).is_in(list(why))).select(_SHAPE, "job_id").iter_rows():
         yield why[number], job
+
+
+def _never(columns: JobColumns, possible: Possible) -> Iterator[tuple[str, Never]]:
+    for chunk in Jobs(columns).chunks():
+        for job, *_ in chunk:
+            if (never := possible(job)) is not None:
+                yield job.id, never

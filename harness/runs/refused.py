@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
+from harness.base.arrays import firsts, next_of
 from harness.runs.known import once
 from harness.runs.run import REFUSED, Run
 
@@ -21,11 +23,11 @@ def rejected_at_arrival(run: Run) -> pl.Series:
     if refusals.is_empty():
         return refusals["job"]
     submit = run.columns("jobs", "submit_time")["submit_time"]
-    return refusals.filter(refusals["time"] == submit.gather(refusals["job"]))["job"].unique().sort()
+    return refusals["job"].filter(refusals["time"] == submit[refusals["job"]]).unique().sort()
 
 
 def refused_pieces(run: Run) -> list[tuple[int, int]]:
     """Returns the result of `rejected_at_arrival` as ranges, each with its first and last row."""
-    rows = rejected_at_arrival(run)
-    pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
-    return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()
+    rows = rejected_at_arrival(run).to_numpy()
+    first = firsts(rows - np.arange(len(rows)))
+    return list(zip(rows[first].tolist(), rows[next_of(first, end=True)].tolist(), strict=True))

@@ -34,6 +34,7 @@ from harness.runs.engines import engine_of, played_on
 from harness.runs.folder import tables_of
 from harness.runs.hearing import as_heard, made
 from harness.runs.identity import Code, codes_of_metrics
+from harness.runs.job_columns import LONG, job_columns
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.questions import running_jobs
@@ -51,10 +52,6 @@ _ADDED = (ISOLATED, IDLE, WINDOWS)
 """Keys in `run.json` for metrics that were added later, which are dropped when the run is measured again."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
-_LONG = 1 << 17
-"""The columns of longer traces are not cached, because making them is quick compared to the replay."""
-
-_known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()
 
 
@@ -294,17 +291,13 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
         "record": plan.policy.record,
         "scale_arrivals": plan.settings.scale_arrivals,
     }
-
-    def found() -> JobColumns:
-        return JobColumns(trace, cluster, **choices)
+    columns = job_columns(trace, cluster, **choices)
 
     def behind() -> Tenants:
         return tenants(columns.frame, ever(cluster), by_elastic_quotas=plan.by_elastic_quotas)
 
-    if trace.frame.height > _LONG:
-        columns = found()
+    if trace.frame.height > LONG:
         return columns, behind()
-    columns = _known.answer(trace, cluster, found, choices)
     return columns, _tenants.answer(trace, cluster, behind, (choices, plan.by_elastic_quotas))
 
 

@@ -39,7 +39,7 @@ REFUSED = "refused_at_arrival"
 Each range of rows is stored as its first and last row.
 """
 
-_BATCH = 1 << 18  # The number of rows.
+_BATCH = 1 << 18  # rows
 _NAMED = 3
 _KEEP_ALL = "replay it with keep='all'"
 
@@ -317,7 +317,7 @@ class Run:
         """
         if table in self._short:
             return self._short[table].micros.lazy()
-        if self.memory is not None and self.info["schema"] != "2" and self._rows(table) <= FEW:
+        if self.memory is not None and self.info["schema"] != "2" and self.rows(table) <= FEW:
             return self._few(table).lazy()
         frame = self.scan(table)
         return frame.select(in_micros(frame.collect_schema(), self.info["trace"]["origin_us"]))
@@ -331,9 +331,9 @@ class Run:
         names = list(columns)
         if table in self._short:
             yield self._short[table].micros[names]
-        elif self.memory is not None and self._rows(table) <= FEW:
+        elif self.memory is not None and self.rows(table) <= FEW:
             yield self._few(table)[names]
-        elif self.memory is not None and (table == "jobs" or self._rows(table) <= _BATCH):
+        elif self.memory is not None and (table == "jobs" or self.rows(table) <= _BATCH):
             yield from self._remembered(table, names)
         else:
             yield from self._pieces(table, names)
@@ -352,9 +352,11 @@ class Run:
         finally:
             self.memory = before
 
-    def _rows(self, table: str) -> int:
-        known = {} if self.memory is None else self.memory
-        key = ("rows", table)
+    def rows(self, table: str) -> int:
+        """Returns the number of rows of one of `TABLES`. Raises the errors of `file`."""
+        if table in self._short:
+            return self._short[table].micros.height
+        known, key = {} if self.memory is None else self.memory, ("rows", table)
         if key not in known:
             with reading(self.path):
                 known[key] = pl.scan_parquet(self.file(table), glob=False).select(pl.len()).collect().item()
@@ -373,14 +375,14 @@ class Run:
         assert self.memory is not None
         known: dict[str, pl.Series] = self.memory.setdefault(("columns", table), {})
         missing = [name for name in names if name not in known]
-        if self._rows(table) > _BATCH:
+        if self.rows(table) > _BATCH:
             schema = self.scan(table).collect_schema()
             missing = [name for name in missing if schema[name].is_numeric() or schema[name].is_temporal()]
         if missing:
             known.update(pl.concat(self._pieces(table, missing), rechunk=True).to_dict())
         others = [name for name in names if name not in known]
         read = self._pieces(table, others) if others else None
-        for begin in range(0, max(1, self._rows(table)), _BATCH):
+        for begin in range(0, max(1, self.rows(table)), _BATCH):
             piece = {name: known[name].slice(begin, _BATCH) for name in names if name in known}
             piece.update(next(read).to_dict() if read else {})
             yield pl.DataFrame([piece[name] for name in names])
@@ -389,7 +391,7 @@ class Run:
         """Yields batches that are read from the file. None stands for all columns."""
         with reading(self.path):
             file = pl.scan_parquet(self.file(table), glob=False)
-            rows = self._rows(table)
+            rows = self.rows(table)
             wanted = file if names is None else file.select(names)
             wanted = wanted.select(in_micros(wanted.collect_schema(), self.info["trace"]["origin_us"]))
             for begin in range(0, max(1, rows), _BATCH):

@@ -128,7 +128,7 @@ class JobColumns:
         rows = trace.frame
         jobs = job_rows(rows)
         jobs = jobs.with_columns(
-            _scaled(jobs["submit_time"].to_physical() - trace.origin, scale_arrivals).alias(_SUBMIT),
+            _scaled(jobs["submit_time"].cast(pl.Int64) - trace.origin, scale_arrivals).alias(_SUBMIT),
             pl.col("duration").to_physical(),
         )
         jobs = jobs.with_columns(*_priorities(trace, jobs, cluster))
@@ -150,7 +150,7 @@ class JobColumns:
         if named is not None:
             self.frame = self.frame.with_columns(named.gather(jobs[ROW]))
         self.record: Record | None = record_of(trace, jobs, self.frame["submit"]) if record else None
-        self.first = int(jobs["submit_time"].to_physical().min()) - trace.origin  # type: ignore[arg-type]
+        self.first = int(jobs["submit_time"].cast(pl.Int64).min()) - trace.origin  # type: ignore[arg-type]
         self.scale = scale_arrivals
         self._pod_sets = PodSetMaker(_by_arrival(rows, jobs), jobs[ROWS] if several else None)
         work = jobs["duration"] if self.record is None else self.record.work(jobs["duration"])

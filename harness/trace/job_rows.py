@@ -17,6 +17,7 @@ The name can't clash, because no column of a trace begins with `harness.`.
 ROWS = "harness.rows"
 """The number of rows (pod sets) of a job."""
 
+_FEW = 1 << 16
 _HASHES = 1 << 20
 
 
@@ -73,9 +74,11 @@ def has_pod_sets(frame: pl.DataFrame) -> bool:
 def distinct(names: pl.Series) -> bool:
     """Returns True if all texts are distinct.
 
-    The function first compares hashes, because texts with different hashes differ. It compares them range
-    by range, which uses little memory.
+    For many texts, the function first compares hashes, because texts with different hashes differ. It
+    compares them range by range, which uses little memory.
     """
+    if len(names) <= _FEW:
+        return names.n_unique() == len(names)
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES
     bounds = [2**64 * at // ranges for at in range(ranges + 1)]

@@ -35,12 +35,12 @@ class Sums:
 
         The method returns a fault for the first row at which a sum no longer fits.
         """
-        amounts = {
-            f"{REQUEST}{resource}": frame.select(total_of(frame, resource)).to_series()
+        amounts = frame.select(
+            total_of(frame, resource).alias(f"{REQUEST}{resource}")
             for resource in resources_of(frame.columns)
-        }
+        ).to_dict()
         if _DURATION in frame.columns:
-            amounts[_DURATION] = frame[_DURATION].to_physical()
+            amounts[_DURATION] = frame[_DURATION].cast(pl.Int64)
         faults = []
         for name, values in amounts.items():
             row = self._added(name, values, INT64_MAX - (LONGEST if name == _DURATION else 0))

@@ -138,7 +138,7 @@ def open_trace(
     submit = frame["submit_time"]
     zone = submit.dtype.time_zone if isinstance(submit.dtype, pl.Datetime) else None
     kind: Literal["timestamp", "duration"] = "timestamp" if submit.dtype == pl.Datetime else "duration"
-    first: Any = submit.to_physical().min()
+    first: Any = submit.cast(pl.Int64).min()
     trace = Trace(
         path,
         frame,

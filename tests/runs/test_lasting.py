@@ -18,7 +18,7 @@ from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
 from harness.plugins import load
 from harness.policy import Job, Never
-from harness.runs import replaying
+from harness.runs import job_columns
 from harness.runs.impossible import impossible
 from harness.runs.inputs import check_fit
 from harness.trace import validate
@@ -71,7 +71,7 @@ def test_columns_of_jobs_are_made_once_for_replays_that_choose_the_same(
         made.append(choices)
         return JobColumns(*of, **choices)
 
-    monkeypatch.setattr(replaying, "JobColumns", counted)
+    monkeypatch.setattr(job_columns, "JobColumns", counted)
     trace = read_trace(write_trace({}, {"request.cpu": 4000}, {"submit_time": 5}), load())
     cluster = read_cluster(None, trace)
 
@@ -92,7 +92,7 @@ def test_columns_of_jobs_are_made_once_for_replays_that_choose_the_same(
     assert len(made) == 1
     replay("none", grace_period="1m")
     assert len(made) == 2
-    monkeypatch.setattr(replaying, "_LONG", 1)
+    monkeypatch.setattr(job_columns, "LONG", 1)
     assert replay("none") == first
     assert len(made) == 3
 

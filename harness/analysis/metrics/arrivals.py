@@ -34,9 +34,13 @@ def request_columns(run: Run) -> list[str]:
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
     """Returns, for each job of a run, whether it is in `only` and was not rejected on arrival."""
-    mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
-    refused = rejected_at_arrival(run)
-    return mask if refused.is_empty() else mask.clone().scatter(refused, False)
+    return _admissible(run) if only is None else only & _admissible(run)
+
+
+@once
+def _admissible(run: Run) -> pl.Series:
+    every = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True)
+    return every.scatter(rejected_at_arrival(run), False)
 
 
 def needs(run: Run, window: Window) -> pl.DataFrame:

@@ -8,6 +8,7 @@ these evictions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
@@ -82,6 +83,8 @@ def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
             all pods that progressed together.
         pods: the rows of `evictions`.
     """
+    if lost.is_empty():
+        return lost.with_columns(cause=pl.lit(OTHER))
     stints = lost.with_row_index("stint")
     hit = pl.col("pod").is_null() | pl.col("pod_number").is_null() | (pl.col("pod") == pl.col("pod_number"))
     causes = (
@@ -107,19 +110,19 @@ def measure_causes(
         lost: the result of `with_causes`, with the lost quantities.
         arrived: the number of jobs that arrived.
     """
-    each = pods.unique(["job", "by", "cause", "time"], maintain_order=True)
-    jobs = pods.unique(["job", "cause"], maintain_order=True)
-    for metric, rows, total in (
-        ("evictions", each, each.height),
-        ("evicted_jobs", jobs, jobs["job"].n_unique()),
+    each, jobs = (
+        Counter(pods.unique(keys)["cause"].to_list())
+        for keys in (["job", "by", "cause", "time"], ["job", "cause"])
+    )
+    for metric, counts, total in (
+        ("evictions", each, each.total()),
+        ("evicted_jobs", jobs, pods["job"].n_unique()),
     ):
         yield _count(metric, total)
-        counts = dict(rows.group_by("cause").len().iter_rows())
         for cause in CAUSES:
             if cause in counts:
                 yield _count(metric, counts[cause], Scope(REASON, cause).text)
-    failures = each.filter(pl.col("cause") == FAILURE).height
-    per_jobs = 1000 * failures / arrived if arrived else None
+    per_jobs = 1000 * each[FAILURE] / arrived if arrived else None
     yield Measurement("disruption.failures_per_1000_jobs", per_jobs, "per 1000 jobs", "lower")
     amounts = pl.col([f"request.{resource}" for resource in run.resources])
     sums = {cause: of_cause for cause, *of_cause in lost.group_by("cause").agg(amounts.sum()).iter_rows()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from operator import add
@@ -19,7 +20,7 @@ from harness.analysis.metrics.preemptions import preempted_pods, preemptions, re
 from harness.analysis.metrics.resource_time import resource_time
 from harness.analysis.metrics.shown import DISRUPTED, Shown
 from harness.analysis.metrics.waiting import job_times
-from harness.base.arrays import numbers
+from harness.base.arrays import NEVER, numbers, quantile
 from harness.base.tables.schemas import LOST_BEFORE
 from harness.base.units import SECOND
 from harness.plugins.measurement import MEAN, SHARE, Measurement, Window, resource_hours
@@ -57,10 +58,10 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) -> Iterator[Measurement]:
     yield from _by_scope("preemptions", each, {REASON: "reason", **_SIDES})
-    times = each.group_by("job").len()["len"]
+    times = Counter(each["job"].to_list()).values()
     yield _count("preempted_jobs", len(times))
     yield _count("preempted_pods", int(pods["held"].sum()))
-    yield _count("repeat_victims", int((times >= 2).sum()))
+    yield _count("repeat_victims", sum(time >= 2 for time in times))
     yield _count("max_preemptions_of_a_job", max(times, default=0))
     arrived = job_times(run, window, "job").height
     per_jobs = 1000 * each.height / arrived if arrived else None
@@ -68,9 +69,8 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     hours = _dominant_hours(run, window)
     per_hours = 1000 * each.height / hours if hours else None
     yield _count("preemptions_per_1000_hours", per_hours, unit="per 1000 h")
-    yield from _spread(
-        "victims_per_preemptor", each.drop_nulls("by").group_by("by").len()["len"], "mean", "p95", "max"
-    )
+    victims = Counter(by for by in each["by"].to_list() if by is not None).values()
+    yield from _spread("victims_per_preemptor", list(victims), "mean", "p95", "max")
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
@@ -130,8 +130,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
     )
     if not told:
         stints = stints.with_columns(pl.lit(None, pl.Int32).alias(_POD))
-    of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
-    return stints.with_columns(of_jobs.get_columns())
+    return stints.hstack(names_of_jobs(run)[stints["job"], [QUEUE, QUOTA]])
 
 
 def _lost_by(
@@ -210,8 +209,7 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
     within = mean_duration(run)
-    depths = pl.Series(cascades(each, within).depth, dtype=pl.Int64)
-    yield from _spread("cascade_depth", depths, "mean", "max")
+    yield from _spread("cascade_depth", cascades(each, within).depth, "mean", "max")
     hits = hits_back(each, within)
     yield _count("thrash", hits.thrash)
     yield _count("rework", hits.rework)
@@ -246,12 +244,16 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
     """
     pods = preempted_pods(run, window) if pods is None else pods
     each = preemptions(pods)
-    again, time = restarts(run, window, pods), each["time"]
-    refused = each["job"].is_in(rejected(run, window).implode())
-    waits = (again.fill_null(window.end) - time).filter(again.is_not_null() | ~refused)
-    going = again.is_null().filter(again.is_not_null() | ~refused)
+    again = restarts(run, window, pods)
+    job, time = numbers(each, "job", "time")
+    (again_at,) = numbers(again.to_frame("again"), "again")
+    refused = np.zeros(run.columns("jobs", "submit_time").height, np.bool_)
+    refused[rejected(run, window).to_numpy()] = True
+    going = again_at == NEVER
+    counts = ~(going & refused[job])
+    waits = np.where(going, window.end, again_at) - time
     names = ("p50", "p95")
-    figures = statistics(waits.to_numpy(), going.to_numpy(), names)
+    figures = statistics(waits[counts], going[counts], names)
     for name, (value, at_least) in zip(names, figures, strict=True):
         seconds = None if value is None else value / SECOND
         metric = f"disruption.time_to_restart.{name}"
@@ -284,28 +286,28 @@ def _violations(pods: pl.DataFrame) -> int | None:
 
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
     yield _count(name, rows.height)
-    if rows.is_empty():
-        return
     for kind, column in scopes.items():
-        known = rows.filter(pl.col(column).is_not_null() | (kind == REASON))
-        for value, count in known.group_by(column).len().sort(column).iter_rows():
-            yield _count(name, count, Scope(kind, str(value)).text)
+        counts = Counter(rows[column].to_list())
+        unknown = counts.pop(None, 0)
+        if unknown and kind == REASON:
+            yield _count(name, unknown, Scope(kind, str(None)).text)
+        for value in sorted(counts):
+            yield _count(name, counts[value], Scope(kind, value).text)
 
 
-def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurement]:
+def _spread(name: str, values: Sequence[int], *statistics: str) -> Iterator[Measurement]:
     for each in statistics:
         yield _count(f"{name}.{each}", _statistic(values, each), unit=MEAN if each == "mean" else "count")
 
 
-def _statistic(values: pl.Series, name: str) -> float | None:
-    values = values.drop_nulls()
-    if values.is_empty():
+def _statistic(values: Sequence[int], name: str) -> float | None:
+    if not values:
         return None
     if name == "mean":
-        return int(values.sum()) / len(values)
+        return sum(values) / len(values)
     if name == "max":
-        return int(max(values))
-    return values.quantile(int(name[1:]) / 100, interpolation="linear")
+        return max(values)
+    return quantile(np.sort(values), int(name[1:]) / 100)
 
 
 def _count(name: str, value: float | None, scope: str = "all", *, unit: str = "count") -> Measurement:

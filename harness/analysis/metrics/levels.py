@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.pieces import Moves, Piece, cut
-from harness.base.arrays import Groups, Ints, codes, next_of, numbers, short
+from harness.base.arrays import NEVER, Groups, Ints, as_series, codes, next_of, numbers, short
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
@@ -104,7 +104,8 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
     holders = pl.Enum(sorted(set(behind)))
     named = (("queue", queues, queue_names(run)), ("quota", quotas, holders), ("holder", behind, holders))
-    return pl.DataFrame([pl.Series(name, list(texts), dtype).gather(tenants) for name, texts, dtype in named])
+    number = as_series(tenants)
+    return pl.DataFrame([pl.Series(name, list(texts), dtype)[number] for name, texts, dtype in named])
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
@@ -125,19 +126,19 @@ def queue_names(run: Run) -> pl.Enum:
 
 
 @once
-def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
+def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
     """Returns the number of each job's queue in the timeline, and the jobs' names for these queues."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
     for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
-        tenant = timeline_queues(batch, every).to_physical()
-        some = np.zeros(len(queues), np.int64)
-        some[tenant.to_numpy()] = np.arange(len(tenant))
-        for number in tenant.unique().to_list():
+        tenant = codes(timeline_queues(batch, every))
+        some = np.full(len(queues), NEVER)
+        some[tenant] = np.arange(len(tenant))
+        for number in np.flatnonzero(some != NEVER).tolist():
             queues[number] = batch["queue"][int(some[number])]
         parts.append(tenant)
-    return pl.concat(parts), queues
+    return np.concatenate(parts), queues
 
 
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
@@ -190,7 +191,7 @@ def moves(
 @meanwhile
 def _kept_steps(run: Run) -> list[_Steps] | None:
     """Returns the timeline of a run that is measured often, or None if the timeline is too long."""
-    if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
+    if run.memory is None or run.rows("timeline") > _MOST_KEPT:
         return None
     return [each.short() for each in _steps(run, tuple(_COLUMNS))]
 
@@ -206,7 +207,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
         left, long = long.slice(whole), long.slice(0, whole)
-        tenant = codes(long["queue"].gather_every(width).cast(tenants))
+        tenant = codes(long["queue"].cast(tenants))[::width]
         time, *found = numbers(long, "time", *columns)
         of_columns = dict(zip(columns, found, strict=True))
         groups = Groups(tenant)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.arrivals import counted, needs, request_columns
@@ -74,12 +75,10 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
             .head(MOST_USERS)
             .sort(kind)
         )
-    texts = of_owners[kind].cast(pl.String)
-    number = pl.int_range(len(texts), eager=True)
+    texts = of_owners[kind].cast(pl.String).to_list()
+    number = {text: place for place, text in enumerate(texts)}
     assert isinstance(names.dtype, pl.Enum)
-    place = names.dtype.categories.replace_strict(
-        texts, number, default=len(texts), return_dtype=pl.Int64
-    ).to_numpy()
+    place = np.array([number.get(name, len(texts)) for name in names.dtype.categories], np.int64)
     columns = [of_owners[name].to_list() for name in amounts]
     return Owners(
         [Scope(kind, text).text for text in texts],

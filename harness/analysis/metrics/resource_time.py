@@ -200,7 +200,7 @@ def _from_stints(
     sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
     pair = np.ravel_multi_index([kind.of_jobs for kind in kinds], widths)
     counts = None if only is None else only.to_numpy()
-    for piece in _stints(run, window, until):
+    for piece in stints_within(run, window, until):
         groups = Groups(pair[piece.job])
         # Progress that is discarded after the window is not lost yet, but it is not useful either.
         rest = piece.span - piece.lost - piece.useful
@@ -223,7 +223,14 @@ def _from_stints(
     return sums
 
 
-def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
+def stints_within(run: Run, window: Window, until: int) -> Iterator[Stints]:
+    """Yields the stints of a run within a window, in order.
+
+    Args:
+        run: the run.
+        window: the measured time. Stints that extend beyond it are cut off.
+        until: the end of the run's own window.
+    """
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -235,10 +242,10 @@ def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
         # An eviction discards the last part of the stint.
         kept = (np.minimum(np.where(end <= until, end - lost, end), window.end) - start).clip(0)
         lost = np.where(end <= window.end, lost, 0)
-        yield _Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
+        yield Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
 
 
-class _Stints(NamedTuple):
+class Stints(NamedTuple):
     """Stints within a window.
 
     Attributes:

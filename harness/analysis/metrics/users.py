@@ -11,9 +11,12 @@ from collections.abc import Iterator
 import polars as pl
 
 from harness.analysis.metrics.arrivals import counted, needs, request_columns
+from harness.analysis.metrics.exact import resource_times
 from harness.analysis.metrics.inequality import gini, jain
 from harness.analysis.metrics.owners import names_users
+from harness.analysis.metrics.resource_time import stints_within
 from harness.analysis.metrics.shown import Shown
+from harness.base.arrays import Groups, Ints, as_series, codes, ranked
 from harness.plugins.measurement import Measurement, Window
 from harness.runs.run import Run
 
@@ -47,33 +50,33 @@ def measure(
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
     """Returns the useful fraction of each user's requested resource-time, by resource."""
     columns = request_columns(run)
-    useful = _useful(run, window, until, users)
-    asked = (
-        needs(run, window)
-        .with_columns(user=users)
-        .filter((pl.col("submit_time") <= window.end) & (pl.col("user") != ""))
-        .group_by("user")
-        .agg(pl.col(columns).sum())
-    )
-    both = asked.join(useful, on="user", how="left", suffix=" useful").sort("user")
-    found = []
-    for name in columns:
-        rows = both.select(name, pl.col(f"{name} useful").fill_null(0)).iter_rows()
-        found.append([int(part) / int(whole) for whole, part in rows if whole])
-    return found
+    there, of_jobs = ranked(codes(users.cast(pl.Categorical)))
+    useful = _useful(run, window, until, of_jobs, len(there))
+    counts = (pl.col("submit_time") <= window.end) & pl.lit(users != "")
+    asked = needs(run, window).with_columns(user=as_series(of_jobs)).filter(counts).group_by("user")
+    rows = asked.agg(pl.col(columns).sum()).rows()
+    return [
+        [of_user[user] / int(asks[place]) for user, *asks in rows if asks[place]]
+        for place, of_user in enumerate(useful)
+    ]
 
 
-def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
-    """Returns, for each user, the resource-time of the progress that completed jobs kept."""
-    finished = run.columns("jobs", "finish_time")["finish_time"]
-    columns = request_columns(run)
-    sums = []
-    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
-        progress = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        done = (finished.gather(progress["job"]) <= until).fill_null(value=False)
-        # An eviction discards the last part of the stint.
-        kept = pl.col("end") - pl.when(pl.col("end") <= until).then("lost").otherwise(0)
-        span = (pl.min_horizontal(kept, pl.lit(window.end)) - pl.col("start")).clip(0)
-        of_users = progress.with_columns(user=users.gather(progress["job"])).filter(done).group_by("user")
-        sums.append(of_users.agg((pl.col(name).cast(pl.Int128) * span).sum() for name in columns))
-    return pl.concat(sums).group_by("user").agg(pl.col(columns).sum())
+def _useful(run: Run, window: Window, until: int, of_jobs: Ints, users: int) -> list[list[int]]:
+    """Returns the resource-time of the progress that completed jobs kept, by resource and user.
+
+    Args:
+        run: the run.
+        window: the measured time.
+        until: the end of the run's own window.
+        of_jobs: the number of each job's user.
+        users: how many users there are.
+    """
+    sums = [[0] * users for _ in run.resources]
+    for piece in stints_within(run, window, until):
+        groups = Groups(of_jobs[piece.job])
+        useful, begins = piece.useful[groups.order], groups.begins
+        for of_user, held in zip(sums, piece.held, strict=True):
+            amounts = resource_times(held[groups.order], useful, begins)
+            for user, amount in zip(groups.keys[begins].tolist(), amounts, strict=True):
+                of_user[user] += amount
+    return sums

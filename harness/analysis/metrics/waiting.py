@@ -21,7 +21,7 @@ from harness.analysis.metrics.kept import kept_progress
 from harness.analysis.metrics.levels import queue_names
 from harness.analysis.metrics.progress import progress
 from harness.analysis.metrics.shown import WAITED, Shown
-from harness.base.arrays import NEVER, Bools, Groups, Ints, as_series, codes, numbers, ranked
+from harness.base.arrays import Bools, Groups, Ints, as_series, codes, numbers, ranked
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import SHARE, Measurement, Window
@@ -190,7 +190,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     if every is None:
         return _times(run, window, columns, only)
     times = pl.DataFrame([every[name] for name in columns])
-    return times if only is None else times.filter(only.gather(every["job"]))
+    return times if only is None else times.filter(only[every["job"]])
 
 
 @meanwhile
@@ -310,8 +310,7 @@ def _figures(
     Returns:
         One row for `ALL`, and a row for each name of each kind.
     """
-    column = times[name]
-    values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
+    values = times[name].to_numpy() if times.schema[name].is_float() else next(numbers(times, name))
     going = ~times[shape.until].to_numpy()
     some_go = bool(going.any())
     of_all = statistics(values, going, shape.statistics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from struct import pack
 
@@ -191,8 +191,7 @@ class _File:
 
     def __init__(self, path: Path, schema: Mapping[str, pl.DataType], origin: int) -> None:
         self._schema, self._origin = schema, origin
-        arrow = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-        self._arrow = arrow.with_metadata({"harness.run_schema": schemas.VERSION})
+        self._arrow = _arrow_schema(tuple(schema.items()))
         # Texts that recur get a dictionary. Without one, the oldest supported polars can't read categories.
         # For numbers and distinct texts, a dictionary would cost time and add bytes.
         recurring = [name for name, dtype in schema.items() if dtype in _TEXTS and name not in DISTINCT]
@@ -230,6 +229,12 @@ class _File:
             self._writer.close()
 
 
+@lru_cache
+def _arrow_schema(columns: tuple[tuple[str, pl.DataType], ...]) -> pa.Schema:
+    schema = pl.DataFrame(schema=dict(columns)).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return schema.with_metadata({"harness.run_schema": schemas.VERSION})
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """Convert errors of the system about a file into an `UnwritableError`."""
@@ -261,7 +266,7 @@ def _as_micros(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataTyp
             column = column.cast(pl.Int64)
         else:
             column = column.cast(dtype)
-            column = column.to_physical() if isinstance(dtype, pl.Duration) else column
+            column = column.cast(pl.Int64) if isinstance(dtype, pl.Duration) else column
         found.append(column.alias(name))
     return pl.DataFrame(found)
 
