@@ -175,7 +175,7 @@ def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trac
         "experiment": "loop",
         "trace": str(trace),
         "plugins": [{"kueue-classic": {"evictionLatency": "0s"}}, "none"],
-        "settings": {"grace-period": "1us"},
+        "settings": {"grace-period": "30m"},
         "metrics": ["waiting"],
     }
     Path("loop.yaml").write_text(yaml.safe_dump(spec))
@@ -197,7 +197,7 @@ def test_an_ended_replay_is_no_error_in_python(trace: Path) -> None:
     """The run says it."""
     import harness as package
 
-    run = package.replay(trace, plugin="kueue-classic", options={"evictionLatency": "0s"}, grace_period="1us")
+    run = package.replay(trace, plugin="kueue-classic", options={"evictionLatency": "0s"}, grace_period="30m")
     assert run.stopped is not None
     assert {party.job for party in run.stopped.jobs} == {"j0", "j1"}
     calm = package.replay(trace, plugin="none")
