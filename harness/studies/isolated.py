@@ -27,6 +27,7 @@ from harness.base.units import format_amount
 from harness.cluster.model import UNLIMITED
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
+from harness.plugins.registries import Registry
 from harness.runs.further import FurtherRequest, How
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
@@ -55,7 +56,9 @@ class Isolated:
     """
 
     def __init__(self, runs: Sequence[Run], plugins: Plugins, *, aside: Path | None = None) -> None:
-        self._runs, self._plugins, self._aside = runs, plugins, aside
+        self._runs, self._aside = runs, aside
+        # Nobody sees the metrics of runs in a temporary folder.
+        self._plugins = plugins if aside is None else replace(plugins, metrics=Registry("metric"))
         self._refused: dict[int, str] = {}
         self._asked: list[tuple[int, str]] = []
         self.requests: list[Request] = []
