@@ -10,6 +10,7 @@ from policies import Greedy, Priority
 from report_runs import HOSTILE, write
 
 import harness
+from harness.analysis.report.report import Report
 
 
 @pytest.fixture(scope="package")
@@ -63,9 +64,15 @@ def charts() -> None:
 
 
 @pytest.fixture(scope="package")
-def page(charts: None, runs: list[harness.Run]) -> str:
+def report(runs: list[harness.Run]) -> Report:
+    """The report of two plain runs."""
+    return harness.make_report(runs)
+
+
+@pytest.fixture(scope="package")
+def page(charts: None, report: Report) -> str:
     """The page of two plain runs."""
-    return harness.make_report(runs).html()
+    return report.html()
 
 
 @pytest.fixture(scope="package")

@@ -182,10 +182,9 @@ CHAPTERS = ("headlines", "losses", "disruption")
 
 @pytest.mark.parametrize("names", [CHAPTERS, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "all"])
 def test_the_same_runs_give_the_same_bytes(
-    names: tuple[str, ...] | None, charts: None, runs: list[harness.Run], tmp_path: Path
+    names: tuple[str, ...] | None, charts: None, report: Report, runs: list[harness.Run], tmp_path: Path
 ) -> None:
     """Also in another process with another hash seed: all text, and the drawings of some chapters."""
-    report = harness.make_report(runs)
     names = names or tuple(each.name for each in report.chapters)
     command = [sys.executable, "-c", SAME, ",".join(names), *(str(run.path) for run in runs)]
     made = subprocess.run(

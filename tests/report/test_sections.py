@@ -62,9 +62,9 @@ def with_section(make: Any, block: Sequence[str] = (), **settings: Any) -> plugi
     return plugins.load(block=block, extra={"third": own})
 
 
-def test_the_built_in_sections_stand_in_their_order(runs: list[harness.Run]) -> None:
+def test_the_built_in_sections_stand_in_their_order(report: Report, runs: list[harness.Run]) -> None:
     """From the headlines to what it all rests on; a Gantt chart only for small runs."""
-    found = chapters(harness.make_report(runs))
+    found = chapters(report)
     assert found == [
         "headlines",
         "frontier",
@@ -216,9 +216,9 @@ def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None
     assert {change.text for score in scores.scores for _, _, change in score.values} == {""}
 
 
-def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
+def test_verdicts_follow_the_comparison(report: Report, runs: list[harness.Run]) -> None:
     """What one replay cannot carry is not judged, in the card and in the sentence; over twins it is."""
-    answer, *_, scores, costs = blocks(harness.make_report(runs), "headlines")
+    answer, *_, scores, costs = blocks(report, "headlines")
     assert isinstance(answer, Text)
     assert answer.lead
     assert answer.text.startswith("No recommendation: one replay per plugin ")
@@ -236,9 +236,9 @@ def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     assert scores.scores[2].values[1][2].verdict in ("better", "worse", "same")
 
 
-def test_hours_waited_are_those_of_the_jobs(runs: list[harness.Run]) -> None:
+def test_hours_waited_are_those_of_the_jobs(report: Report, runs: list[harness.Run]) -> None:
     """By queue, with a bar to the left where the jobs wait fewer hours than under the baseline."""
-    table = next(block for block in blocks(harness.make_report(runs), "losses") if isinstance(block, Table))
+    table = next(block for block in blocks(report, "losses") if isinstance(block, Table))
     assert sorted(str(row[0]) for row in table.rows) == ["blue", "green", "red"]
     hours = []
     for run in runs:
@@ -365,18 +365,18 @@ def test_levels_in_words_are_over_each_runs_own_time(uneven: list[harness.Run]) 
     )
 
 
-def test_the_frontier_marks_what_no_other_run_beats(runs: list[harness.Run]) -> None:
+def test_the_frontier_marks_what_no_other_run_beats(report: Report, runs: list[harness.Run]) -> None:
     """The run that loses nothing is not beaten; the other one is, unless its jobs wait less."""
-    (figure,) = blocks(harness.make_report(runs), "frontier")
+    (figure,) = blocks(report, "frontier")
     assert isinstance(figure, Figure)
     waits = [run.metrics.filter(metric="wait.first_start.p95", scope="all")["value"][0] for run in runs]
     best = "calm, rough" if waits[1] < waits[0] else "calm"
     assert figure.words.endswith(f"No other run beats: {best}.")
 
 
-def test_chains_add_up_to_the_metric(runs: list[harness.Run]) -> None:
+def test_chains_add_up_to_the_metric(report: Report, runs: list[harness.Run]) -> None:
     """Every preemption is in one row by how many led to it, whose mean is `disruption.cascade_depth.mean`."""
-    _, table, longest = blocks(harness.make_report(runs), "disruption")
+    _, table, longest = blocks(report, "disruption")
     assert isinstance(table, Table)
     counts = [int(str(row[2]).replace(",", "")) for row in table.rows]
     value = {
@@ -398,9 +398,9 @@ def test_chains_add_up_to_the_metric(runs: list[harness.Run]) -> None:
     assert all(victim == then for (victim, _), (_, then) in itertools.pairwise(links))
 
 
-def test_waits_and_slowdowns_are_those_of_the_metrics(runs: list[harness.Run]) -> None:
+def test_waits_and_slowdowns_are_those_of_the_metrics(report: Report, runs: list[harness.Run]) -> None:
     """Half of the jobs, by size and in all, whichever section says so."""
-    *_, slow, sizes = blocks(harness.make_report(runs), "waiting")
+    *_, slow, sizes = blocks(report, "waiting")
     assert isinstance(slow, Figure)
     assert isinstance(sizes, Figure)
     jobs = runs[0].micros("jobs").collect()
@@ -517,11 +517,9 @@ def test_charts_are_as_vega_lite_wants_them(charts: None, hostile: list[harness.
     assert drawn >= 9
 
 
-def test_charts_that_cannot_move_are_not_bound_to_do_so(charts: None, runs: list[harness.Run]) -> None:
+def test_charts_that_cannot_move_are_not_bound_to_do_so(charts: None, report: Report) -> None:
     """Sizes of jobs are names: Vega-Lite would warn of them in the browser's console."""
-    figures = {
-        each.title: each for each in blocks(harness.make_report(runs), "waiting") if isinstance(each, Figure)
-    }
+    figures = {each.title: each for each in blocks(report, "waiting") if isinstance(each, Figure)}
     assert drawing.live(figures["Waiting jobs"])["params"]
     assert "params" not in drawing.live(figures["Waits by requested cores"])
 
@@ -769,9 +767,9 @@ def test_the_room_of_a_domain_is_what_its_nodes_have_over_time(in_racks: harness
     assert course == [(0, 4000), (6, 0), (8, 2000)]
 
 
-def test_without_a_topology_no_domains_are_drawn(runs: list[harness.Run]) -> None:
+def test_without_a_topology_no_domains_are_drawn(report: Report) -> None:
     """The section is left out."""
-    assert "domains" not in chapters(harness.make_report(runs))
+    assert "domains" not in chapters(report)
 
 
 def test_panels_of_domains_can_be_drawn(in_racks: harness.Run, charts: None) -> None:

@@ -20,7 +20,12 @@ from harness.trace.generate.uniform import key_of, splitmix64
 from harness.trace.validate import cluster_faults
 
 MEMORY = "request.memory"
-WORLDS = [random_world(seed) for seed in range(60)]
+
+
+@pytest.fixture(scope="module")
+def worlds() -> list[World]:
+    """Sixty of them."""
+    return [random_world(seed) for seed in range(60)]
 
 
 def test_choices_are_the_numbers_of_the_package_s_own_streams() -> None:
@@ -31,10 +36,10 @@ def test_choices_are_the_numbers_of_the_package_s_own_streams() -> None:
     assert Chance(5, "x").some("abcdef", 3) == Chance(5, "x").some("abcdef", 3)
 
 
-def test_a_seed_is_one_world_everywhere() -> None:
+def test_a_seed_is_one_world_everywhere(worlds: list[World]) -> None:
     """Jobs, manifests and settings, whatever the version of Python and its hashes."""
     text = "".join(
-        f"{world.frame.rows()}{json.dumps(world.manifests)}{world.describe()}" for world in WORLDS[:20]
+        f"{world.frame.rows()}{json.dumps(world.manifests)}{world.describe()}" for world in worlds[:20]
     )
     assert (
         hashlib.sha256(text.encode()).hexdigest()
@@ -42,9 +47,9 @@ def test_a_seed_is_one_world_everywhere() -> None:
     )
 
 
-def test_every_world_fits_its_cluster_with_nodes_and_without() -> None:
+def test_every_world_fits_its_cluster_with_nodes_and_without(worlds: list[World]) -> None:
     """So every policy can replay every world."""
-    for world in WORLDS:
+    for world in worlds:
         for cluster in (world.cluster, world.pool):
             assert cluster_faults(world.trace, cluster) == [], world
 
@@ -71,9 +76,11 @@ def test_every_world_fits_its_cluster_with_nodes_and_without() -> None:
         lambda world: int((world.frame["pods"] * world.frame.to_dict().get(MEMORY, 0)).sum()) > 2**62,
     ],
 )  # fmt: skip
-def test_among_sixty_worlds_there_are_some_of_each_kind(holds: Callable[[World], bool]) -> None:
+def test_among_sixty_worlds_there_are_some_of_each_kind(
+    holds: Callable[[World], bool], worlds: list[World]
+) -> None:
     """Bursts, jobs without length, gangs, trees of cohorts, taints, two pod sets, sums near 2^63, ..."""
-    assert any(holds(world) for world in WORLDS)
+    assert any(holds(world) for world in worlds)
 
 
 def edits(world: World) -> list[Edit]:
@@ -81,9 +88,9 @@ def edits(world: World) -> list[Edit]:
     return [edit for instant in unrolled(world.cluster, None).changes for edit in instant.edits]
 
 
-def test_in_a_third_of_the_worlds_something_changes() -> None:
+def test_in_a_third_of_the_worlds_something_changes(worlds: list[World]) -> None:
     """Of the others all manifests are there all the time."""
-    assert 15 <= sum(bool(world.cluster.timed) for world in WORLDS) <= 25
+    assert 15 <= sum(bool(world.cluster.timed) for world in worlds) <= 25
 
 
 def test_a_world_says_what_makes_it_again() -> None:

@@ -135,7 +135,7 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
     rule: alt.Chart = alt.Chart(frame).mark_rule(
         color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash)
     )
-    return rule.encode(y="mean:Q")
+    return rule.encode(alt.Y("mean:Q"))
 
 
 def stepped(
@@ -157,7 +157,7 @@ def stepped(
     line: alt.Chart = alt.Chart(frame).mark_line(
         color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash), interpolate="step-after"
     )
-    return line.encode(x, y="mean:Q")
+    return line.encode(x, alt.Y("mean:Q"))
 
 
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:

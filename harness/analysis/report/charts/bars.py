@@ -69,7 +69,9 @@ def grouped(
             yOffset=alt.YOffset("key:O", scale=alt.Scale(domain=list(range(len(keys))))),
         )
     )
-    zero = alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(x="value:Q")
+    zero = (
+        alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(alt.X("value:Q"))
+    )
     height = len(labels) * max(14, 7 * len(keys) + 4)
     inside = width - room - axes.RIGHT - 12
     return axes.panel([bars, zero], title=name, width=inside, height=height)

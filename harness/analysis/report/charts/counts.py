@@ -54,7 +54,7 @@ def counts(
                 axes.time_axis(material, labels=number == len(counted) - 1),
                 axes.amount_axis(title, top=top, field="low:Q"),
                 axes.coloured("kind:N", keys),
-                y2="high",
+                alt.Y2("high"),
             )
         )
         panels.append(axes.panel([bars], title=name, width=inside, height=80))

@@ -62,14 +62,14 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
     chart = alt.Chart(frame.with_columns(at=timed("time")).drop("time")).encode(x, y)
     one, more = (chart.transform_filter(f"datum.count {which} 1") for which in ("==", ">"))
     layers = [
-        lasting.mark_bar(height=5, color=palette.GRID.light).encode(x, y, x2="until"),
+        lasting.mark_bar(height=5, color=palette.GRID.light).encode(x, y, alt.X2("until")),
         one.mark_tick(color=palette.INK.light, thickness=2, opacity=1, height=_ROW - 5, aria=True).encode(
-            description="told:N", tooltip="told:N"
+            alt.Description("told:N"), alt.Tooltip("told:N")
         ),
         more.mark_point(
             shape=_PILL, size=_PILL_SIZE, filled=True, opacity=1, color=palette.OTHER.light, aria=True
-        ).encode(description="told:N", tooltip="told:N"),
-        more.mark_text(fontSize=9, color=palette.INK.light).encode(text="number:N"),
+        ).encode(alt.Description("told:N"), alt.Tooltip("told:N")),
+        more.mark_text(fontSize=9, color=palette.INK.light).encode(alt.Text("number:N")),
     ]
     return axes.panel(layers, title="", width=width, height=_ROW * len(rows))
 

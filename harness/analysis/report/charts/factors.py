@@ -73,10 +73,10 @@ def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: 
     ends = frame.filter(pl.col("low").is_not_null())
     layers = [
         alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(x),
-        alt.Chart(ends).mark_rule(color=colour, strokeWidth=2).encode(alt.X("low:Q"), y, x2="high"),
+        alt.Chart(ends).mark_rule(color=colour, strokeWidth=2).encode(alt.X("low:Q"), y, alt.X2("high")),
         alt.Chart(frame)
         .mark_circle(color=colour, size=60, opacity=1, aria=True)
-        .encode(x, y, description="told:N", tooltip="told:N"),
+        .encode(x, y, alt.Description("told:N"), alt.Tooltip("told:N")),
     ]
     inside = width - room - axes.RIGHT - 12
     return axes.panel(layers, title="", width=inside, height=_ROW * len(found))
@@ -133,9 +133,11 @@ def heat_map(
     chart = alt.Chart(frame).encode(x, y)
     layers = [
         chart.mark_rect(color=palette.KINDS[3].light, aria=True).encode(
-            opacity=alt.Opacity("depth:Q", scale=None, legend=None), description="told:N", tooltip="told:N"
+            alt.Opacity("depth:Q", scale=None, legend=None),
+            alt.Description("told:N"),
+            alt.Tooltip("told:N"),
         ),
-        chart.mark_text(fontSize=11, color=palette.INK.light).encode(text="text:N"),
+        chart.mark_text(fontSize=11, color=palette.INK.light).encode(alt.Text("text:N")),
     ]
     inside = min(axes.inner(width) - 20 - (_NAMES - axes.LEFT), 120 * len(columns))
     return axes.panel(layers, title="", width=inside, height=_CELL * len(rows))
@@ -219,9 +221,11 @@ def multiples(
         layers = [
             chart.mark_line(strokeWidth=1.4).encode(axes.dashed("of:N", keys)),
             ends.mark_rule(strokeWidth=1.2).encode(
-                x, alt.Y("low:Q", scale=scale), axes.coloured("of:N", keys), y2="high"
+                x, alt.Y("low:Q", scale=scale), axes.coloured("of:N", keys), alt.Y2("high")
             ),
-            chart.mark_circle(size=40, opacity=1, aria=True).encode(description="told:N", tooltip="told:N"),
+            chart.mark_circle(size=40, opacity=1, aria=True).encode(
+                alt.Description("told:N"), alt.Tooltip("told:N")
+            ),
         ]
         made.append(axes.panel(layers, title=name, width=inside, height=_MULTIPLE))
     return alt.concat(*made, columns=columns, spacing=14)

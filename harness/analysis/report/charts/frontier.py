@@ -76,10 +76,10 @@ def frontier(
     dots = [
         chart.transform_filter("datum.best")
         .mark_circle(size=110, opacity=1, aria=True)
-        .encode(colour, description="told:N", tooltip="told:N"),
+        .encode(colour, alt.Description("told:N"), alt.Tooltip("told:N")),
         chart.transform_filter("!datum.best")
         .mark_point(size=80, opacity=1, strokeWidth=1.6, filled=False, aria=True)
-        .encode(colour, description="told:N", tooltip="told:N"),
+        .encode(colour, alt.Description("told:N"), alt.Tooltip("told:N")),
     ]
     joined = (
         chart.transform_filter("datum.best")
@@ -119,13 +119,13 @@ def _names(
     if lines:
         frame = pl.DataFrame(lines, schema=["x", "y", "to_x", "to_y"], orient="row")
         rule = alt.Chart(frame).mark_rule(color=palette.GRID.light)
-        made.append(rule.encode(x, y, x2="to_x", y2="to_y"))
+        made.append(rule.encode(x, y, alt.X2("to_x"), alt.Y2("to_y")))
     if texts:
         frame = pl.DataFrame(texts, schema=["x", "y", "name"], orient="row")
         text = alt.Chart(frame).mark_text(
             align="center", baseline="middle", fontSize=labels.SIZE, color=palette.INK.light
         )
-        made.append(text.encode(x, y, text="name:N"))
+        made.append(text.encode(x, y, alt.Text("name:N")))
     return made
 
 

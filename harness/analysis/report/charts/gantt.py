@@ -71,7 +71,7 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
         )
         colour = axes.coloured("queue:N", material.lane_keys)
         layers = [
-            alt.Chart(spans).mark_bar(height=_ROW - 3).encode(x, y, colour, opacity, x2="until"),
+            alt.Chart(spans).mark_bar(height=_ROW - 3).encode(x, y, colour, opacity, alt.X2("until")),
             alt.Chart(axes.timed(material, arrived, part))
             .mark_tick(color=palette.INK.light, thickness=1.2, height=_ROW - 1)
             .encode(x, y),

@@ -81,7 +81,7 @@ def stacked(
         ]
         limits = axes.timed(material, peak.select("time", "high"))
         layers.append(
-            alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, y="high:Q")
+            alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, alt.Y("high:Q"))
         )
         layers += [axes.stepped(material, each.steps, each.dash, x) for each in own]
         panels.append(axes.panel(layers, title=name, width=inside, height=100))
@@ -191,9 +191,9 @@ def lines(
     chart = alt.Chart(frame).encode(x, axes.coloured("run:N", keys))
     layers = [
         chart.mark_area(opacity=0.16).encode(
-            axes.amount_axis(title, top=top, shown_as=shown_as, field="low:Q"), y2="high:Q"
+            axes.amount_axis(title, top=top, shown_as=shown_as, field="low:Q"), alt.Y2("high:Q")
         ),
-        chart.mark_line(strokeWidth=1.4).encode(y="mean:Q", strokeDash=axes.dashed("run:N", keys)),
+        chart.mark_line(strokeWidth=1.4).encode(alt.Y("mean:Q"), axes.dashed("run:N", keys)),
         *(axes.stepped(material, each.steps, each.dash, x) for each in references),
     ]
     return axes.panel(layers, title=name, width=width, height=height)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import final
 
 from harness.base.errors import OptionError
@@ -93,5 +94,6 @@ def check_names(settings: Mapping[str, bool]) -> None:
             raise OptionError(f"feature gate {name!r} {what}", hint=did_you_mean(name, GATES))
 
 
+@cache
 def _in_python(name: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])|(?<=[A-Z])([A-Z])(?=[a-z])", r"_\1\2", name).lower()
