@@ -162,11 +162,11 @@ def stepped(
 
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
     """Combines layers on the same axes into a panel with a title."""
-    chart = alt.layer(*layers)
-    assert isinstance(chart, alt.LayerChart)  # layers of charts without facets always form a LayerChart
     heading = alt.Title(title, anchor="start", limit=width + LEFT)  # the title begins to the left of the axis
-    drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
-    return drawn
+    # Setting these properties later would copy all layers twice more.
+    chart = alt.layer(*layers, width=width, height=height, title=heading)
+    assert isinstance(chart, alt.LayerChart)  # layers of charts without facets always form a LayerChart
+    return chart
 
 
 def _dated(material: Material) -> bool:
