@@ -181,9 +181,9 @@ class NodeInfo:
         free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
-        """Returns the pods, most important first: by higher priority, then earlier start, then arrival."""
+        """Returns the pods, most important first. Pods of equal importance stay in the order of arrival."""
         if self._ordered_of != self.generation:
-            self._ordered = sorted(self.pods, key=_importance)
+            self._ordered = sorted(self.pods, key=importance)
             self._ordered_of = self.generation
         return self._ordered
 
@@ -208,5 +208,6 @@ class NodeInfo:
         return int((1.0 - abs((first - second) / 2.0)) * 100.0)
 
 
-def _importance(pod: PodInfo) -> tuple[int, int]:
+def importance(pod: PodInfo) -> tuple[int, int]:
+    """Returns the key for sorting pods by importance: by higher priority, then by earlier start."""
     return -pod.priority, pod.start

@@ -123,7 +123,7 @@ class AckRules:
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `AckClaim`."""
         assert request.quota is not None, "see `why_never`"
-        return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
+        return AckClaim(self, self._usage, self._budgets, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
         """Returns the pods of a node that can be preempted, regardless of budgets, least important first."""
@@ -148,29 +148,18 @@ class AckClaim:
         rules: the rules. They determine which pods can be preempted at all.
         usage: the quotas.
         budgets: the PodDisruptionBudgets.
-        pod: the preemptor.
         quota: the quota of the preemptor.
         reclaims: whether the preemptor reclaims the guarantee of its quota from other quotas.
     """
 
     def __init__(
-        self,
-        rules: AckRules,
-        usage: QuotaUsage,
-        budgets: Budgets,
-        pod: PodInfo,
-        quota: Quota,
-        *,
-        reclaims: bool,
+        self, rules: AckRules, usage: QuotaUsage, budgets: Budgets, quota: Quota, *, reclaims: bool
     ) -> None:
         self._rules = rules
         self._usage = usage
         self._budgets = budgets
-        self._pod = pod
         self._quota = quota
         self._lent = Lent(quota) if reclaims else None
-        job = pod.job
-        self._may_have_mates = pod.gang is not None or (job is not None and job.pods > 1)
 
     def where(self) -> Collection[int]:
         """Returns the nodes with pods of the pod's own quota or, if the pod reclaims, of borrowing quotas."""
@@ -180,19 +169,20 @@ class AckClaim:
         losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
-    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
         """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas.
 
         Pods of the same gang or job are left out. The least important pods come first. They are the first to
         use up the disruptions that budgets allow, and quotas lose pods only until they no longer borrow.
         """
-        pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
+        quota, lent, quota_of, job = self._quota, self._lent, self._usage.of, preemptor.job
+        may_have_mates = preemptor.gang is not None or (job is not None and job.pods > 1)
         found: list[PodInfo] = []
         left: dict[int, int] = {}
         if lent is not None:
             lent.restore()
         for each in self._rules.may_go(node):
-            if lent is None and each.priority >= pod.priority:
+            if lent is None and each.priority >= preemptor.priority:
                 break  # the remaining pods are not less important
             theirs, amounts, _ = quota_of(each)
             if lent is None:
@@ -200,7 +190,7 @@ class AckClaim:
                     continue
             elif theirs is None or theirs is quota or not lent.may_lose(theirs):
                 continue
-            if self._may_have_mates and are_mates(each, pod):
+            if may_have_mates and are_mates(each, preemptor):
                 continue
             if each.template.budgets and not self._disrupts(each, left):
                 continue

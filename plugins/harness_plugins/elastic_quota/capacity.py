@@ -7,12 +7,12 @@ borrow.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
-from harness.models.kube.node import NodeInfo
+from harness.models.kube.node import NodeInfo, importance
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
@@ -71,7 +71,7 @@ class CapacityRules:
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `CapacityClaim`."""
-        return CapacityClaim(self._usage, request, reclaims=reclaims)
+        return CapacityClaim(self._usage, request.quota, reclaims=reclaims)
 
 
 @final
@@ -83,14 +83,13 @@ class CapacityClaim:
 
     Args:
         usage: the quotas.
-        request: the request of the pod.
+        quota: the quota of the pod.
         reclaims: whether the pod claims the guarantee of its quota.
     """
 
-    def __init__(self, usage: QuotaUsage, request: QuotaRequest, *, reclaims: bool) -> None:
+    def __init__(self, usage: QuotaUsage, quota: Quota | None, *, reclaims: bool) -> None:
         self._usage = usage
-        self._pod = request.pod
-        self._quota = request.quota
+        self._quota = quota
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
@@ -102,25 +101,22 @@ class CapacityClaim:
         losing = (leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None)
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
-    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
         """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas."""
-        pod, quota, usage = self._pod, self._quota, self._usage
-        least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
+        least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, preemptor))
         if self._reclaims:
-            found = self._borrowers(quota, least_first)
+            found = self._borrowers(least_first)
         else:
-            found = [
-                each for each in least_first if each.priority < pod.priority and usage.quota_of(each) is quota
-            ]
-        # If priority and start are equal, pods stay in the order in which they were visited.
-        return sorted(found, key=lambda each: (-each.priority, each.start))
+            lower = (each for each in least_first if each.priority < preemptor.priority)
+            found = [each for each in lower if self._usage.quota_of(each) is self._quota]
+        return sorted(found, key=importance)  # equally important pods stay in the order of the visit
 
-    def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:
+    def _borrowers(self, least_first: Iterable[PodInfo]) -> list[PodInfo]:
         """Returns pods of each borrowing quota, least important first, until the quota no longer borrows."""
         usage, found = self._usage, []
         for each in least_first:
             theirs = usage.quota_of(each)
-            if theirs is not None and theirs is not claimant and theirs.borrows() is not None:
+            if theirs is not None and theirs is not self._quota and theirs.borrows() is not None:
                 usage.refund(each)
                 found.append(each)
         for each in found:

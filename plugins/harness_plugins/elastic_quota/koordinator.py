@@ -6,13 +6,14 @@ that was lent is taken back by `revoke.py`, not by preemption.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import final
 
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.victims import of_lower_priority
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -87,7 +88,7 @@ class KoordinatorRules:
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `KoordinatorClaim`."""
-        return KoordinatorClaim(self._usage, request)
+        return KoordinatorClaim(self._usage, request.quota)
 
 
 @final
@@ -96,21 +97,19 @@ class KoordinatorClaim:
 
     Args:
         usage: the quotas.
-        request: the request of the pod.
+        quota: the quota of the pod.
     """
 
-    def __init__(self, usage: QuotaUsage, request: QuotaRequest) -> None:
+    def __init__(self, usage: QuotaUsage, quota: Quota | None) -> None:
         self._usage = usage
-        self._request = request
+        self._quota = quota
 
     def where(self) -> Collection[int]:
         """Returns the nodes with pods of the pod's quota, if it has one (`disableDefaultQuotaPreemption`)."""
-        quota = self._request.quota
-        return () if quota is None else self._usage.nodes_of(quota)
+        return () if self._quota is None else self._usage.nodes_of(self._quota)
 
-    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
         """Returns less important, preemptible pods of the same quota that are not in the same gang or job."""
-        pod, of = self._request.pod, self._usage.of
-        lower = (each for each in node.by_importance() if each.priority < pod.priority)
-        own = (each for each in lower if of(each).quota is self._request.quota and not of(each).firm)
-        return [each for each in own if not are_mates(each, pod)]
+        of = self._usage.of
+        own = (each for each in of_lower_priority(node, preemptor) if of(each).quota is self._quota)
+        return [each for each in own if not (of(each).firm or are_mates(each, preemptor))]

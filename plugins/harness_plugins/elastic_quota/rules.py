@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from harness.models.elastic.quota import Amounts, Quota
@@ -20,8 +20,8 @@ class Claim(Protocol):
     def where(self) -> Collection[int]:
         """Returns the positions of the nodes that may have victims. Other nodes certainly have none."""
 
-    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns the potential victims on a node, most important first."""
+    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
+        """See `harness.models.kube.preemption.victims.EligiblePods`."""
 
 
 class Rules(Protocol):

@@ -11,12 +11,12 @@ from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import ShapeNodes
+from harness.models.kube.placement.status import NO_VICTIMS as NOBODY_ELIGIBLE
 from harness.models.kube.placement.status import Code, Status
-from harness.models.kube.placement.trial import Trial
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
-from harness.models.kube.preemption.victims import Candidate, dry_run
+from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
 from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Exceeded, QuotaBound, no_victims
 from harness_plugins.elastic_quota.failure import Failure
@@ -157,8 +157,10 @@ class QuotaSearch:
         rejected: dict[int, Status] = {}
         if explain or not candidates:
             for position in pool:
-                answer = answers.get(position) or self._nobody(failure, nodes[position])
-                if isinstance(answer, Status):
+                answer = answers.get(position, NOBODY_ELIGIBLE)
+                if answer is NOBODY_ELIGIBLE:
+                    rejected[position] = self._nobody(failure, nodes[position])
+                elif isinstance(answer, Status):
                     rejected[position] = answer
         failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
         return Found(candidates, rejected, failed=failed)
@@ -178,20 +180,22 @@ class QuotaSearch:
         )
 
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
-        failure = tries.failure
-        potential = tries.claim.potential_victims(node)
-        if not potential:
-            return self._nobody(failure, node)
+        failure, rules = tries.failure, self._rules
+        pod = failure.request.pod
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
-            return fixed
-        pod, rules, exceeded = failure.request.pod, self._rules, tries.exceeded
-        bound = self._bound(exceeded)
-        trial = Trial(pod, node, failure.state, self._cache.names)
-        for other in node.pods if rules.looks_ahead else ():
-            if other.terminating:
-                trial.remove(other)
-        return dry_run(pod, trial, node, potential, self._budgets, bound, sorts=rules.sorts_victims)
+            return fixed if tries.claim.eligible_pods(node, pod) else NOBODY_ELIGIBLE
+        return select_victims_on_node(
+            pod,
+            node,
+            failure.state,
+            self._budgets,
+            self._cache.names,
+            tries.claim.eligible_pods,
+            gone=[each for each in node.pods if each.terminating] if rules.looks_ahead else (),
+            bound=self._bound(tries.exceeded),
+            sorts=rules.sorts_victims,
+        )
 
     def _bound(self, exceeded: Exceeded) -> QuotaBound | None:
         if not (exceeded.back or exceeded.gone):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias, final
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import nominated_before
@@ -65,10 +65,32 @@ class Bound(Protocol):
         """Returns why a node that doesn't fit one of the pods is not a candidate, or None if it may be."""
 
 
+EligiblePods: TypeAlias = Callable[[NodeInfo, PodInfo], Sequence[PodInfo]]
+"""Returns the pods of a node that a preemptor can evict, most important first.
+
+These are two function fields of DefaultPreemption. `IsEligiblePod` selects pods, and `MoreImportantPod` (see
+`importance`) sorts them.
+"""
+
+
+def of_lower_priority(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
+    """Returns the pods that kube-scheduler can evict, and thus all pods of lower priority."""
+    return [other for other in node.by_importance() if other.priority < preemptor.priority]
+
+
 def select_victims_on_node(
-    pod: PodInfo, node: NodeInfo, state: PreFilter, budgets: Budgets, names: Sequence[str]
+    pod: PodInfo,
+    node: NodeInfo,
+    state: PreFilter,
+    budgets: Budgets,
+    names: Sequence[str],
+    eligible_pods: EligiblePods = of_lower_priority,
+    *,
+    gone: Iterable[PodInfo] = (),
+    bound: Bound | None = None,
+    sorts: bool = True,
 ) -> Candidate | Status:
-    """Removes all pods of lower priority, and then puts back as many as possible, important pods first.
+    """Removes all eligible pods, and then puts back as many as possible, important pods first.
 
     Pods whose removal would violate a budget are put back before all other pods.
 
@@ -78,35 +100,18 @@ def select_victims_on_node(
         state: the counts of the attempt.
         budgets: the PodDisruptionBudgets.
         names: the names of the resources.
-    """
-    lower = [other for other in node.by_importance() if other.priority < pod.priority]
-    if not lower:
-        return NO_VICTIMS
-    return dry_run(pod, Trial(pod, node, state, names), node, lower, budgets)
-
-
-def dry_run(
-    pod: PodInfo,
-    trial: Trial,
-    node: NodeInfo,
-    potential: Sequence[PodInfo],
-    budgets: Budgets,
-    bound: Bound | None = None,
-    *,
-    sorts: bool = True,
-) -> Candidate | Status:
-    """Removes all potential victims, and then puts back as many as possible, important victims first.
-
-    Args:
-        pod: the preemptor.
-        trial: the copy of the node on which pods are tried out.
-        node: the node.
-        potential: the potential victims, most important first.
-        budgets: the PodDisruptionBudgets.
+        eligible_pods: the potential victims.
+        gone: other pods of the node that count as gone.
         bound: another limit that applies, or None if there is none.
         sorts: whether to sort the victims so that the most important is first. If not, victims that violate a
             budget come first.
     """
+    potential = eligible_pods(node, pod)
+    if not potential:
+        return NO_VICTIMS
+    trial = Trial(pod, node, state, names)
+    for other in gone:
+        trial.remove(other)
     for other in potential:
         trial.remove(other)
     nominated = nominated_before(pod, node)
