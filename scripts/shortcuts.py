@@ -24,9 +24,9 @@ from harness.engine import Engine
 from harness.trace.calibration import Calibration
 from harness.trace.priorities import PriorityShare
 from harness.trace.window import Window
-from harness_plugins.elastic_quota.plain import NothingLasts
+from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
-from harness_plugins.elastic_quota.shortcuts.shortcuts import Shortcuts as QuotaShortcuts
+from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts import held, no_targets, share_ranking, shortcuts, usages_below
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
@@ -133,8 +133,8 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
 
 OF_QUOTAS: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
-    "KeptDryRuns": lambda: setattr(QuotaShortcuts, "dry_runs", lambda *args: on_each),
-    "KeptRefusals, with Places": lambda: setattr(QuotaShortcuts, "lasting", lambda *args: NothingLasts()),
+    "KeptDryRuns": lambda: setattr(scheduler, "KeptDryRuns", lambda *args: on_each),
+    "KeptRefusals, with Places": lambda: _answers(KeptRefusals, None, "of"),
 }
 
 

@@ -184,7 +184,7 @@ def test_the_import_graph_has_no_cycles() -> None:
 
 KUEUE = "harness_plugins.kueue."
 PUT_TOGETHER = {f"{KUEUE}{each}" for each in ("factory", "machinery", "scheduler")} | {
-    "harness_plugins.elastic_quota.policy"
+    "harness_plugins.elastic_quota.scheduler"
 }
 """The modules that put rules and shortcuts together."""
 

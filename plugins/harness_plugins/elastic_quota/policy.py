@@ -33,7 +33,6 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kube.policy import configuration_of, fits_no_node
 
 
@@ -157,7 +156,6 @@ def _quota_policy(
         falls_back=falls_back,
         gangs=places_gangs(cluster, options),
         revocation=revocation if semantics == KOORDINATORS else None,
-        shortcuts=Shortcuts(),
     )
     return PodPolicy(
         cluster,

@@ -23,15 +23,18 @@ from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import LOST_WITH_NODE, Change, Edit, Standing
+from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
 from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
-from harness_plugins.elastic_quota.plain import Plain, World
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.search import on_each
+from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
+from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals, World
 
 _LOCAL_QUEUE = "LocalQueue"
 
@@ -58,9 +61,9 @@ class QuotaScheduler:
         rules: a function that creates the rules of the semantics from the quotas and budgets.
         falls_back: whether pods without a quota use default preemption.
         gangs: whether gangs are placed together.
-        shortcuts: the shortcuts that avoid repeated work.
         revocation: a function that creates the over-use revoke from the nodes, or None if the semantics have
             none.
+        shortcuts: whether shortcuts avoid repeated work. Without them, all decisions are the same.
 
     Attributes:
         said: the last recorded reason for refusing each waiting gang.
@@ -75,8 +78,8 @@ class QuotaScheduler:
         *,
         falls_back: bool,
         gangs: bool,
-        shortcuts: Plain,
         revocation: Callable[[Cache, Budgets], Revocation] | None = None,
+        shortcuts: bool = True,
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
@@ -88,7 +91,7 @@ class QuotaScheduler:
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
         self._rules = rules(usage, kube.budgets)
-        world = World(self._rules, usage, self._nominated, kube.scheduling, self.said)
+        kept = shortcuts and isinstance(self._rules, AckRules)  # others depend on more than can be compared
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
@@ -97,9 +100,10 @@ class QuotaScheduler:
             self._rules,
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
-            dry_runs=partial(shortcuts.dry_runs, world),
+            dry_runs=partial(KeptDryRuns, usage, kube.cache) if kept else lambda: on_each,
         )
-        self._lasting = shortcuts.lasting(world)
+        world = World(self._rules, usage, self._nominated, kube.scheduling, self.said)
+        self._lasting = KeptRefusals(world) if shortcuts else None
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
 
@@ -250,7 +254,8 @@ class QuotaScheduler:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._version += 1
         self._attempts.renew()
-        self._lasting.renew()
+        if self._lasting is not None:
+            self._lasting.renew()
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """See `PodScheduler`."""
@@ -336,7 +341,7 @@ class QuotaScheduler:
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Returns why a pod or gang failed like an equal one, or None if this was already recorded."""
         peers, gang = pod.peers, pod.gang
-        spared = self._lasting.spared(peers.lasting)
+        spared = self._lasting.spared(peers.lasting) if self._lasting is not None else None
         if spared is not None:
             peers.refusal = self._refusal_now(spared)
         why = peers.refusal
@@ -434,7 +439,7 @@ class QuotaScheduler:
         if not nominated and self.usage.tree.settled and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._state, rejecting, outcome
-            peers.lasting = self._lasting.of(outcome, pods)
+            peers.lasting = self._lasting.of(outcome, pods) if self._lasting is not None else None
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:
             yield from self._kube.refuse(leader, outcome)

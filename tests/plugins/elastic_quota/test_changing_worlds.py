@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -36,8 +37,8 @@ from harness.policy import PolicyFactory
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.events import events
 from harness_plugins.elastic_quota import policy
-from harness_plugins.elastic_quota.plain import Plain
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
+from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 NEVER = 10**9
 RESTS = 400
@@ -123,7 +124,7 @@ def test_nothing_changes_without_all_shortcuts(name: str, seed: int, plugin: Pol
         context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
         if make is crowd:  # elsewhere refusals of one instant are recorded in another order
             context.setattr(SchedulingQueue, "pop", lambda self, version: pop(self, -next(versions)))
-        context.setattr(policy, "Shortcuts", Plain)
+        context.setattr(policy, "QuotaScheduler", partial(QuotaScheduler, shortcuts=False))
         assert kept == played(where, jobs, plugin, options)
 
 

@@ -95,7 +95,6 @@ def test_rules_take_and_return_nothing_that_only_a_shortcut_uses(package: str) -
     shortcuts = [path for path in modules if "shortcuts" in path.parts]
     others = [path for path in modules if "shortcuts" not in path.parts]
     rules = [path for path in others if "rules" in path.parts or package != "kueue"]
-    rules = [path for path in rules if path.name != "plain.py"]  # it says what shortcuts are given
     only_there = set().union(*map(used, shortcuts)) - set().union(*map(used, others))
     assert len(rules) > 20
     assert set().union(*map(offered, rules)) & only_there == UNPACKED.get(package, set())

@@ -7,20 +7,41 @@ gang would not fit even without all of these pods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, final
 
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
+from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
+from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import LastingRefusal, PodInfo
 from harness.models.kube.refusal import DISABLED
-from harness.models.told import NOTHING_TOLD
+from harness.models.told import NOTHING_TOLD, Told
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.plain import World
-from harness_plugins.elastic_quota.quota_request import Others, add, with_amounts
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.places import Places
+
+
+class World(NamedTuple):
+    """The environment of a scheduler.
+
+    Attributes:
+        rules: the rules of the semantics.
+        usage: the quotas.
+        nominated: the nominated pods.
+        scheduling: the results of pods on nodes.
+        said: the recorded reason for each gang.
+    """
+
+    rules: Rules
+    usage: QuotaUsage
+    nominated: Nominated
+    scheduling: Scheduling
+    said: Mapping[Gang, Told]
 
 
 @final
@@ -196,18 +217,18 @@ class KeptRefusals:
         self._places = Places(world.scheduling, world.usage)
 
     def of(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingRefusal | None:
-        """See `LastingRefusals`."""
+        """Returns the reason why a pod, or all pods of a gang, would fail again; None if it is not known."""
         lasting = LastingQuotaRefusal(refusal, pods, self._world, self._places)
         return lasting if lasting.asks_all else None
 
     def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
-        """See `LastingRefusals`."""
+        """Returns the last pod whose attempt was skipped since the previous call, or None."""
         if not isinstance(lasting, LastingQuotaRefusal):
             return None
         spared, lasting.spared = lasting.spared, None  # until another attempt is skipped
         return spared
 
     def renew(self) -> None:
-        """See `LastingRefusals`."""
+        """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._places.valid = False  # stored refusals refer to this object
         self._places = Places(self._world.scheduling, self._world.usage)
