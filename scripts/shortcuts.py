@@ -28,7 +28,7 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.shortcuts import held, no_targets, share_ranking, shortcuts, usages_below
+from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts, usages_below
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
@@ -122,7 +122,6 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "CachedNoFits": lambda: _answers(shortcuts.CachedNoFits, None, "of", "note", "still_reserves"),
     "InVain": lambda: _answers(shortcuts.InVain, None, "run", "notice"),
     "KeptOut": lambda: _answers(shortcuts.KeptOut, 0, "cycles"),
-    "Held": lambda: _forgets(held.Held, "_known"),
     "Freeable": _no_freeable,
     "ShareRanking": _no_ranking,
     "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),

@@ -139,7 +139,8 @@ class Machinery:
         self.cycle = AdmissionCycle(cache, pending, nominator, order, gates, figures, settings.rate, again)
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
-        self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
+        fits = Fit(cache, self._offers, gates, fair=fair).fits
+        self.within_quota = shortcuts.within_quota(cache, self._offers, fits)
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """Returns what a workload's queue offers to the workload."""

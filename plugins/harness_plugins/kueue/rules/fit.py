@@ -7,14 +7,13 @@ from typing import final
 from harness_plugins.kueue.rules.assignment import FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
-from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
@@ -42,9 +41,6 @@ class Fit:
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
         offers, oracle = self._offers(workload.asks, queue), _Nobody(self._cache, workload)
-        reducible = self._partial and workload.asks.reducible
-        if not reducible and self._lacks(queue, offers, workload.counts):
-            return False
 
         def tried(counts: tuple[int, ...]) -> Assignment | None:
             found = self._assigner.assign(oracle, offers, counts)
@@ -52,26 +48,8 @@ class Fit:
 
         if tried(workload.counts) is not None:
             return True
+        reducible = self._partial and workload.asks.reducible
         return reducible and most_that_work(workload.asks, workload.counts, tried) is not None
-
-    def _lacks(
-        self, queue: ClusterQueueState, offers: tuple[PodSetOffer, ...], counts: tuple[int, ...]
-    ) -> bool:
-        """Returns True if some pod set lacks quota in every flavor of a group, so that no scan is needed."""
-        return any(
-            not any(self._has(queue, cells, group.amounts, count) for cells in group.cells)
-            for offer, count in zip(offers, counts, strict=True)
-            for group in offer.groups
-        )
-
-    def _has(
-        self, queue: ClusterQueueState, cells: tuple[int, ...] | None, amounts: tuple[int, ...], count: int
-    ) -> bool:
-        """Returns True if a flavor suits the pod set and the queue has enough quota of it for all pods."""
-        if cells is None:
-            return False
-        each = zip(cells, amounts, strict=True)
-        return all(available(self._cache, queue, cell, amount * count) for cell, amount in each)
 
 
 @final

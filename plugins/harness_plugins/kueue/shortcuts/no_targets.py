@@ -20,7 +20,6 @@ from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, 
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
-from harness_plugins.kueue.shortcuts.held import Held
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
@@ -97,7 +96,6 @@ class ClassicReasons:
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._held = Held(cache)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if there is no cohort between the queue and its root."""
@@ -118,7 +116,7 @@ class ClassicReasons:
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if own candidates hold enough, or if the queue can preempt in other queues."""
-        held = self._held.by(queue, first, cell)
+        held = own_usage(self._cache, queue, first, cell)
         if held is not None and amount <= free + held:
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
@@ -147,7 +145,6 @@ class FairReasons:
         self._shares = shares
         self._search = search
         self._strategy, *self._others = search.strategies
-        self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
         # For each node, whether a node below it has local quota, so that usage there may not appear at the
@@ -203,7 +200,7 @@ class FairReasons:
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if own candidates hold enough, or if another share is at least the new own share."""
-        held = self._held.by(queue, first, cell)
+        held = own_usage(self._cache, queue, first, cell)
         if held is not None and amount <= free + held:
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
@@ -375,3 +372,17 @@ def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
     if allowed.newer_than is not None:
         allowed = Allowed(allowed.below)  # a class contains workloads of all ages
     return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
+
+
+def own_usage(cache: Cache, queue: ClusterQueueState, first: Workload, cell: int) -> int | None:
+    """Returns how much of a flavor-resource a workload's own candidates hold; None without candidates."""
+    allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
+    if allowed is None:
+        return None
+    held: int | None = None
+    for each in all_candidates(cache.holders[queue.node], -1, Allowed(allowed.below)):
+        held = held or 0
+        for taken, amount in each.usage:
+            if taken == cell:
+                held += amount
+    return held

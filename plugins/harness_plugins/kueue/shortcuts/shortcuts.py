@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
@@ -33,6 +33,7 @@ from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.lacks import Lacks
+from harness_plugins.kueue.shortcuts.lacks_quota import LacksQuota
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
@@ -101,6 +102,12 @@ class Shortcuts:
     def capacities(self, capacities: Capacities) -> Capacities:
         """Returns a function that counts the capacities of topology domains."""
         return KeptCapacities(capacities) if self._on else capacities
+
+    def within_quota(
+        self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]
+    ) -> Callable[[Workload], bool]:
+        """Returns a function that finds out whether workloads have quota."""
+        return LacksQuota(cache, offers, fits).fits if self._on else fits
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
         """Returns an object that finds assignments for heads, and one that finds the heads of cycles."""
