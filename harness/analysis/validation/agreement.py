@@ -21,7 +21,8 @@ class Difference(NamedTuple):
 
     Attributes:
         start, end: the time, in microseconds since the origin.
-        amount: what the job holds; negative if it runs in the record and not in the simulation.
+        amount: what the job holds; negative if it runs in the record and not in the simulation, and 0 if only
+            the record evicts it.
         job: its id.
     """
 
@@ -115,7 +116,7 @@ class Record:
         """What ends the agreement after a time: lasting differences, and evictions of the record alone."""
         found = [each for each in self.differences(simulated, until, TOLERANCE) if each.end > after]
         for time, jobs in self.lost(simulated, after, until).items():
-            found += (Difference(time, time + TOLERANCE, self._amounts.get(job, 0), job) for job in jobs)
+            found += (Difference(time, time + TOLERANCE, 0, job) for job in jobs)
         return sorted(found)
 
     def cost(self, simulated: History, at: int, until: int) -> float:

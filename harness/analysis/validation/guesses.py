@@ -58,7 +58,8 @@ class Guesses:
         for event in state.events[-3:]:
             yield [tuple(each for each in state.events if each != event)]
         for event, quota in self._lowered(state):
-            yield from self._fitted(state, self._amounts(state, event, quota, early), quota.name)
+            for more in (early, not early):
+                yield from self._fitted(state, self._amounts(state, event, quota, more), quota.name)
         queues = {self._record.queues[each.job] for each in state.breaks}
         others = [
             quota
@@ -148,7 +149,7 @@ class Guesses:
     def _is_early(self, state: State, queue: str | None = None) -> bool:
         """Whether jobs of a queue run too early; if none of its jobs differs, whether any job does."""
         mine = [each for each in state.breaks if self._record.queues[each.job] == queue]
-        return sum(each.amount for each in mine or state.breaks) > 0
+        return not state.is_outage and sum(each.amount for each in mine or state.breaks) > 0
 
     def _fitted(
         self, state: State, options: Sequence[Events], queue: str | None = None, first: int = 0
@@ -170,7 +171,7 @@ class Guesses:
                 break  # even the smallest change is wrong
             if not child.breaks:
                 break
-            if self._is_early(child, queue) == early:
+            if self._is_early(child, queue) == early and not child.is_outage:
                 low = tried
             else:
                 high = tried
@@ -215,7 +216,7 @@ class Guesses:
                 for amount in range(unit, quota.nominal + 1, unit)
             ]
             child = self._trials.examined(options[-1], state.until)
-            if child.breaks and child.until >= state.until - TOLERANCE and self._is_early(child, quota.name):
+            if child.until >= state.until - TOLERANCE and self._is_early(child, quota.name):
                 continue  # even a quota of 0 comes too late
             guess = max(1, min(len(options) - 1, unused // unit))
             yield from self._fitted(state, options, quota.name, guess - 1)

@@ -45,6 +45,11 @@ class State(NamedTuple):
         return sum(event.is_open for event in self.events)
 
     @property
+    def is_outage(self) -> bool:
+        """Whether the agreement ends because only the record evicts jobs."""
+        return any(not each.amount for each in self.breaks)
+
+    @property
     def worth(self) -> int:
         """The length of the agreement, less the price of the begins and ends of its events."""
         return self.until - (2 * len(self.events) - self.open) * _PRICE
