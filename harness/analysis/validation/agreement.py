@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ class Record:
 
     Attributes:
         instants: when jobs begin or end.
-        sudden: when jobs begin although no job ends or is submitted, in order.
+        sudden: when jobs begin although no job ended or was submitted in the last minute, in order.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class Record:
         every = [span for spans in history.spans.values() for span in spans]
         begins, ends = {start for start, _ in every}, {end for _, end in every}
         self.instants = sorted(begins | ends)
-        self.sudden = sorted(begins.difference(ends, submits))
+        causes = sorted(ends.union(submits))
+        self.sudden = sorted(each for each in begins if not _any(causes, each - MINUTE, each))
         self._amounts = amounts
 
     def error(self, simulated: History, until: int) -> float:
@@ -125,6 +127,11 @@ class Record:
             abs(each.amount) * (_weight(each.end - at) - _weight(each.start - at))
             for each in self.differences(simulated, until)
         )
+
+
+def _any(times: Sequence[int], first: int, last: int) -> bool:
+    """Returns True if one of several ordered times is between two others, or is one of them."""
+    return bisect_left(times, first) < bisect_right(times, last)
 
 
 def _weight(time: int) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement
 
 from harness.analysis.validation.agreement import TOLERANCE
 from harness.analysis.validation.history import History
@@ -51,10 +53,8 @@ class Guesses:
             yield from self._removals(state, jobs, time)
             return
         early = self._is_early(state)
-        for event in state.events:
-            for end in sorted({state.until, self._began(state)}) if event.is_open else ():
-                if end > event.start:
-                    yield [_replaced(state.events, event, event._replace(end=end))]
+        for ended in self._ends(state):
+            yield [ended]
         for event in state.events[-3:]:
             yield [tuple(each for each in state.events if each != event)]
         for event, quota in self._lowered(state):
@@ -92,6 +92,14 @@ class Guesses:
         if early:
             yield from self._idle_nodes(state, simulated)
 
+    def _ends(self, state: State) -> Iterator[Events]:
+        """One or two of the open events end when the agreement ends, or at the first difference before."""
+        for ends in sorted({state.until, self._began(state)}):
+            several = [event for event in state.events if event.is_open and event.start < ends]
+            for one, other in combinations_with_replacement(several, 2):
+                ended = _replaced(state.events, one, one._replace(end=ends))
+                yield _replaced(ended, other, other._replace(end=ends))
+
     def _lowered(self, state: State) -> Iterator[tuple[Event, Quota]]:
         """The quotas that are lower when the agreement ends."""
         for event in state.events:
@@ -100,9 +108,13 @@ class Guesses:
                     yield event, quota
 
     def _unsure(self, events: Events, event: Event, time: int) -> list[int]:
-        """When an event may have ended before a time without an effect: after each instant of the record."""
+        """When an event may have ended before a time without an effect: after each instant of the record.
+
+        An end is sure if jobs began then without another cause, and the agreement went on.
+        """
         alone = sum(each.end == event.end for each in events) == 1
-        if event.end < time - 2 * DAY or (alone and event.end in self._record.sudden):
+        sure = alone and event.end in self._record.sudden and event.end < time - TOLERANCE
+        if event.end < time - 2 * DAY or sure:
             return []
         return self._between(max(event.start, time - 2 * DAY), time)
 
@@ -112,21 +124,27 @@ class Guesses:
         If one is better, the minutes around it are tried, too.
         """
         ends = self._unsure(state.events, event, state.until)
-        low, high = -1, len(ends)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._ended(state, event, ends[middle])[0] > TOLERANCE - state.until:
-                low = middle
-            else:
-                high = middle
-        tried = ends[max(low, 0) : high + 6]
-        tried += ends[high + 6 :: max(1, (len(ends) - high - 6) // 16)]
+        if not ends:
+            return
+        first = self._first_end(state, event, ends)
+        low = ends[first - 1] if first else event.start
+        minutes = range(low - low % MINUTE + MINUTE, [*ends, state.until][first], MINUTE)
+        minute = self._first_end(state, event, minutes)
+        tried = [*ends[max(first - 1, 0) : first + 6]]
+        tried += ends[first + 6 :: max(1, (len(ends) - first - 6) // 16)]
+        tried = sorted({*tried, *minutes[minute : minute + 3]})
         found = {self._ended(state, event, end): end for end in tried}
         if found and min(found)[0] < -state.until - TOLERANCE:
             place = tried.index(found[min(found)])
-            first, last = tried[max(place - 2, 0)], [*tried, state.until, state.until][place + 2]
-            found |= {self._ended(state, event, end): end for end in _minutes(first, last)}
+            start, last = tried[max(place - 2, 0)], [*tried, state.until, state.until][place + 2]
+            found |= {self._ended(state, event, end): end for end in _minutes(start, last)}
         yield from self._best(state, event, [event._replace(end=end) for end in found.values()])
+
+    def _first_end(self, state: State, event: Event, ends: Sequence[int]) -> int:
+        """The place of the first end with which the agreement is not shorter, by bisection."""
+        return bisect_left(
+            ends, True, key=lambda end: self._ended(state, event, end)[0] <= TOLERANCE - state.until
+        )
 
     def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Sequence[Events]]:
         """The two best of other events in place of one, with which the agreement is not shorter."""
@@ -246,8 +264,8 @@ class Guesses:
 
         If they ran others as well, an earlier event may have ended at another time, so that nodes ran others.
         """
-        found = {0: [state.events]} if not self._wrong(state.events, jobs, time) else {}
-        if found:
+        found = {self._wrong(state.events, jobs, time): [state.events]}
+        if 0 in found:
             yield list(self._removed(state.events, jobs, time))
             yield ()
         for event in state.events:
@@ -255,7 +273,7 @@ class Guesses:
                 events = _replaced(state.events, event, event._replace(end=end))
                 if self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE:
                     found.setdefault(self._wrong(events, jobs, time), []).append(events)
-        likely = found.get(min(found), []) if found else []
+        likely = found[min(found)]
         several = [
             removed
             for events in likely[:: 1 + len(likely) // _SEVERAL]
