@@ -7,7 +7,7 @@ the simulation equal to the record for longest, and returns to others if those l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 
@@ -41,7 +41,7 @@ class Search:
         self._since = 0.0
         self._best = State((), 0)
         self._seen: set[tuple[Events, int]] = set()
-        self._heap: list[tuple[int, int, State, Iterator[Sequence[Events]]]] = []
+        self._heap: list[tuple[float, int, State, Iterator[Events]]] = []
         self._order = count()
 
     def run(self) -> tuple[Events, int]:
@@ -54,15 +54,15 @@ class Search:
                     return state.events, state.until
                 self._push(self._trials.examined(state.events, state.until))
                 continue
-            several = next(children, None)
-            if several is None:
+            spent = self._trials.spent
+            events = next(children, None)
+            if events is None:
                 continue
-            state = state if several else state._replace(effort=state.effort + 1)
+            child = self._trials.examined(events, state.until)
+            if self._is_promising(child, state):
+                self._push(child)
+            state = state._replace(effort=state.effort + self._trials.spent - spent)
             heappush(self._heap, (-state.rank, next(self._order), state, children))
-            for events in several:
-                child = self._trials.examined(events, state.until)
-                if self._is_promising(child, state):
-                    self._push(child)
         return self._best.events, self._best.until
 
     def _push(self, state: State) -> None:

@@ -41,8 +41,8 @@ class Guesses:
         self._quotas = quotas
         self._unit = unit
 
-    def of(self, state: State) -> Iterator[Sequence[Events]]:
-        """Events that may explain why the agreement ends, the likeliest first; nothing between groups.
+    def of(self, state: State) -> Iterator[Events]:
+        """Events that may explain why the agreement ends, the likeliest first.
 
         If a job then runs only in the simulation, capacity has gone; if only in the record, it is back.
         """
@@ -53,10 +53,9 @@ class Guesses:
             yield from self._removals(state, jobs, time)
             return
         early = self._is_early(state)
-        for ended in self._ends(state):
-            yield [ended]
+        yield from self._ends(state)
         for event in state.events[-3:]:
-            yield [tuple(each for each in state.events if each != event)]
+            yield tuple(each for each in state.events if each != event)
         for event, quota in self._lowered(state):
             for more in (early, not early):
                 yield from self._fitted(state, self._amounts(state, event, quota, more), quota.name)
@@ -69,7 +68,6 @@ class Guesses:
         starts = [state.until, state.until - _GRACE, *self._between(state.until - DAY, state.until)[::-1]]
         starts = [each for each in starts if each > 0]
         late = sum(each >= self._began(state) for each in starts)
-        yield ()
         for event, _ in self._lowered(state):
             first, last = self._around(event.start, min(event.end, state.until))
             moved = [event._replace(start=start) for start in _minutes(first, last)]
@@ -77,13 +75,11 @@ class Guesses:
         if early:
             for quota in others:
                 yield from self._cuts(state, quota, starts[:_NEAR])
-            yield ()
         for event in state.events:
             yield from self._earlier_ends(state, event)
         if not early:
             for quota in others:
                 yield from self._cuts(state, quota, starts[:_NEAR])
-        yield ()
         for event, quota in self._lowered(state):
             for earlier in (early, not early):
                 yield from self._fitted(state, self._begins(state, event, earlier), quota.name)
@@ -118,7 +114,7 @@ class Guesses:
             return []
         return self._between(max(event.start, time - 2 * DAY), time)
 
-    def _earlier_ends(self, state: State, event: Event) -> Iterator[Sequence[Events]]:
+    def _earlier_ends(self, state: State, event: Event) -> Iterator[Events]:
         """The two best of earlier ends of an event, with which the agreement is not shorter.
 
         If one is better, the minutes around it are tried, too.
@@ -146,11 +142,11 @@ class Guesses:
             ends, True, key=lambda end: self._ended(state, event, end)[0] <= TOLERANCE - state.until
         )
 
-    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Sequence[Events]]:
+    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
         """The two best of other events in place of one, with which the agreement is not shorter."""
         found = {self._score(state, event, other): other for other in others}
         scores = [score for score in sorted(found)[:2] if score[0] <= TOLERANCE - state.until]
-        yield from ([_replaced(state.events, event, found[score])] for score in scores)
+        yield from (_replaced(state.events, event, found[score]) for score in scores)
 
     def _score(self, state: State, event: Event, other: Event) -> tuple[int, float]:
         """How well a simulation agrees with the record with another event; less is better."""
@@ -171,7 +167,7 @@ class Guesses:
 
     def _fitted(
         self, state: State, options: Sequence[Events], queue: str | None = None, first: int = 0
-    ) -> Iterator[Sequence[Events]]:
+    ) -> Iterator[Events]:
         """The best of several events that differ more and more from those of a state.
 
         If jobs still run too early, or still too late, events that differ more are tried, otherwise less;
@@ -199,7 +195,7 @@ class Guesses:
             else:
                 tried = (low + high) // 2
         if found:
-            yield [found[min(found)]]
+            yield found[min(found)]
 
     # --- ends, begins and amounts -------------------------------------------------------------------------
 
@@ -222,7 +218,7 @@ class Guesses:
     def _step(self, quota: Quota) -> int:
         return self._unit * -(-quota.nominal // (_STEPS * self._unit))
 
-    def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Sequence[Events]]:
+    def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Events]:
         """A quota became lower, not long before the agreement ends, by about what the record does not use."""
         unit = self._step(quota)
         unused = sum(each.nominal for each in self._quotas) - self._record.used(state.until)
@@ -259,15 +255,14 @@ class Guesses:
 
     # --- nodes --------------------------------------------------------------------------------------------
 
-    def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Sequence[Events]]:
+    def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Events]:
         """The nodes left that ran the jobs which only the record evicts.
 
         If they ran others as well, an earlier event may have ended at another time, so that nodes ran others.
         """
         found = {self._wrong(state.events, jobs, time): [state.events]}
         if 0 in found:
-            yield list(self._removed(state.events, jobs, time))
-            yield ()
+            yield from self._removed(state.events, jobs, time)
         for event in state.events:
             for end in self._unsure(state.events, event, time):
                 events = _replaced(state.events, event, event._replace(end=end))
@@ -279,7 +274,7 @@ class Guesses:
             for events in likely[:: 1 + len(likely) // _SEVERAL]
             for removed in self._removed(events, jobs, time)
         ]
-        yield sorted(several, key=lambda events: self._score_of(events, time))[:3]
+        yield from sorted(several, key=lambda events: self._score_of(events, time))[:3]
 
     def _removed(self, events: Events, jobs: frozenset[str], time: int) -> Iterator[Events]:
         if names := self._nodes(events, self._trials.played(events, time), jobs, time):
@@ -296,16 +291,16 @@ class Guesses:
         evicted = {job for job, nodes in simulated.nodes_at(time).items() if nodes & names}
         return len(evicted ^ jobs)
 
-    def _idle_nodes(self, state: State, simulated: History) -> Iterator[Sequence[Events]]:
+    def _idle_nodes(self, state: State, simulated: History) -> Iterator[Events]:
         """Nodes left that ran nothing; a job that would have started there starts later."""
         first = state.breaks[0]
         names = simulated.nodes_at(first.start + 1).get(first.job, set()) - _gone(state.events, first.start)
         if names:
-            yield [(*state.events, removal(names, state.until))]
+            yield (*state.events, removal(names, state.until))
             for event in state.events:
                 if event.is_open and event.kind == "Node":
                     more = event._replace(names=tuple(sorted({*event.names, *names})))
-                    yield [_replaced(state.events, event, more)]
+                    yield _replaced(state.events, event, more)
 
 
 def _gone(events: Events, time: int) -> set[str]:

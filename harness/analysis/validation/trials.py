@@ -18,8 +18,8 @@ _HORIZON = DAY // 2
 """How long after a difference the effects of an event are compared."""
 _PRICE = HOUR
 """How much longer a simulation must agree to be worth one more begin or end of an event."""
-_EFFORT = 2 * HOUR
-"""Less likely events are tried only after so much shorter agreements."""
+_EFFORT = HOUR
+"""After each replay that was spent on a state, states with so much shorter agreements come first."""
 _KEPT = 256
 """How many of the last replays are kept, for they take memory."""
 
@@ -31,13 +31,13 @@ class State(NamedTuple):
         events: the events.
         until: how long the simulation agrees with the record, or as far as was examined.
         breaks: the differences that end the agreement; empty if it was not examined to its end.
-        effort: how many groups of likelier events were tried.
+        effort: how many replays of the whole record were spent on events that differ from these.
     """
 
     events: Events
     until: int
     breaks: Sequence[Difference] = ()
-    effort: int = 0
+    effort: float = 0.0
 
     @property
     def open(self) -> int:
@@ -55,7 +55,7 @@ class State(NamedTuple):
         return self.until - (2 * len(self.events) - self.open) * _PRICE
 
     @property
-    def rank(self) -> int:
+    def rank(self) -> float:
         """States of higher rank are tried first: those that were not examined to their end, then the best."""
         return self.worth - self.effort * _EFFORT if self.breaks else OPEN
 
