@@ -59,6 +59,11 @@ class Policy(Protocol):
     A policy with quotas can have a method `within_quota(job, pods)`. The method returns whether the quotas
     would now admit all of these waiting pods together, without preemption. It must not change anything. The
     engine calls this method only to measure `idle.quota` (`--idle-causes`), after all events at a given time.
+
+    A policy can have a method `untried_up_to(job)`. The method returns a priority up to which the policy
+    would not have tried a waiting job since the job arrived, whatever the job requests. Older jobs have then
+    been ahead of it all the time. The result is None if the policy does not know this. `harness simulate`
+    skips changes that leave the job untried.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

@@ -83,37 +83,52 @@ def differences(moment: Dump) -> Iterator[Difference | None]:
             yield partial(with_queue, queue=with_quotas(queue, each.flavor, raised))
 
 
+def untried_after(difference: Difference | None, most: int | None) -> bool:
+    """Whether a job is known to be untried, having `most` as the priority up to which it is."""
+    if difference is None or most is None or difference.func not in (with_pod_sets, with_priority):
+        return False
+    return bool(difference.keywords.get("value", most) <= most)
+
+
 def told(instant: Instant, names: tuple[str, ...]) -> tuple[bool, list[str], list[tuple[str, int, str]]]:
     """Whether jobs start, whom they preempt, and how all jobs stand."""
     lives = [(life.job.id, life.started, repr(life.bound)) for life in instant.lives.values()]
     return instant.starts(names), instant.victims(names), sorted(lives)
 
 
-def differing(plugin: str, seeds: range) -> tuple[list[str], int]:
-    """Where both say something else, and how often an instant was made once."""
-    wrong, ready = [], 0
+def differing(plugin: str, seeds: range) -> tuple[list[str], int, int]:
+    """Where both say something else, how often an instant was made once, and how often a job is untried."""
+    wrong, ready, untried = [], 0, 0
     for seed in seeds:
         moment = moment_of(dump_world(seed, plugin))
         if moment is None:
             continue
         ready += moment.is_ready
-        tell = partial(told, names=moment.submitted[0])
-        for number, difference in enumerate(differences(moment)):
+        names = moment.submitted[0]
+        tell = partial(told, names=names)
+        most = moment.asked(partial(Instant.untried_up_to, names=names))
+        behind = () if most is None else (partial(with_priority, names=names, value=most, class_name=""),)
+        for number, difference in enumerate((*differences(moment), *behind)):
             mine, theirs = moment.asked(tell, difference), tell(moment.played(difference))
+            if untried_after(difference, most):
+                untried += 1
+                if theirs[0] or theirs[1]:
+                    wrong.append(f"seed {seed} {plugin}, {number}: it was tried")
             if difference is not None and theirs[0] and moment.lacks_room(moment.submitted[0], difference):
                 wrong.append(f"seed {seed} {plugin}, {number}: it starts, and there is no room for it")
             if mine != theirs:
                 wrong.append(f"seed {seed} {plugin}, {number}: {mine[:2]}, a replay {theirs[:2]}")
-    return wrong, ready
+    return wrong, ready, untried
 
 
 @pytest.mark.early
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> None:
     """With each change: who starts, where, and who is preempted."""
-    wrong, ready = differing(plugin, range(2))
+    wrong, ready, untried = differing(plugin, range(2))
     assert not wrong, "\n".join(wrong)
     assert ready or plugin in PLUGINS[2:]
+    assert untried or plugin != PLUGINS[0]
 
 
 @pytest.mark.slow
@@ -121,7 +136,7 @@ def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> N
 @pytest.mark.parametrize("first", range(FIRST, END, 20))
 def test_every_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str, first: int) -> None:
     """The same of many dumps."""
-    wrong, _ = differing(plugin, range(first, min(END, first + 20)))
+    wrong, *_ = differing(plugin, range(first, min(END, first + 20)))
     assert not wrong, "\n".join(wrong)
 
 

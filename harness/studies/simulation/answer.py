@@ -122,6 +122,8 @@ class Answer:
         moves: the events that affect other jobs in the same cycles.
         changes: the smallest change of each kind with which the job starts; None if there was no search.
         tried: how many changes of each kind were tried.
+        untried_up_to: a priority up to which the scheduler would not try the job, whatever it requests,
+            because other jobs are ahead; None if this is not known.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Answer:
     moves: Sequence[Move] = ()
     changes: Sequence[Change] | None = None
     tried: Mapping[str, int] = field(default_factory=frozen)
+    untried_up_to: int | None = None
 
     @property
     def no_change(self) -> str:

@@ -128,10 +128,12 @@ class Instant(NullRecorder):
         lives: the jobs that have arrived, by their ids.
         preempted_by: the preemptions at the instant, by the id of the preemptor.
         anybody_gone: whether an evicted job has released its resources.
+        policy: the policy that decides; None before it is known.
     """
 
     def __init__(self, at: int) -> None:
         self.at = at
+        self.policy: Policy | None = None
         self.lives: dict[str, Life] = {}
         self.preempted_by: dict[str, list[Fact]] = {}
         self.anybody_gone = False
@@ -140,6 +142,18 @@ class Instant(NullRecorder):
     def starts(self, names: Iterable[str]) -> bool:
         """Returns True if all of these jobs have started."""
         return all(self.lives[name].started != NEVER for name in names)
+
+    def untried_up_to(self, names: Iterable[str]) -> int | None:
+        """Returns a priority up to which these jobs would not be tried, whatever they request.
+
+        The result is None if one of them was tried, or if the policy does not know this.
+        """
+        method: Callable[[Job], int | None] | None = getattr(self.policy, "untried_up_to", None)
+        if method is None:
+            return None
+        found = [method(self.lives[name].job) for name in names]
+        known = [each for each in found if each is not None]
+        return min(known) if len(known) == len(found) else None
 
     def victims(self, names: Iterable[str]) -> list[str]:
         """Returns the ids of the jobs that are preempted for the given jobs, in order."""
@@ -305,6 +319,7 @@ class Prepared:
             scheduler, arrivals = self._scheduler, instant.watched([self._holders])
             engine = Engine(arrivals, self._cluster, instant, losses=scheduler.losses, until=0)
             policy = scheduler.policy.factory(self._cluster, engine.view, scheduler.options)
+            instant.policy = policy
             engine.begin(policy, name=scheduler.policy.name)
             engine.wake(instant.at)
             engine.play()
@@ -347,5 +362,6 @@ def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Schedul
     instant = Instant(at)
     engine = Engine(instant.watched(chunks), cluster, instant, losses=scheduler.losses, until=at)
     policy = scheduler.policy.factory(cluster, engine.view, scheduler.options)
+    instant.policy = policy
     engine.run(policy, name=scheduler.policy.name)
     return instant

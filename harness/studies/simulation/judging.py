@@ -95,6 +95,7 @@ class Judge:
             detail.get("topology", {}),
             victims,
             [each for each in moves if each.name not in {victim.name for victim in victims}],
+            untried_up_to=self._instant.untried_up_to(names),
         )
 
     def _started(self, life: Life) -> str:

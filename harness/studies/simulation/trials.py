@@ -1,4 +1,4 @@
-"""Tries changes by simulating the moment again, unless the job cannot fit on any nodes."""
+"""Tries changes by simulating the moment again, unless it is known that the job would not be better off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.studies.simulation.answer import VICTIMS, Answer
-from harness.studies.simulation.differences import OF_THE_CLUSTER
+from harness.studies.simulation.differences import OF_THE_CLUSTER, with_pod_sets, with_priority
 
 if TYPE_CHECKING:
     from harness.studies.simulation.instant import Instant
@@ -82,9 +82,11 @@ class Trials:
         """Returns the outcome of a change.
 
         If the job already preempts others, only a start would be better. The change is then not simulated if
-        the job does not fit on any nodes.
+        the job does not fit on any nodes. It is not simulated either if the scheduler would not try the job.
         """
         self.count += 1
+        if self._is_untried(difference):
+            return Outcome(_WAITS, ())
         if self.rank == _PREEMPTS and self._lacks_room(difference):
             return Outcome(self.rank, ())
         return self._plays.outcome(self.answer.ids, difference)
@@ -92,9 +94,16 @@ class Trials:
     def starts(self, difference: Difference) -> bool:
         """Returns True if the job starts now with this change."""
         self.count += 1
-        if self._lacks_room(difference):
+        if self._is_untried(difference) or self._lacks_room(difference):
             return False
         return self._plays.outcome(self.answer.ids, difference).rank == RANK_STARTS
+
+    def _is_untried(self, difference: Difference) -> bool:
+        """Returns True if other jobs stay ahead of the job, so that its requests do not matter."""
+        most = self.answer.untried_up_to
+        if most is None or difference.func not in (with_pod_sets, with_priority):
+            return False
+        return bool(difference.keywords.get("value", most) <= most)
 
     def _lacks_room(self, difference: Difference) -> bool:
         return self.moment.lacks_room(self.answer.ids, difference)

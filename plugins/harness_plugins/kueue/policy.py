@@ -275,6 +275,12 @@ class KueuePolicy:
             return True
         return not self._closed.stop_policy(job) and self.scheduler.within_quota(workload)
 
+    def untried_up_to(self, job: Job) -> int | None:
+        """See `Policy`. A boosted priority is not known."""
+        workload = self._workloads.get(job.index)
+        boosted = workload is None or workload.priority != job.priority
+        return None if workload is None or boosted else self.scheduler.untried_up_to(workload)
+
     # --- what changes ---------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:

@@ -345,6 +345,10 @@ class Scheduler:
         """Tries a head again because it can now preempt, although nothing changed in its tree."""
         self._heads.reactivate(workload.cluster_queue.root)
 
+    def untried_up_to(self, workload: Workload) -> int | None:
+        """See `PendingQueue`."""
+        return self._queue_of(workload).untried_up_to(workload)
+
     def anybody_waits(self) -> bool:
         """Returns True if a workload is pending in any queue."""
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)

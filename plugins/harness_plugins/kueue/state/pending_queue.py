@@ -55,6 +55,7 @@ class PendingQueue:
         "_lines",
         "_may_stick",
         "_namespace_mismatch",
+        "_requeued",
         "_sticky",
         "_tickets",
         "preemptor",
@@ -76,6 +77,7 @@ class PendingQueue:
         self._inadmissible: dict[Workload, None] = {}
         self._namespace_mismatch: list[Workload] = []
         self._tickets = 0
+        self._requeued = False  # whether inadmissible workloads were ever requeued
         self._read(queue.spec)
 
     def _read(self, spec: ClusterQueue) -> None:
@@ -215,6 +217,19 @@ class PendingQueue:
             return preemptor
         return self._firsts[local_queue].first()
 
+    def untried_up_to(self, workload: Workload) -> int | None:
+        """Returns a priority up to which a workload would never have been the first since it was added.
+
+        An older workload has then been ahead all the time. The result is None if that is not known.
+        """
+        ticket = workload.place.ticket
+        first = None if self._by_usage or self._requeued else self._line.first()
+        if first is None or first.place.ticket >= ticket:
+            return None
+        earlier = (first.timestamp, first.uid) <= (workload.timestamp, workload.uid)
+        most = first.priority if earlier else first.priority - 1
+        return most if most >= workload.priority else None
+
     # --- inadmissible workloads ---------------------------------------------------------------------------
 
     def set_inadmissible(self, workload: Workload) -> None:
@@ -263,6 +278,7 @@ class PendingQueue:
 
     def requeue_inadmissible(self) -> None:
         """Requeues all inadmissible workloads."""
+        self._requeued = self._requeued or self.has_inadmissible
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
