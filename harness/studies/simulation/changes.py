@@ -28,7 +28,6 @@ from harness.studies.simulation.differences import (
     with_priority,
     with_queue,
     with_quotas,
-    workload_of,
 )
 from harness.studies.simulation.moment import Dump
 from harness.studies.simulation.policy_fields import ANYBODY, Below, field_changes
@@ -66,7 +65,7 @@ def with_changes(plays: Plays, answer: Answer) -> Answer:
 
 def _fewer_pods(trials: Trials) -> Iterator[Change]:
     """Yields the largest number of pods in each pod set with which the job starts."""
-    workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
+    workload = trials.workload
     for pod_set in () if workload is None else workload.pod_sets:
 
         def fewer(by: int, of: PodSet = pod_set) -> Difference:
@@ -87,7 +86,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 def _other_flavor(trials: Trials) -> Iterator[Change]:
     """Yields changes with which pods select or tolerate another flavor, if the job starts there."""
     cluster, names = trials.moment.cluster, trials.answer.ids
-    workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
+    workload, queue = trials.workload, trials.queue
     if workload is None or queue is None:
         return
     flavors = dict.fromkeys(each.flavor for group in queue.resource_groups for each in group.flavors)
@@ -125,7 +124,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 def _priorities(trials: Trials) -> Iterator[Change]:
     """Yields the lowest priority with which the job starts or preempts other jobs."""
     cluster, answer = trials.moment.cluster, trials.answer
-    above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
+    above = _above(cluster, answer.priority, of_kueue=trials.workload is not None)
 
     def outcome(value: int, name: str) -> Outcome:
         return trials.outcome(partial(with_priority, names=answer.ids, value=value, class_name=name))
@@ -160,7 +159,7 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
     """Yields the additional nominal quota or borrowing limit that the job needs, for each flavor."""
-    queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
+    queue, workload = trials.queue, trials.workload
     if queue is None or workload is None:
         return
     total = _total(workload.pod_sets, len(trials.answer.ids))
@@ -194,8 +193,7 @@ def _least_amounts(
 
     The search does not exceed the requests. No single quantity in the result can be made smaller.
     """
-    cluster = trials.moment.cluster
-    steps = {name: _step(cluster, name) for name in asked}
+    steps = {name: _step(trials, name) for name in asked}
     needed = {name: -(-amount // steps[name]) * steps[name] for name, amount in asked.items()}
 
     def given(amounts: Mapping[str, int]) -> Difference:
@@ -218,7 +216,15 @@ def _least_amounts(
     return needed
 
 
-def _step(cluster: Cluster, resource: str) -> int:
+def _step(trials: Trials, resource: str) -> int:
+    """Returns the greatest common divisor of all requests and quotas of a resource."""
+    known = trials.plays.steps
+    if resource not in known:
+        known[resource] = _divisor(trials.moment.cluster, resource)
+    return known[resource]
+
+
+def _divisor(cluster: Cluster, resource: str) -> int:
     found = 0
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
@@ -269,7 +275,7 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
     """Yields the first value of each policy field of the queue with which the job starts or preempts."""
-    queue = _queue_of(trials)
+    queue = trials.queue
     known = () if queue is None else field_changes(queue, _below(trials))
     for _, of_field in groupby(known, attrgetter("field")):
         changes = list(of_field)
@@ -290,15 +296,11 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 def _below(trials: Trials) -> Below:
     """Returns whether there are jobs that could be preempted. A submitted job is newer than all others."""
     moment, answer = trials.moment, trials.answer
-    workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
+    workload, queue = trials.workload, trials.queue
     if not isinstance(moment, Dump) or workload is None or queue is None:
         return ANYBODY
     bound = answer.priority + max(0, workload.boost) + (not moment.submitted)
-    queues = {
-        each.admission.cluster_queue
-        for each in moment.cluster.workloads
-        if each.admission is not None and each.priority + min(0, each.boost) < bound
-    }
+    queues = {name for name, priority in trials.plays.lowest.items() if priority < bound}
     return Below(queue.name in queues, bool(queues - {queue.name}))
 
 
@@ -314,14 +316,6 @@ _KINDS: Sequence[tuple[str, Callable[[Trials], Iterator[Change]]]] = (
     ("policy", _policy_fields),
     ("priority", _priorities),
 )
-
-
-def _queue_of(trials: Trials) -> ClusterQueue | None:
-    """Returns the ClusterQueue of the job, or None if the job consists only of Pods."""
-    workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
-    if workload is None:
-        return None
-    return trials.moment.cluster.cluster_queue_of(workload.namespace, workload.queue)
 
 
 def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:

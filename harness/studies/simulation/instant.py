@@ -258,6 +258,7 @@ class Prepared:
         self._cluster = cluster
         self._scheduler = scheduler
         self._ready: tuple[Engine, Policy, Instant] | None = None
+        self._times_known: dict[tuple[tuple[str, int], ...], int] = {}
 
     @cached_property
     def whole(self) -> bool:
@@ -283,10 +284,17 @@ class Prepared:
         free = self._room
         if free is None:
             return False
-        rooms = [sum(_times(each.requests, there) for there in free) for each in job.pod_sets]
+        rooms = [self._times_on_nodes(each.requests, free) for each in job.pod_sets]
         if not job.gang:
             return not any(rooms)
         return any(room < each.min_count for room, each in zip(rooms, job.pod_sets, strict=True))
+
+    def _times_on_nodes(self, requests: Mapping[str, int], free: Sequence[Mapping[str, int]]) -> int:
+        """Returns how many pods fit on all nodes together; see `_times`."""
+        key = tuple(requests.items())
+        if key not in self._times_known:
+            self._times_known[key] = sum(_times(requests, there) for there in free)
+        return self._times_known[key]
 
     @cached_property
     def _room(self) -> list[Mapping[str, int]] | None:

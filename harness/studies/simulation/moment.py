@@ -254,6 +254,17 @@ class Dump:
         """
         if difference is None:
             return Change(self._own)
+        if difference not in self._latest:
+            self._latest.clear()
+            self._latest[difference] = self._change_by(difference)
+        return self._latest[difference]
+
+    @cached_property
+    def _latest(self) -> dict[Difference, Change | None]:
+        """The effects of the latest change, which is often asked about several times."""
+        return {}
+
+    def _change_by(self, difference: Difference) -> Change | None:
         before, after = self.cluster, difference(self.cluster)
         queues = before.cluster_queues
         edits = [
@@ -278,14 +289,18 @@ class Dump:
         If the priority of a job has changed, the job gets a new index, after all other jobs. The result is
         None if a manifest has changes that a job can't express.
         """
-        own = {arrival[0].id: arrival[0] for arrival in self._own}
-        workloads = tuple(each for each in cluster.workloads if each.key in own)
-        pods = tuple(each for each in cluster.pods if each.key in own)
+        there = self.cluster
+        workloads = tuple(
+            each for each, was in zip(cluster.workloads, there.workloads, strict=True) if each is not was
+        )
+        pods = tuple(each for each, was in zip(cluster.pods, there.pods, strict=True) if each is not was)
+        changed = {*(each.key for each in workloads), *(each.key for each in pods)}
+        own = {arrival[0].id: arrival[0] for arrival in self._own if arrival[0].id in changed}
         made = running_jobs(self.scheduler.policy, replace(cluster, workloads=workloads, pods=pods), 0)
         if len(made) != len(own):
             return None
+        found = [arrival for arrival in self._own if arrival[0].id not in changed]
         first = 1 + max(arrival[0].index for arrival in self._shared.arrivals)
-        found: list[Arrival] = []
         for number, arrival in enumerate(made):
             job, before = arrival[0], own[arrival[0].id]
             index = before.index

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.studies.simulation.answer import VICTIMS, Answer
 from harness.studies.simulation.differences import OF_THE_CLUSTER, with_pod_sets, with_priority
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.model import ClusterQueue
     from harness.studies.simulation.instant import Instant
     from harness.studies.simulation.moment import Difference, Moment
 
@@ -35,10 +37,15 @@ class Plays:
     Args:
         moment: the moment.
         asked: the scheduler's ids for each job of the question.
+
+    Attributes:
+        moment: the moment.
+        steps: the smallest useful step for each resource, as far as it is known.
     """
 
     def __init__(self, moment: Moment, asked: Sequence[tuple[str, ...]]) -> None:
         self.moment = moment
+        self.steps: dict[str, int] = {}
         self._asked = asked
         self._known: list[tuple[Difference, Mapping[tuple[str, ...], Outcome]]] = []
 
@@ -53,6 +60,27 @@ class Plays:
         self._known.append((difference, found))
         return found[names]
 
+    def queue_of(self, name: str) -> ClusterQueue | None:
+        """Returns the ClusterQueue of a job, or None if the job consists only of Pods."""
+        workload = self.workloads.get(name)
+        cluster = self.moment.cluster
+        return None if workload is None else cluster.cluster_queue_of(workload.namespace, workload.queue)
+
+    @cached_property
+    def workloads(self) -> Mapping[str, Workload]:
+        """All Workloads by namespace and name."""
+        return {each.key: each for each in self.moment.cluster.workloads}
+
+    @cached_property
+    def lowest(self) -> Mapping[str, int]:
+        """The lowest priority of a Workload that holds quota of a ClusterQueue, by the name of the queue."""
+        found: dict[str, int] = {}
+        for each in self.moment.cluster.workloads:
+            if each.admission is not None:
+                name, priority = each.admission.cluster_queue, each.priority + min(0, each.boost)
+                found[name] = min(priority, found.get(name, priority))
+        return found
+
 
 def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[str, ...], Outcome]:
     found = {}
@@ -64,17 +92,27 @@ def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[
 
 
 class Trials:
-    """Tries changes for one job. The attribute `count` is the number of changes that were tried.
+    """Tries changes for one job.
 
     Args:
         plays: the simulations, which all jobs of the question share.
         answer: the answer for the job without any change.
+
+    Attributes:
+        plays: the simulations.
+        moment: the moment.
+        answer: the answer.
+        workload, queue: the Workload and the ClusterQueue of the job; None if the job consists only of Pods.
+        count: the number of changes that were tried.
+        rank: the rank of the job's outcome without any change; see `Outcome`.
     """
 
     def __init__(self, plays: Plays, answer: Answer) -> None:
-        self._plays = plays
+        self.plays = plays
         self.moment = plays.moment
         self.answer = answer
+        self.workload = plays.workloads.get(answer.ids[0])
+        self.queue = plays.queue_of(answer.ids[0])
         self.count = 0
         self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
 
@@ -89,14 +127,14 @@ class Trials:
             return Outcome(_WAITS, ())
         if self.rank == _PREEMPTS and self._lacks_room(difference):
             return Outcome(self.rank, ())
-        return self._plays.outcome(self.answer.ids, difference)
+        return self.plays.outcome(self.answer.ids, difference)
 
     def starts(self, difference: Difference) -> bool:
         """Returns True if the job starts now with this change."""
         self.count += 1
         if self._is_untried(difference) or self._lacks_room(difference):
             return False
-        return self._plays.outcome(self.answer.ids, difference).rank == RANK_STARTS
+        return self.plays.outcome(self.answer.ids, difference).rank == RANK_STARTS
 
     def _is_untried(self, difference: Difference) -> bool:
         """Returns True if other jobs stay ahead of the job, so that its requests do not matter."""
