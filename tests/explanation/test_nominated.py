@@ -1,4 +1,4 @@
-"""What is told of a pod that waits for a node which other pods have to leave."""
+"""Explanations of a pod that waits for a node which other pods have to leave."""
 
 from __future__ import annotations
 
