@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -54,6 +55,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
             # pytest-xdist 3.8 writes the name of the group where pytest 9.2 does not read it
             item._id = type(item.id).parse(f"{item.nodeid}@{group.args[0]}")  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests stay to the end, so the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, *gc.get_threshold()[1:])
 
 
 def _shared(item: pytest.Item) -> str | None:
