@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import chdir
 from itertools import islice
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def why_excepted(command: str) -> str | None:
 
 
 def shared(place: Path, *, whole: bool) -> None:
-    """Put into a folder what every page may name: the bundled traces and recorded decisions, cut or whole."""
+    """Put into a folder what every page may name: a user's own files, and what is bundled, cut or whole."""
     for name in ("docs/examples", "scripts"):
         shutil.copytree(ROOT / name, place / name)
     (place / "traces").mkdir()
@@ -121,14 +122,17 @@ def shared(place: Path, *, whole: bool) -> None:
         for name in ("philly", "mix", "openb"):
             path = place / "traces" / f"{name}.parquet"
             frame = pl.read_parquet(path).with_row_index("row")
-            some = pl.col("row") % (pl.len() // 150) == 0
+            some = pl.col("row") % (pl.len() // 60) == 0
             named = pl.col("job_id").is_in(["4354"]) if name == "philly" else pl.lit(value=False)
             frame.filter(some | named).drop("row").write_parquet(path)
+    with chdir(place):
+        _own_files(place, elastic=False)
 
 
 def stock(place: Path, page: str) -> None:
-    """Put stand-ins for a user's own files that a page names into the present folder."""
-    _own_files(place, elastic=page == "docs/elasticquota.md")
+    """Put into the present folder what only this page names."""
+    if page == "docs/elasticquota.md":
+        _own_files(place, elastic=True)
     if page == "docs/topology.md":
         run_code(page)
     if page == "docs/recording.md":
@@ -227,7 +231,7 @@ def _own_files(place: Path, *, elastic: bool) -> None:
     if not elastic:
         (place / "cluster.yaml").write_text(dump_yaml([each for each in manifests if each not in trees]))
     for folder in ("base/manifests", "manifests"):
-        (place / folder).mkdir(parents=True)
+        (place / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy("cluster.yaml", place / folder / "cluster.yaml")
     history = KUBERNETES.replace('"namespace": "team"', '"namespace": "default"').replace('"lq"', '"team-a"')
     (place / "history.json").write_text(history)

@@ -11,6 +11,8 @@ import pytest
 from command_lines import brief, carried_out, undrawn
 from doc_pages import EXCEPTED, PAGES, commands, shared, stock, why_excepted
 
+from harness.analysis.validation import capacity_events
+
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
 
 WHOLE = "docs/live-dump.md"
@@ -62,7 +64,8 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_page_works_from_top_to_bottom_on_cut_traces(
     page: str, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a command leaves, the next one finds."""
+    """What a command leaves, the next one finds. A search for events gives up after five replays' time."""
+    monkeypatch.setattr(capacity_events, "_MOST", 5)
     shutil.copytree(cut, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, capsys, whole=False)
