@@ -64,7 +64,8 @@ def imports(path: Path, *, when_run: bool) -> list[ast.Import | ast.ImportFrom]:
         node = within.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             found.append(node)
-        guard = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        test = node.test if isinstance(node, ast.If) else None
+        guard = isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
         late = when_run and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         if not (guard or late):
             within += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
