@@ -44,7 +44,8 @@ class Record:
         end: when the record ends, in microseconds since the origin.
 
     Attributes:
-        instants: when jobs begin or end.
+        instants: when jobs are submitted, begin or end. Between two of them, it makes no difference when a
+            quota or a node changed.
         sudden: when jobs begin although no job ended or was submitted in the last minute, in order.
     """
 
@@ -61,8 +62,9 @@ class Record:
         self.end = end
         every = [span for spans in history.spans.values() for span in spans]
         begins, ends = {start for start, _ in every}, {end for _, end in every}
-        self.instants = sorted(begins | ends)
-        causes = sorted(ends.union(submits))
+        submits = set(submits)
+        self.instants = sorted(begins | ends | submits)
+        causes = sorted(ends | submits)
         self.sudden = sorted(each for each in begins if not _any(causes, each - MINUTE, each))
         self._amounts = amounts
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.plugins import Plugins
     from harness.runs.request import Request
 
-_MOST = 120
+_MOST = 300
 """The search may take as long as so many replays of the whole record."""
 _LEAST = 0.05
 """An event must explain at least this part of the error, so that chance names none."""

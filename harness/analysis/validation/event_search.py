@@ -17,7 +17,7 @@ from harness.analysis.validation.trials import Events, State, Trials, in_order
 
 _BETTER = 0.8
 """If the agreement ends at the same time, at most this part of the differences may remain."""
-_PATIENCE = 40
+_PATIENCE = 100
 """The search ends after so many replays of the whole record that brought no better events."""
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import TypeAlias, TypeVar
 
 from harness.analysis.validation.agreement import TOLERANCE
 from harness.analysis.validation.history import History
 from harness.analysis.validation.supposed import Event, Quota, removal
 from harness.analysis.validation.trials import Events, State, Trials
 from harness.base.units import DAY, HOUR, MINUTE, SECOND
+
+S = TypeVar("S")
+T = TypeVar("T")
+Score: TypeAlias = tuple[int, float]
+"""Minus the time until which a simulation agrees with the record, and the cost of what differs later."""
 
 _GRACE = 30 * SECOND
 """How long preempted jobs usually go on; a quota became lower so long before they end."""
@@ -22,6 +28,12 @@ _TIMES = 30
 """Of longer intervals, only so many minutes are tried."""
 _NEAR = 5
 """A lower quota is tried at so many times before times that are less likely."""
+_EXPLORED = 3
+"""Other ends of one event are compared as long as this takes so many replays of the whole record."""
+_LATEST = 2
+"""Other ends of so many events are tried before new events."""
+_AROUND = 30
+"""So many times before and after an end are tried, even if the agreement is shorter in between."""
 _STEPS = 64
 """A quota is lower by a multiple of this part, if requests are not larger."""
 
@@ -71,12 +83,16 @@ class Guesses:
         for event, _ in self._lowered(state):
             first, last = self._around(event.start, min(event.end, state.until))
             moved = [event._replace(start=start) for start in _minutes(first, last)]
-            yield from self._best(state, event, moved)
+            yield from self._best(state, event, [(each, self._score(state, event, each)) for each in moved])
+        latest = sorted(state.events, key=lambda event: -event.end)
+        for event in latest[:_LATEST]:
+            yield from self._other_ends(state, event)
         if early:
             for quota in others:
                 yield from self._cuts(state, quota, starts[:_NEAR])
-        for event in state.events:
-            yield from self._earlier_ends(state, event)
+        for event in latest[_LATEST:]:
+            if event.end > state.until - 2 * DAY:
+                yield from self._other_ends(state, event)
         if not early:
             for quota in others:
                 yield from self._cuts(state, quota, starts[:_NEAR])
@@ -87,14 +103,23 @@ class Guesses:
             yield from self._cuts(state, quota, starts[_NEAR : late + _NEAR])
         if early:
             yield from self._idle_nodes(state, simulated)
+        for events in self._ends(state, 1):
+            for event in events:
+                if event.is_open:
+                    yield from self._other_ends(state._replace(events=events), event)
+        for event in latest[_LATEST:]:
+            if event.end <= state.until - 2 * DAY:
+                yield from self._other_ends(state, event)
 
-    def _ends(self, state: State) -> Iterator[Events]:
-        """One or two of the open events end when the agreement ends, or at the first difference before."""
+    def _ends(self, state: State, most: int = 2) -> Iterator[Events]:
+        """Some of the open events end when the agreement ends, or at the first difference before."""
         for ends in sorted({state.until, self._began(state)}):
             several = [event for event in state.events if event.is_open and event.start < ends]
-            for one, other in combinations_with_replacement(several, 2):
-                ended = _replaced(state.events, one, one._replace(end=ends))
-                yield _replaced(ended, other, other._replace(end=ends))
+            for count in range(1, most + 1):
+                for ended in combinations(several, count):
+                    yield tuple(
+                        event._replace(end=ends) if event in ended else event for event in state.events
+                    )
 
     def _lowered(self, state: State) -> Iterator[tuple[Event, Quota]]:
         """The quotas that are lower when the agreement ends."""
@@ -103,62 +128,78 @@ class Guesses:
                 if quota.is_of(event) and event.end > state.until:
                     yield event, quota
 
-    def _unsure(self, events: Events, event: Event, time: int) -> list[int]:
-        """When an event may have ended before a time without an effect: after each instant of the record.
+    def _possible_ends(self, state: State, event: Event, time: int) -> list[int]:
+        """When an event may have ended before a time: minutes, and times after the instants of the record.
 
-        An end is sure if jobs began then without another cause, and the agreement went on.
+        An end is sure if jobs began then without another cause, and the agreement went on. With ends that are
+        much too early or much too late, the agreement is shorter. If pods wait for nodes, each minute counts.
         """
-        alone = sum(each.end == event.end for each in events) == 1
-        sure = alone and event.end in self._record.sudden and event.end < time - TOLERANCE
-        if event.end < time - 2 * DAY or sure:
+        alone = sum(each.end == event.end for each in state.events) == 1
+        if alone and event.end in self._record.sudden and event.end < time - TOLERANCE:
             return []
-        return self._between(max(event.start, time - 2 * DAY), time)
+        about = min(event.end, time)
+        start, last = max(event.start, min(about, time - DAY) - DAY), min(time, about + 2 * DAY)
+        ends = sorted({*self._between(start, last), *range(start - start % MINUTE + MINUTE, last, MINUTE)})
+        place = bisect_left(ends, event.end)
+        early, late = ends[:place], ends[place:]
+        first = bisect_left(early, True, key=lambda end: self._is_possible(state, event, end))
+        last = bisect_left(late, True, key=lambda end: not self._is_possible(state, event, end))
+        return ends[max(min(first, place - _AROUND), 0) : place + max(last, _AROUND)]
 
-    def _earlier_ends(self, state: State, event: Event) -> Iterator[Events]:
-        """The two best of earlier ends of an event, with which the agreement is not shorter.
+    def _explored(self, options: Sequence[T], score: Callable[[T], S]) -> Iterator[tuple[T, S]]:
+        """Some of several options, with their scores.
 
-        If one is better, the minutes around it are tried, too.
+        Most neighbours have the same score. So the first and the last option come first, then the middle of
+        the longest gap between options of different scores, then of the longest gap.
         """
-        ends = self._unsure(state.events, event, state.until)
-        if not ends:
-            return
-        first = self._first_end(state, event, ends)
-        low = ends[first - 1] if first else event.start
-        minutes = range(low - low % MINUTE + MINUTE, [*ends, state.until][first], MINUTE)
-        minute = self._first_end(state, event, minutes)
-        tried = [*ends[max(first - 1, 0) : first + 6]]
-        tried += ends[first + 6 :: max(1, (len(ends) - first - 6) // 16)]
-        tried = sorted({*tried, *minutes[minute : minute + 3]})
-        found = {self._ended(state, event, end): end for end in tried}
-        if found and min(found)[0] < -state.until - TOLERANCE:
-            place = tried.index(found[min(found)])
-            start, last = tried[max(place - 2, 0)], [*tried, state.until, state.until][place + 2]
-            found |= {self._ended(state, event, end): end for end in _minutes(start, last)}
-        yield from self._best(state, event, [event._replace(end=end) for end in found.values()])
+        most = self._trials.spent + _EXPLORED
+        found = {place: score(options[place]) for place in sorted({0, len(options) - 1}) if options}
+        while self._trials.spent < most:
+            gaps = [
+                (found[low] == found[high], low - high, low)
+                for low, high in pairwise(sorted(found))
+                if high - low > 1
+            ]
+            if not gaps:
+                break
+            _, shorter, low = min(gaps)
+            middle = low - shorter // 2
+            found[middle] = score(options[middle])
+        yield from ((options[place], each) for place, each in sorted(found.items()))
 
-    def _first_end(self, state: State, event: Event, ends: Sequence[int]) -> int:
-        """The place of the first end with which the agreement is not shorter, by bisection."""
-        return bisect_left(
-            ends, True, key=lambda end: self._ended(state, event, end)[0] <= TOLERANCE - state.until
-        )
+    def _is_possible(self, state: State, event: Event, end: int) -> bool:
+        """Whether the agreement is not shorter with another end of an event."""
+        events = _replaced(state.events, event, event._replace(end=end))
+        return self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE
 
-    def _best(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
-        """The two best of other events in place of one, with which the agreement is not shorter."""
-        found = {self._score(state, event, other): other for other in others}
-        scores = [score for score in sorted(found)[:2] if score[0] <= TOLERANCE - state.until]
-        yield from (_replaced(state.events, event, found[score]) for score in scores)
+    def _other_ends(self, state: State, event: Event) -> Iterator[Events]:
+        """The two best of other ends of an event, with which the agreement is not shorter."""
+        others = [event._replace(end=end) for end in self._possible_ends(state, event, state.until)]
+        scores = self._explored(others, lambda other: self._score(state, event, other))
+        yield from self._best(state, event, scores)
 
-    def _score(self, state: State, event: Event, other: Event) -> tuple[int, float]:
+    def _best(self, state: State, event: Event, scores: Iterable[tuple[Event, Score]]) -> Iterator[Events]:
+        """The two best of other events in place of one, with which the agreement is not shorter.
+
+        Those that are the best soon after the end of the agreement are compared for longer.
+        """
+        alike: dict[Score, list[Event]] = {}
+        for other, score in scores:
+            if score[0] <= TOLERANCE - state.until:
+                alike.setdefault(score, []).append(other)
+        likely = [
+            other for _, others in sorted(alike.items())[:2] for other in others[:: 1 + len(others) // 8]
+        ]
+        best = {self._score(state, event, other, DAY // 2): other for other in likely}
+        yield from (_replaced(state.events, event, best[score]) for score in sorted(best)[:2])
+
+    def _score(self, state: State, event: Event, other: Event, ahead: int = _AHEAD) -> Score:
         """How well a simulation agrees with the record with another event; less is better."""
-        events = _replaced(state.events, event, other)
-        return self._score_of(events, state.until)
+        return self._score_of(_replaced(state.events, event, other), state.until, ahead)
 
-    def _score_of(self, events: Events, at: int) -> tuple[int, float]:
-        child = self._trials.examined(events, at, _AHEAD)
-        return -child.until, self._trials.cost(events, at, _AHEAD) if child.until >= at - TOLERANCE else 0.0
-
-    def _ended(self, state: State, event: Event, end: int) -> tuple[int, float]:
-        return self._score(state, event, event._replace(end=end))
+    def _score_of(self, events: Events, at: int, ahead: int = _AHEAD) -> Score:
+        child = self._trials.examined(events, at, ahead)
+        return -child.until, self._trials.cost(events, at, ahead) if child.until >= at - TOLERANCE else 0.0
 
     def _is_early(self, state: State, queue: str | None = None) -> bool:
         """Whether jobs of a queue run too early; if none of its jobs differs, whether any job does."""
@@ -175,7 +216,7 @@ class Guesses:
         """
         early, step = self._is_early(state, queue), 1
         low, high, tried = -1, len(options), first
-        found: dict[tuple[int, float], Events] = {}
+        found: dict[Score, Events] = {}
         while high - low > 1:
             events = options[tried]
             child = self._trials.examined(events, state.until)
@@ -264,10 +305,13 @@ class Guesses:
         if 0 in found:
             yield from self._removed(state.events, jobs, time)
         for event in state.events:
-            for end in self._unsure(state.events, event, time):
-                events = _replaced(state.events, event, event._replace(end=end))
+            others = [
+                _replaced(state.events, event, event._replace(end=end))
+                for end in self._possible_ends(state, event, time)
+            ]
+            for events, wrong in self._explored(others, lambda events: self._wrong(events, jobs, time)):
                 if self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE:
-                    found.setdefault(self._wrong(events, jobs, time), []).append(events)
+                    found.setdefault(wrong, []).append(events)
         likely = found[min(found)]
         several = [
             removed
