@@ -99,6 +99,9 @@ class Guesses:
         for event, quota in self._lowered(state):
             for earlier in (early, not early):
                 yield from self._fitted(state, self._begins(state, event, earlier), quota.name)
+        for event in latest:
+            if event.resource and state.until - 2 * DAY < event.end <= state.until:
+                yield from self._likely(state, event, self._possible_begins(state, event))
         for quota in others:
             yield from self._cuts(state, quota, starts[_NEAR : late + _NEAR])
         if early:
@@ -128,23 +131,42 @@ class Guesses:
                 if quota.is_of(event) and event.end > state.until:
                     yield event, quota
 
-    def _possible_ends(self, state: State, event: Event, time: int) -> list[int]:
-        """When an event may have ended before a time: minutes, and times after the instants of the record.
+    def _possible_ends(self, state: State, event: Event, time: int) -> Sequence[Event]:
+        """The event with other ends before a time, unless its end is sure.
 
-        An end is sure if jobs began then without another cause, and the agreement went on. With ends that are
-        much too early or much too late, the agreement is shorter. If pods wait for nodes, each minute counts.
+        An end is sure if jobs began then without another cause, and the agreement went on.
         """
         alone = sum(each.end == event.end for each in state.events) == 1
         if alone and event.end in self._record.sudden and event.end < time - TOLERANCE:
             return []
         about = min(event.end, time)
-        start, last = max(event.start, min(about, time - DAY) - DAY), min(time, about + 2 * DAY)
-        ends = sorted({*self._between(start, last), *range(start - start % MINUTE + MINUTE, last, MINUTE)})
-        place = bisect_left(ends, event.end)
-        early, late = ends[:place], ends[place:]
-        first = bisect_left(early, True, key=lambda end: self._is_possible(state, event, end))
-        last = bisect_left(late, True, key=lambda end: not self._is_possible(state, event, end))
-        return ends[max(min(first, place - _AROUND), 0) : place + max(last, _AROUND)]
+        start = max(event.start, min(about, time - DAY) - DAY)
+        times = self._times(start, min(time, about + 2 * DAY))
+        return self._possible(state, event, [event._replace(end=each) for each in times], about)
+
+    def _possible_begins(self, state: State, event: Event) -> Sequence[Event]:
+        """The event with other begins."""
+        times = self._times(event.start - DAY, min(event.start + DAY, event.end, state.until))
+        return self._possible(state, event, [event._replace(start=each) for each in times], event.start)
+
+    def _times(self, start: int, end: int) -> list[int]:
+        """Minutes between two times, and a time after each instant of the record."""
+        start = max(start, 0)
+        return sorted({*self._between(start, end), *range(start - start % MINUTE + MINUTE, end, MINUTE)})
+
+    def _possible(self, state: State, event: Event, others: Sequence[Event], about: int) -> Sequence[Event]:
+        """The events among others, in order of time, with which the agreement is not shorter.
+
+        Events much before or after a time make it shorter. If pods wait for nodes, each minute counts, so the
+        nearest events are always among the answers.
+        """
+        place = bisect_left(
+            others, about, key=lambda other: other.end if other.start == event.start else other.start
+        )
+        early, late = others[:place], others[place:]
+        first = bisect_left(early, True, key=lambda other: self._is_possible(state, event, other))
+        last = bisect_left(late, True, key=lambda other: not self._is_possible(state, event, other))
+        return others[max(min(first, place - _AROUND), 0) : place + max(last, _AROUND)]
 
     def _explored(self, options: Sequence[T], score: Callable[[T], S]) -> Iterator[tuple[T, S]]:
         """Some of several options, with their scores.
@@ -167,16 +189,19 @@ class Guesses:
             found[middle] = score(options[middle])
         yield from ((options[place], each) for place, each in sorted(found.items()))
 
-    def _is_possible(self, state: State, event: Event, end: int) -> bool:
-        """Whether the agreement is not shorter with another end of an event."""
-        events = _replaced(state.events, event, event._replace(end=end))
+    def _is_possible(self, state: State, event: Event, other: Event) -> bool:
+        """Whether the agreement is not shorter with another event in place of one."""
+        events = _replaced(state.events, event, other)
         return self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE
 
     def _other_ends(self, state: State, event: Event) -> Iterator[Events]:
         """The two best of other ends of an event, with which the agreement is not shorter."""
-        others = [event._replace(end=end) for end in self._possible_ends(state, event, state.until)]
-        scores = self._explored(others, lambda other: self._score(state, event, other))
-        yield from self._best(state, event, scores)
+        yield from self._likely(state, event, self._possible_ends(state, event, state.until))
+
+    def _likely(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
+        yield from self._best(
+            state, event, self._explored(others, lambda other: self._score(state, event, other))
+        )
 
     def _best(self, state: State, event: Event, scores: Iterable[tuple[Event, Score]]) -> Iterator[Events]:
         """The two best of other events in place of one, with which the agreement is not shorter.
@@ -306,8 +331,7 @@ class Guesses:
             yield from self._removed(state.events, jobs, time)
         for event in state.events:
             others = [
-                _replaced(state.events, event, event._replace(end=end))
-                for end in self._possible_ends(state, event, time)
+                _replaced(state.events, event, other) for other in self._possible_ends(state, event, time)
             ]
             for events, wrong in self._explored(others, lambda events: self._wrong(events, jobs, time)):
                 if self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE:
