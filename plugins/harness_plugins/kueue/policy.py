@@ -176,10 +176,10 @@ class KueuePolicy:
         else:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
 
-    def _arrive(self, job: Job, queue: ClusterQueue) -> None:
+    def _arrive(self, job: Job, queue: ClusterQueue, *, restarts: bool = False) -> None:
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
-        self._queue_up(workload)
+        self._after.then(partial(self._enqueue, restarts=restarts), workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Handles pods that finished or are gone. The scheduler processes such events after its cycle."""
@@ -339,15 +339,16 @@ class KueuePolicy:
             if scheduler.withdraw(workload):
                 closed.keep_out(workload)
         if edit.kind == "LocalQueue":
-            for workload in closed.follow(edit):
-                self._enqueue(workload)
+            for workload, drained in closed.follow(edit):
+                self._enqueue(workload, restarts=not drained)
         homeless, closed.homeless = closed.homeless, []
         for job in homeless:
             known = self._cluster.cluster_queue_of(job.namespace, job.queue)
-            closed.homeless.append(job) if known is None else self._arrive(job, known)
+            closed.homeless.append(job) if known is None else self._arrive(job, known, restarts=True)
         admitted = partial(self._executions.is_admitted, now=self._now)
         for workload, reason in leaving(edit, self._workloads.values(), admitted):
             self._send_away(Target(workload, reason))
+            closed.evicts(workload, reason)
             yield Preempt(workload.job, None, reason)
 
     def _change_nodes(self, cluster: Cluster) -> None:
@@ -477,10 +478,13 @@ class KueuePolicy:
         if len(pods) < job.pods:
             ended = ended_so_far(workload, pods)
             if ended != workload.wanted:
-                self.scheduler.reclaim(workload, ended)
+                self.scheduler.reclaim(workload, ended, wakes=self._closed.wakes(job))
                 return
-        self.scheduler.free(workload)
+        self._free(workload)
         self._forget(workload)
+
+    def _free(self, workload: Workload) -> None:
+        self.scheduler.free(workload, wakes=self._closed.wakes(workload.job))
 
     def _forget(self, workload: Workload) -> None:
         self._executions.forget(workload)
@@ -489,7 +493,7 @@ class KueuePolicy:
 
     def _return(self, workload: Workload) -> None:
         """Releases an evicted workload's quota, and queues the workload unless it must stay out."""
-        self._after.then(self.scheduler.free, workload)
+        self._after.then(self._free, workload)
         self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
@@ -502,7 +506,7 @@ class KueuePolicy:
     def _queue_up(self, workload: Workload) -> None:
         self._after.then(self._enqueue, workload)
 
-    def _enqueue(self, workload: Workload) -> None:
+    def _enqueue(self, workload: Workload, *, restarts: bool = False) -> None:
         """Adds a workload to its queue, where it stays while the queue is inactive.
 
         A workload of a stopped LocalQueue stays out of the queue. A workload that is held back also stays
@@ -511,7 +515,7 @@ class KueuePolicy:
         if self._closed.stop_policy(workload.job):
             self._closed.keep_out(workload)
         elif not workload.held_back:
-            self.scheduler.enqueue(workload)
+            self.scheduler.enqueue(workload, restarts=restarts)
             if workload.cluster_queue.usable:
                 return
         self._inactive[workload] = None

@@ -245,10 +245,15 @@ class Scheduler:
         if self.local_queues is not None:
             workload.local_queue = self.local_queues.of(job, pending.queue.name)
 
-    def enqueue(self, workload: Workload) -> None:
-        """Adds a workload to its queue. In a stopped queue, the workload is not tried."""
+    def enqueue(self, workload: Workload, *, restarts: bool = False) -> None:
+        """Adds a workload to its queue. In a stopped queue, the workload is not tried.
+
+        Args:
+            workload: the workload.
+            restarts: whether the workload was pending while its LocalQueue was stopped or did not exist.
+        """
         pending = self._queue_of(workload)
-        pending.add(workload)
+        (pending.add_to_be_tried if restarts else pending.add)(workload)
         if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
             self._heads.add(pending)
 
@@ -314,10 +319,15 @@ class Scheduler:
         workload.cluster_queue.generation += 1
         self._heads.reactivate(workload.cluster_queue.root)
 
-    def free(self, workload: Workload) -> None:
-        """Releases a workload's quota, and requeues the inadmissible workloads of its tree."""
+    def free(self, workload: Workload, *, wakes: bool = True) -> None:
+        """Releases a workload's quota, and requeues the inadmissible workloads of its tree.
+
+        Args:
+            workload: the workload.
+            wakes: False if no workload is requeued, because the LocalQueue is stopped or deleted.
+        """
         queue = workload.cluster_queue
-        self._heads.requeue_inadmissible(queue.root)
+        self._wake(queue.root, wakes=wakes)
         self._uncount(workload)
         self.cache.drop(workload)
         if self.topologies is not None:
@@ -353,12 +363,17 @@ class Scheduler:
         """Returns True if a workload is pending in any queue."""
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
 
-    def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
+    def _wake(self, root: int, *, wakes: bool) -> None:
+        """Requeues the inadmissible workloads of a tree, or only tries again the heads that are not."""
+        (self._heads.requeue_inadmissible if wakes else self._heads.reactivate)(root)
+
+    def reclaim(self, workload: Workload, ended: tuple[int, ...], *, wakes: bool = True) -> None:
         """Releases the quota of a workload's finished pods.
 
         Args:
             workload: the workload. It continues with its other pods.
             ended: the number of pods of each pod set that have finished so far.
+            wakes: see `free`.
         """
         workload.ended = ended
         if not self._gates.reclaimable_pods:
@@ -367,7 +382,7 @@ class Scheduler:
         workload.counts = tuple(map(sub, asks.counts, ended))
         if not workload.has_quota or workload.admission is None:
             return
-        self._heads.requeue_inadmissible(workload.cluster_queue.root)
+        self._wake(workload.cluster_queue.root, wakes=wakes)
         self._uncount(workload)
         self.cache.reclaim(workload, self._needed(workload, workload.admission))
         self._count(workload)

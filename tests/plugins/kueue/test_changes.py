@@ -130,7 +130,11 @@ def test_one_that_reserved_and_waits_for_checks_loses_its_reservation_when_its_q
 
 
 def test_a_stopped_local_queue_keeps_its_jobs_out_until_it_restarts() -> None:
-    """A drain of it evicts those that came through it, and nobody else of the ClusterQueue."""
+    """A drain of it evicts those that came through it, and nobody else of the ClusterQueue.
+
+    Kueue tries all that were pending as the LocalQueue restarts. One that was evicted is queued like a new
+    one, and so it is inadmissible like its equal at 1 s, until quota becomes free.
+    """
     one, door, other = queue("q", cpu=4), local_queue("door", "q"), local_queue("other", "q")
     jobs = Jobs().add("a", "door", 2, grace=0, seconds=30).add("b", "other", 2, seconds=30)
     jobs.add("c", "door", 2, at=1, seconds=5)
@@ -139,8 +143,8 @@ def test_a_stopped_local_queue_keeps_its_jobs_out_until_it_restarts() -> None:
         "0 admit a",
         "0 admit b",
         "10 evict a: LocalQueueStopped",
-        "20 admit a",
-        "30 admit c",
+        "20 admit c",
+        "25 admit a",
     ]
 
 
@@ -157,6 +161,43 @@ def test_a_queue_that_moves_takes_its_quota_and_its_usage_to_the_other_cohort() 
         "10 admit r1",
         "40 admit r2",
     ]
+
+
+def test_a_queue_that_leaves_a_cohort_wakes_nobody_in_it() -> None:
+    """Its 4 borrowed cores are free in the cohort from 10 s; who waits is tried when one ends there."""
+    guest, lender = queue("guest", cohort="left", cpu=0), queue("lender", cohort="left", cpu=4)
+    small = queue("small", cohort="left", cpu=1)
+    jobs = Jobs().add("borrows", "guest", 4, seconds=90).add("runs", "small", 1, seconds=30)
+    jobs.add("waits", "lender", 4, at=1, seconds=5)
+    happened = Happened(changing(guest, lender, small, at(10, guest, cohortName="right")), jobs)
+    assert happened.lines("admit") == ["0 admit runs", "0 admit borrows", "30 admit waits"]
+
+
+def test_who_was_pending_as_a_local_queue_restarts_is_tried_though_equal_ones_are_inadmissible() -> None:
+    """It is older than the running job, so it preempts that one, which its equal at 5 s could not."""
+    one = queue("q", cpu=2, preemption={"withinClusterQueue": "LowerOrNewerEqualPriority"})
+    door, other = local_queue("door", "q", stopPolicy="Hold"), local_queue("other", "q")
+    jobs = Jobs().add("old", "door", 2, seconds=5).add("runs", "other", 2, at=1, grace=0, seconds=60)
+    jobs.add("equal", "other", 2, at=5, seconds=5)
+    happened = Happened(changing(one, door, other, at(20, door, stopPolicy="None")), jobs)
+    assert happened.lines("admit", "preempt") == [
+        "1 admit runs",
+        "20 preempt runs by old: InClusterQueue",
+        "21 admit old",
+        "26 admit runs",
+        "86 admit equal",
+    ]
+
+
+@pytest.mark.parametrize(("stop", "ends"), [("Hold", "20 finish ends"), ("HoldAndDrain", "10 evict ends")])
+def test_workloads_of_a_stopped_local_queue_wake_nobody_as_they_end(stop: str, ends: str) -> None:
+    """Kueue finds no LocalQueue for them; who waits is tried when a workload of another one ends."""
+    one, door, other = queue("q", cpu=4), local_queue("door", "q"), local_queue("other", "q")
+    jobs = Jobs().add("ends", "door", 3, grace=0, seconds=20).add("runs", "other", 1, seconds=40)
+    jobs.add("waits", "other", 3, at=1, seconds=5).add("comes", "other", 2, at=25, seconds=5)
+    happened = Happened(changing(one, door, other, at(10, door, stopPolicy=stop)), jobs)
+    assert ends in [line.split(":")[0] for line in happened.lines("finish", "evict")]
+    assert happened.lines("admit") == ["0 admit ends", "0 admit runs", "25 admit comes", "30 admit waits"]
 
 
 def test_a_deleted_queue_lends_until_its_last_workload_is_over_and_takes_nobody() -> None:

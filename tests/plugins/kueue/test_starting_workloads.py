@@ -135,14 +135,19 @@ def test_a_stopped_cluster_queue_keeps_or_drains_what_holds_its_quota(
 
 @pytest.mark.parametrize(("policy", "evicted"), [("Hold", []), ("HoldAndDrain", ["LocalQueueStopped"])])
 def test_a_stopped_local_queue_stops_its_own_jobs_alone(policy: str, evicted: list[str]) -> None:
-    """Another LocalQueue of the same ClusterQueue goes on; who was drained does not come back."""
+    """Another LocalQueue of the same ClusterQueue goes on; who was drained does not come back.
+
+    The drained job's end at 31 s wakes nobody, so that `in` is tried only after `late`.
+    """
     held = workload("old", 2, hour=1, since=2)
     held["spec"]["queueName"] = "stopped"
     doors = [local_queue("stopped", "q", stopPolicy=policy), local_queue("open", "q")]
     where = cluster(queue("q", cpu=4), *doors, held)
-    happened = Happened(where, Jobs().add("out", "stopped", 1).add("in", "open", 4, at=1))
+    jobs = Jobs().add("out", "stopped", 1).add("in", "open", 4, at=1).add("late", "open", 3, at=40, seconds=5)
+    happened = Happened(where, jobs)
     assert [row.reason for row in happened.decisions.of("evict")] == evicted
-    assert happened.lines("admit") == ["0 admit default/old", *(["31 admit in"] if evicted else [])]
+    others = ["40 admit late", "45 admit in"] if evicted else []
+    assert happened.lines("admit") == ["0 admit default/old", *others]
     reason = f"LocalQueue default/stopped is inactive: its stopPolicy is {policy}"
     assert happened.row("reject", "out").reason == reason
 

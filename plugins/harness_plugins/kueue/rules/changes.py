@@ -70,9 +70,12 @@ def outdates(edit: Edit, cache: Cache) -> bool:
     """Returns True if a change invalidates the scan positions of workloads in the changed object's tree.
 
     A change to a Cohort always does. A change to a ClusterQueue does if its quotas, limits or cohort change,
-    or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree.
+    or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree. A
+    deleted ClusterQueue changes nothing until its quota is gone.
     """
-    if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
+    if edit.kind == "ClusterQueue" and edit.after is None:
+        return not cache.queues[edit.name].spec.resource_groups
+    if edit.kind != "ClusterQueue" or edit.before is None:
         return True
     moved = edit.before.cohort != edit.after.cohort
     if moved or edit.before.resource_groups != edit.after.resource_groups:
@@ -91,19 +94,22 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 
 
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
-    """Invalidates old scan positions and requeues the inadmissible workloads of the affected trees.
+    """Invalidates old scan positions, and requeues the inadmissible workloads of the object's new tree.
+
+    As in Kueue, a deletion requeues no workload. Neither does a move in the tree that the object leaves.
 
     Args:
         edit: the change.
         after: the scheduler's machinery after the change.
         concerned: the queues of the tree that the object was in before the change.
     """
-    concerned = concerned | tree_of(edit, after.cache)
-    raised = outdates(edit, after.cache)
-    for name, queue in concerned.items():
-        if raised:
+    joined = tree_of(edit, after.cache)
+    if outdates(edit, after.cache):
+        for queue in (concerned | joined).values():
             queue.generation += 1
-        after.pending[name].requeue_inadmissible()
+    if edit.after is not None:
+        for name in joined:
+            after.pending[name].requeue_inadmissible()
 
 
 def leaving(
@@ -141,6 +147,11 @@ def _stop_policy(spec: Any) -> str:
     return policy
 
 
+def _held_first(pair: tuple[Workload, bool]) -> tuple[bool, str]:
+    workload, held = pair
+    return not held, workload.name
+
+
 def _is_of(workload: Workload, edit: Edit) -> bool:
     if edit.kind == "ClusterQueue":
         return workload.cluster_queue.name == edit.name
@@ -161,6 +172,7 @@ class ClosedQueues:
     def __init__(self, cluster: Cluster) -> None:
         self.homeless: list[Job] = []
         self._outside: dict[Workload, None] = {}
+        self._drained: dict[Workload, None] = {}
         self._stopped = {
             key: local.stop_policy
             for key, local in cluster.local_queues.items()
@@ -171,21 +183,40 @@ class ClosedQueues:
         """Returns the stop policy of a job's LocalQueue; "" if the LocalQueue is not stopped."""
         return self._stopped.get((job.namespace, job.queue), "")
 
+    def wakes(self, job: Job) -> bool:
+        """Returns True if inadmissible workloads are requeued when the job's workload releases quota.
+
+        Upstream: `QueueAssociatedInadmissibleWorkloadsAfter`, which finds no queue if the LocalQueue is
+        stopped or deleted.
+        """
+        return not self.stop_policy(job)
+
     def keep_out(self, workload: Workload) -> None:
         """Keeps a workload out of its queue until its LocalQueue is restarted."""
         self._outside[workload] = None
 
-    def follow(self, edit: Edit) -> list[Workload]:
-        """Applies a change to a LocalQueue, and returns the workloads that can be queued again, by name."""
+    def evicts(self, workload: Workload, reason: str) -> None:
+        """Records an eviction. Workloads of a stopped LocalQueue are on hold until it restarts."""
+        if reason == _STOPPED["LocalQueue"]:
+            self._drained[workload] = None
+
+    def follow(self, edit: Edit) -> list[tuple[Workload, bool]]:
+        """Applies a change to a LocalQueue.
+
+        Returns the workloads that can be queued again, and whether each was on hold. Workloads that were on
+        hold are queued like new workloads. The others are tried, even if equal workloads are inadmissible.
+        """
         namespace, name = edit.name.split("/", 1)
         if _stop_policy(edit.after) != "None":
             self._stopped[namespace, name] = _stop_policy(edit.after)
             return []
         self._stopped.pop((namespace, name), None)
-        free = sorted((each for each in self._outside if _is_of(each, edit)), key=lambda each: each.name)
+        drained = {each for each in self._drained if _is_of(each, edit)}
+        self._drained = {each: None for each in self._drained if each not in drained}
+        free = [each for each in self._outside if _is_of(each, edit)]
         for workload in free:
             del self._outside[workload]
-        return free
+        return sorted(((each, each in drained) for each in free), key=_held_first)
 
     def shut_out(self, edit: Edit, workloads: Iterable[Workload]) -> list[Workload]:
         """Returns the pending workloads that leave their ClusterQueue because a LocalQueue was stopped."""

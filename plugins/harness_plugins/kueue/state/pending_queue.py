@@ -127,6 +127,22 @@ class PendingQueue:
             firsts.leave(former)
         firsts.enter(entry)
 
+    def add_to_be_tried(self, workload: Workload) -> None:
+        """Adds a workload whose LocalQueue is active again. It is tried even if its class is inadmissible.
+
+        The other workloads of the class stay inadmissible. Upstream: `AddFromLocalQueue` in pkg/cache/queue.
+        """
+        equal = self._class_of(workload)
+        if equal.inadmissible:
+            entries = [entry for line in self._lines[equal].values() for entry in line]
+            for entry in entries:
+                if entry[4].place.ticket == entry[3]:
+                    self.set_inadmissible(entry[4])
+            equal.inadmissible = False
+            self._inadmissible_classes = [each for each in self._inadmissible_classes if each is not equal]
+            self._emptied = [each for each in self._emptied if each is not equal]
+        self.add(workload)
+
     def remove(self, workload: Workload) -> None:
         """Removes a workload that was admitted, or that becomes inadmissible without its class."""
         place, local_queue = workload.place, workload.local_queue
