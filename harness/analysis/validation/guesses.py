@@ -142,27 +142,26 @@ class Guesses:
         about = min(event.end, time)
         start = max(event.start, min(about, time - DAY) - DAY)
         times = self._times(start, min(time, about + 2 * DAY))
-        return self._possible(state, event, [event._replace(end=each) for each in times], about)
+        others = [event._replace(end=each) for each in times]
+        return self._possible(state, event, others, bisect_left(times, about))
 
     def _possible_begins(self, state: State, event: Event) -> Sequence[Event]:
         """The event with other begins."""
         times = self._times(event.start - DAY, min(event.start + DAY, event.end, state.until))
-        return self._possible(state, event, [event._replace(start=each) for each in times], event.start)
+        others = [event._replace(start=each) for each in times]
+        return self._possible(state, event, others, bisect_left(times, event.start))
 
     def _times(self, start: int, end: int) -> list[int]:
         """Minutes between two times, and a time after each instant of the record."""
         start = max(start, 0)
         return sorted({*self._between(start, end), *range(start - start % MINUTE + MINUTE, end, MINUTE)})
 
-    def _possible(self, state: State, event: Event, others: Sequence[Event], about: int) -> Sequence[Event]:
+    def _possible(self, state: State, event: Event, others: Sequence[Event], place: int) -> Sequence[Event]:
         """The events among others, in order of time, with which the agreement is not shorter.
 
-        Events much before or after a time make it shorter. If pods wait for nodes, each minute counts, so the
-        nearest events are always among the answers.
+        Events far from a place make it shorter. If pods wait for nodes, each minute counts, so the nearest
+        events are always among the answers.
         """
-        place = bisect_left(
-            others, about, key=lambda other: other.end if other.start == event.start else other.start
-        )
         early, late = others[:place], others[place:]
         first = bisect_left(early, True, key=lambda other: self._is_possible(state, event, other))
         last = bisect_left(late, True, key=lambda other: not self._is_possible(state, event, other))
