@@ -58,9 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Modules and collected tests stay to the end, so the garbage collector need not look at them again."""
-    gc.collect()
-    gc.freeze()
+    """Modules and collected tests stay to the end, so the garbage collector looks at them less often.
+
+    It still looks at all of them, because Hypothesis asks it who refers to a random generator.
+    """
     gc.set_threshold(20_000, *gc.get_threshold()[1:])
 
 
