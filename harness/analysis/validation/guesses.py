@@ -87,6 +87,9 @@ class Guesses:
         latest = sorted(state.events, key=lambda event: -event.end)
         for event in latest[:_LATEST]:
             yield from self._other_ends(state, event)
+        for event in latest:
+            if event.resource and state.until - 2 * DAY < event.end <= state.until:
+                yield from self._likely(state, event, self._possible_begins(state, event))
         if early:
             for quota in others:
                 yield from self._cuts(state, quota, starts[:_NEAR])
@@ -99,9 +102,6 @@ class Guesses:
         for event, quota in self._lowered(state):
             for earlier in (early, not early):
                 yield from self._fitted(state, self._begins(state, event, earlier), quota.name)
-        for event in latest:
-            if event.resource and state.until - 2 * DAY < event.end <= state.until:
-                yield from self._likely(state, event, self._possible_begins(state, event))
         for quota in others:
             yield from self._cuts(state, quota, starts[_NEAR : late + _NEAR])
         if early:
