@@ -130,7 +130,7 @@ def test_one_that_reserved_and_waits_for_checks_loses_its_reservation_when_its_q
 
 
 def test_a_stopped_local_queue_keeps_its_jobs_out_until_it_restarts() -> None:
-    """A drain of it evicts those that came through it, and nobody else of the ClusterQueue.
+    """A drain of the LocalQueue evicts only the workloads that came through it.
 
     Kueue tries all that were pending as the LocalQueue restarts. One that was evicted is queued like a new
     one, and so it is inadmissible like its equal at 1 s, until quota becomes free.
