@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import gt, itemgetter
 from typing import final
 
+from harness.base.units import INT64_MAX
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.entry import Entry
@@ -28,6 +29,9 @@ from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
 _TICKET = itemgetter(3)
+
+_NO_REQUEST = -1, INT64_MAX + 1
+"""The bounds of the requests in reach before any request was tried."""
 
 
 @final
@@ -109,6 +113,25 @@ class _Known:
 
 
 @final
+class _Room:
+    """What a queue could get in one version of its tree.
+
+    Attributes:
+        version: the version of the tree.
+        free: the available quota of the flavors that were considered.
+        reach: by priority and flavor-resource, the largest request so far that might find targets, and the
+            smallest one that cannot find any.
+    """
+
+    __slots__ = ("free", "reach", "version")
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.free: dict[Flavors, Sequence[Sequence[int]]] = {}
+        self.reach: dict[tuple[int, int], tuple[int, int]] = {}
+
+
+@final
 class InVain:
     """Finds futile heads.
 
@@ -144,8 +167,7 @@ class InVain:
             for each in pending
         ]
         self._may_preempt = [_preempts(each.queue) for each in pending]
-        # For each queue, a version of its tree and the free quota of the flavors that were considered.
-        self._free: list[tuple[int, dict[Flavors, Sequence[Sequence[int]]]]] = [(-1, {}) for _ in pending]
+        self._room = [_Room(-1) for _ in pending]
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the futile heads at the front of a queue; None if the first head must be considered."""
@@ -159,7 +181,7 @@ class InVain:
         known = self._known(block)
         places, parts = block.entries[at:], known.parts
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
-            count = self._count(pending.queue, head, places, known.passed)
+            count = self._count(pending.queue, places, known.passed)
             if not count:
                 return self._alone(pending, head)
             if known.whole and count == len(places):
@@ -233,7 +255,7 @@ class InVain:
         return True
 
     def _count(
-        self, queue: ClusterQueueState, first: Workload, entries: Sequence[Place], passed: Mapping[int, Lack]
+        self, queue: ClusterQueueState, entries: Sequence[Place], passed: Mapping[int, Lack]
     ) -> int:
         """Returns how many consecutive workloads at the front still lack what they lacked before."""
         flavors: Flavors | None = None
@@ -247,7 +269,7 @@ class InVain:
                 flavors = lack.flavors
                 free = self._free_of(queue, flavors)
             if preempts or len(free) != 1:
-                if not self._lacks_again(queue, first, lack):
+                if not self._lacks_again(queue, entry[4], lack):
                     return count
             elif not any(map(gt, lack.amounts[0], free[0])):
                 return count
@@ -278,26 +300,36 @@ class InVain:
         free = self._free_of(queue, flavors)
         if not (wanting and self._may_preempt[queue.number]):
             return all(any(map(gt, wanted, left)) for wanted, left in zip(amounts, free, strict=True))
-        reach = self._reasons.reach
         for cells, wanted, left in zip(flavors, amounts, free, strict=True):
             for cell, amount, each in zip(cells, wanted, left, strict=True):
-                if amount > each and not reach(queue, first, cell, amount, each):
+                if amount > each and not self._in_reach(queue, first, cell, amount, each):
                     break
             else:
                 return False
         return True
 
+    def _in_reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
+        """Returns `Reasons.reach`, which finds a larger request in reach only if it finds all smaller ones."""
+        known = self._room[queue.number].reach
+        most, least = known.get((first.priority, cell), _NO_REQUEST)
+        if most < amount < least:
+            if self._reasons.reach(queue, first, cell, amount, free):
+                most = amount
+            else:
+                least = amount
+            known[first.priority, cell] = most, least
+        return amount <= most
+
     def _free_of(self, queue: ClusterQueueState, flavors: Flavors) -> Sequence[Sequence[int]]:
         """Returns how much of each flavor-resource of these flavors is available to a queue."""
-        version, free = self._free[queue.number]
-        now = self._no_fits.version(queue)
-        if version != now:
-            free = {}
-            self._free[queue.number] = now, free
-        found = free.get(flavors)
+        room, version = self._room[queue.number], self._no_fits.version(queue)
+        if room.version != version:
+            room = self._room[queue.number] = _Room(version)
+        found = room.free.get(flavors)
         if found is None:
             available, node = self._tree.available, queue.node
-            found = free[flavors] = [[max(0, available(node, cell)) for cell in cells] for cells in flavors]
+            found = [[max(0, available(node, cell)) for cell in cells] for cells in flavors]
+            room.free[flavors] = found
         return found
 
     # --- what is asked for --------------------------------------------------------------------------------

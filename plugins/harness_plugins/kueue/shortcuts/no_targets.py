@@ -10,7 +10,8 @@ Other queues are therefore compared with the share that the queue has without al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
@@ -115,15 +116,20 @@ class ClassicReasons:
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates hold enough, or if the queue can preempt in other queues."""
-        held = own_usage(self._cache, queue, first, cell)
-        if held is not None and amount <= free + held:
+        """Returns True if own candidates hold enough, or if the queue can preempt in other queues.
+
+        A queue right below its root preempts in other queues only for what fits within its own quota after
+        the own candidates are gone, unless it may borrow.
+        """
+        own = own_usages(self._cache, queue, first)
+        held = total(own, cell)
+        if own and amount <= free + held:
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return False
-        if held is not None or len(queue.path) > 1 or may_borrow(queue.spec):
+        if len(queue.path) > 1 or may_borrow(queue.spec):
             return True
-        return not self._cache.tree.borrows(queue.node, cell, amount)
+        return not self._cache.tree.borrows(queue.node, cell, amount - held)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns False, because classic preemption never crashes."""
@@ -199,20 +205,28 @@ class FairReasons:
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates hold enough, or if another share is at least the new own share."""
-        held = own_usage(self._cache, queue, first, cell)
-        if held is not None and amount <= free + held:
+        """Returns True if own candidates and the queues with at least the own share hold enough.
+
+        The own share includes the request but not the own candidates.
+        """
+        own = own_usages(self._cache, queue, first)
+        enough = amount - free - total(own, cell)
+        if own and enough <= 0:
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return False
         tree = self._cache.tree
-        if held is not None or len(queue.path) > 1 or not tree.borrows(queue.node, cell, amount):
+        if len(queue.path) > 1 or not tree.borrows(queue.node, cell, amount):
             return True
-        at = queue.node * tree.width + cell
-        tree.usage[at] += amount
-        share = self._shares.of(queue.node)[1]
-        tree.usage[at] -= amount
-        return not self.all_have_less(queue.root, share)
+        share = share_without(tree, self._shares, queue.node, [(cell, -amount), *chain(*own)])
+        for theirs, node in reversed(self._ranking.of(queue.root)):
+            if theirs < share:
+                return False
+            if node != queue.node:
+                enough -= tree.usage[node * tree.width + cell]
+                if enough <= 0:
+                    return True
+        return False
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that read past the end of the candidates."""
@@ -374,15 +388,14 @@ def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
     return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
 
 
-def own_usage(cache: Cache, queue: ClusterQueueState, first: Workload, cell: int) -> int | None:
-    """Returns how much of a flavor-resource a workload's own candidates hold; None without candidates."""
+def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[Amounts]:
+    """Returns the usage of each workload of its own queue that a workload can preempt, whatever its age."""
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
     if allowed is None:
-        return None
-    held: int | None = None
-    for each in all_candidates(cache.holders[queue.node], -1, Allowed(allowed.below)):
-        held = held or 0
-        for taken, amount in each.usage:
-            if taken == cell:
-                held += amount
-    return held
+        return []
+    return [each.usage for each in all_candidates(cache.holders[queue.node], -1, Allowed(allowed.below))]
+
+
+def total(usages: Iterable[Amounts], cell: int) -> int:
+    """Returns how much of a flavor-resource several workloads use."""
+    return sum(amount for usage in usages for taken, amount in usage if taken == cell)
