@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fair_worlds import Cohorts, cohort, queue
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,8 @@ from kueue_worlds import configuration
 from more_examples import examples
 
 from harness.cluster.kinds.preemption_strategies import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
 
@@ -149,6 +153,32 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     assert [target.workload.name for target in world.search.find_targets(two.incoming)] == ["large"]
 
 
+def test_a_queue_that_would_borrow_reaches_only_its_own_candidates() -> None:
+    """A's nominal quota is 4 cores, of which 3 are kept; b borrows the rest, and gives up one for a core."""
+    world = Cohorts(queue("a", 4), queue("b", 4))
+    world.hold("a", "a1", cpu=2).hold("a", "a2", priority=-1).hold("b", "b1", "b2", "b3", "b4", "b5")
+    one = world.incoming("a", cpu=1)
+    reach = partial(ClassicReasons(world.cache).reach, one.queue, one.workload, one.need[0], free=0)
+    assert reach(amount=2000)
+    assert not reach(amount=3000)
+    targets = [len(_classic(world).find_targets(world.incoming("a", cpu=cores))) for cores in (1, 2, 3)]
+    assert targets == [1, 2, 0]
+
+
+def test_queues_reach_what_those_with_a_larger_share_hold() -> None:
+    """With 3 of 10 cores, a has a smaller share than b, which holds 4, and a larger one than c with its 2."""
+    world = Cohorts(queue("a"), queue("b"), queue("c"), queue("lender", 10))
+    world.hold("a", "a1").hold("b", "b1", cpu=4).hold("c", "c1", cpu=2).hold("lender", "l", cpu=3)
+    one = world.incoming("a", cpu=1)
+    reach = partial(world.reasons.reach, one.queue, one.workload, one.need[0], free=0)
+    assert reach(amount=2000)
+    assert not reach(amount=4000)
+
+
+def _classic(world: Cohorts) -> ClassicPreemption:
+    return ClassicPreemption(world.cache)
+
+
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))
 _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
 
@@ -181,7 +211,7 @@ def test_what_is_said_to_be_in_vain_is(
     world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
     asker = world.asking("own", cpu=cpu, gpu=gpu)
-    tree, own = world.cache.tree, world.cache.queues["own"]
+    tree, own, classic = world.cache.tree, world.cache.queues["own"], ClassicReasons(world.cache)
     why, generation = None, -1
     for number, (step, where, amounts) in enumerate(steps):
         at = world.cache.queues[f"q{where % len(queues)}" if where % 7 else "own"]
@@ -197,5 +227,12 @@ def test_what_is_said_to_be_in_vain_is(
             continue
         if why is None or generation != own.generation or not world.reasons.still_no_targets(why):
             why, generation = world.reasons.no_targets(asker), own.generation
-        found = world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
+        incoming = world.incoming("own", cpu=cpu, gpu=gpu)
+        found = world.search.find_targets(incoming)
         assert not (why and found)
+        for reasons, targets in ((world.reasons, found), (classic, _classic(world).find_targets(incoming))):
+            for cell, amount in incoming.requests:
+                free = max(0, tree.available(own.node, cell))
+                if amount > free and not reasons.reach(own, incoming.workload, cell, amount, free):
+                    assert not targets
+                    assert not reasons.reach(own, incoming.workload, cell, amount + 1, free)
