@@ -309,7 +309,7 @@ class InVain:
         return True
 
     def _in_reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns `Reasons.reach`, which finds a larger request in reach only if it finds all smaller ones."""
+        """Returns `Reasons.reach`. If a request is out of reach, all larger ones are, too."""
         known = self._room[queue.number].reach
         most, least = known.get((first.priority, cell), _NO_REQUEST)
         if most < amount < least:
