@@ -254,9 +254,7 @@ class InVain:
                 return False
         return True
 
-    def _count(
-        self, queue: ClusterQueueState, entries: Sequence[Place], passed: Mapping[int, Lack]
-    ) -> int:
+    def _count(self, queue: ClusterQueueState, entries: Sequence[Place], passed: Mapping[int, Lack]) -> int:
         """Returns how many consecutive workloads at the front still lack what they lacked before."""
         flavors: Flavors | None = None
         free: Sequence[Sequence[int]] = ()
