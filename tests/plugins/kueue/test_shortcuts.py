@@ -240,6 +240,11 @@ def test_without_shortcuts_an_eightieth_of_the_worlds_goes_the_same_way(
     _decides_the_same(make, range(0, worlds * TIMES, 80))
 
 
+def test_without_the_fungibility_gate_a_head_that_fits_in_part_is_tried_once_more() -> None:
+    """The first pod set of j13 fits at 50 s and the second does not, so its scan counts as unfinished."""
+    _decides_the_same(of_a_release, [292])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "worlds"), KINDS)
 def test_without_shortcuts_all_worlds_go_the_same_way(make: Callable[[int], World], worlds: int) -> None:

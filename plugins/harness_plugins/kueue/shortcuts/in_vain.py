@@ -159,9 +159,11 @@ class InVain:
         self._no_fits = no_fits
         self._reasons = reasons
         self._reserves = [reserves(each.queue, gates, marked=False) for each in pending]
-        # For each queue, whether comparing numbers is enough to decide what its heads lack.
+        # For each queue, whether comparing numbers is enough to decide what its heads lack. Without the
+        # FlavorFungibility gate, a head is tried once more if some of its pod sets fit.
         self._counts = [
             gates.scheduling_equivalence_hashing
+            and gates.flavor_fungibility
             and preference_of(each.queue.spec.fungibility, gates) is not borrowing_first_of_all
             and not reasons.crashes(each.queue)
             for each in pending
