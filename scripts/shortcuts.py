@@ -103,9 +103,9 @@ def _no_freeable() -> None:
     name = "_freeable"
     freeable = getattr(no_targets.FairReasons, name)
 
-    def again(self: Any, failed: Any, *args: Any) -> Any:
-        failed.freeable.clear()
-        return freeable(self, failed, *args)
+    def again(self: Any, *args: Any) -> Any:
+        self._known = [(-1, {})] * len(self._known)
+        return freeable(self, *args)
 
     setattr(no_targets.FairReasons, name, again)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.base.memo import Memo
 from harness.base.units import SECOND
 from harness.cluster.kinds.preemption_strategies import DEFAULT_STRATEGIES
 from harness.cluster.load import cluster_from
@@ -13,7 +12,7 @@ from harness_plugins.kueue.rules.dominant_resource_share import DominantResource
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
-from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, FairReasons
+from harness_plugins.kueue.shortcuts.no_targets import FairReasons
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
@@ -87,10 +86,6 @@ class Cohorts:
         newcomer = Workload("new", "new", priority, self._clock + SECOND)
         need = tuple(cell for cell, _ in requests)
         return Incoming(newcomer, self.cache.queues[queue], requests, need)
-
-    def asking(self, queue: str, *, cpu: int, priority: int = 0, **more: int) -> FailedSearch:
-        """The same as a search of which nothing is known yet."""
-        return FailedSearch(self.incoming(queue, cpu=cpu, priority=priority, **more), Memo())
 
     def holders(self, queue: str) -> list[Workload]:
         """Who holds quota of a queue, in the order of candidates."""

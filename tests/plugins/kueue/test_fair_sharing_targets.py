@@ -67,7 +67,7 @@ def test_each_further_strategy_considers_what_the_earlier_ones_refused(
     ):
         world = shared("1", "1", strategies=strategies).hold("b", "b1", cpu=5)
         world.hold("a", "a1", cpu=4).hold("lender", "l")
-        assert (world.reasons.no_targets(world.asking("a", cpu=1)) is None) is bool(expected)
+        assert (world.reasons.no_targets(world.incoming("a", cpu=1)) is None) is bool(expected)
         assert world.victims("a", cpu=1) == expected
 
 

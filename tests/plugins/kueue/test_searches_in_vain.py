@@ -22,15 +22,15 @@ def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more(
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    three = world.asking("a", cpu=3)
-    assert world.search.find_targets(three.incoming) == []
+    three = world.incoming("a", cpu=3)
+    assert world.search.find_targets(three) == []
     why = world.reasons.no_targets(three)
     assert why is not None
     assert world.reasons.still_no_targets(why)
     world.cache.drop(world.holders("lender")[0])
     world.hold("b", "b6")
     assert not world.reasons.still_no_targets(why)
-    assert len(world.search.find_targets(three.incoming)) == 3
+    assert len(world.search.find_targets(three)) == 3
 
 
 def test_what_becomes_free_counts_with_what_others_give_up() -> None:
@@ -38,67 +38,67 @@ def test_what_becomes_free_counts_with_what_others_give_up() -> None:
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    three = world.asking("a", cpu=3)
+    three = world.incoming("a", cpu=3)
     why = world.reasons.no_targets(three)
     assert why is not None
     world.cache.drop(world.holders("lender")[0])
     assert not world.reasons.still_no_targets(why)
-    assert len(world.search.find_targets(three.incoming)) == 2
+    assert len(world.search.find_targets(three)) == 2
 
 
 def test_a_queue_that_gives_up_enough_may_give_up_more() -> None:
     """One core of b is enough while another one is free; once it is not b has to give up two, and does."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1").hold("lender", "l1", cpu=2)
-    two = world.asking("a", cpu=2)
+    two = world.incoming("a", cpu=2)
     assert world.reasons.no_targets(two) is None
     world.hold("lender", "l2")
     assert world.reasons.no_targets(two) is None
-    assert len(world.search.find_targets(two.incoming)) == 2
+    assert len(world.search.find_targets(two)) == 2
 
 
 def test_what_others_give_up_depends_on_what_the_own_queue_holds() -> None:
     """With a2 gone a would hold 3 cores with the newcomer, which b may be left with too."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(5))).hold("a", "a1", "a2").hold("lender", "l", cpu=3)
-    two = world.asking("a", cpu=2)
+    two = world.incoming("a", cpu=2)
     assert world.reasons.no_targets(two) is not None
     world.cache.drop(world.holders("a")[0])
     world.hold("lender", "l2")
     assert world.reasons.no_targets(two) is None
-    assert len(world.search.find_targets(two.incoming)) == 2
+    assert len(world.search.find_targets(two)) == 2
 
 
 def test_a_queue_may_give_up_what_its_share_does_not_come_from() -> None:
     """Both would have 4 of 10 cores; the gpu that b gives up makes no difference to that."""
     world = Cohorts(queue("a", gpu=0), queue("b", gpu=0), queue("lender", 10, gpu=4))
     world.hold("a", "a1", cpu=4).hold("b", "b1", cpu=4).hold("b", "b2", cpu=0, gpu=1)
-    one = world.hold("lender", "l", cpu=0, gpu=3).asking("a", cpu=0, gpu=1)
+    one = world.hold("lender", "l", cpu=0, gpu=3).incoming("a", cpu=0, gpu=1)
     assert world.reasons.no_targets(one) is None
-    assert [target.workload.name for target in world.search.find_targets(one.incoming)] == ["b2"]
+    assert [target.workload.name for target in world.search.find_targets(one)] == ["b2"]
 
 
 def test_own_candidates_and_all_that_others_hold_may_be_too_little() -> None:
     """A's own core may go; without it a newcomer of four leaves a a larger share than b has with its two."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("a", "a1", priority=-1).hold("b", "b1", "b2").hold("lender", "l", cpu=7)
-    four = world.asking("a", cpu=4)
-    assert world.search.find_targets(four.incoming) == []
+    four = world.incoming("a", cpu=4)
+    assert world.search.find_targets(four) == []
     why = world.reasons.no_targets(four)
     assert why is not None
     assert world.reasons.still_no_targets(why)
     world.cache.drop(world.holders("lender")[0])
     world.hold("b", *(f"b{number}" for number in range(3, 10)))
     assert not world.reasons.still_no_targets(why)
-    assert len(world.search.find_targets(four.incoming)) == 4
+    assert len(world.search.find_targets(four)) == 4
 
 
 def test_own_candidates_that_are_enough_are_no_reason() -> None:
     """Two of a's own cores may go for a newcomer of two."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("a", "a1", "a2", priority=-1).hold("lender", "l", cpu=8)
-    assert world.reasons.no_targets(world.asking("a", cpu=2)) is None
-    assert world.reasons.no_targets(world.asking("a", cpu=3)) is not None
+    assert world.reasons.no_targets(world.incoming("a", cpu=2)) is None
+    assert world.reasons.no_targets(world.incoming("a", cpu=3)) is not None
 
 
 def test_what_a_cohort_gives_up_is_not_known() -> None:
@@ -106,8 +106,8 @@ def test_what_a_cohort_gives_up_is_not_known() -> None:
     world = Cohorts(queue("a"), cohort("left", "all"), queue("b", 0, "left"), queue("lender", 10))
     world.hold("b", "b1", cpu=5).hold("a", "a1", cpu=2).hold("lender", "l", cpu=3)
     assert world.victims("a", cpu=8) == []
-    assert world.reasons.no_targets(world.asking("a", cpu=2)) is None
-    assert world.reasons.no_targets(world.asking("a", cpu=4)) is not None
+    assert world.reasons.no_targets(world.incoming("a", cpu=2)) is None
+    assert world.reasons.no_targets(world.incoming("a", cpu=4)) is not None
 
 
 def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_share_at_each() -> None:
@@ -118,16 +118,16 @@ def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_sh
             queue("c", 0, "right"), queue("lender", 10),
         )  # fmt: skip
         world.hold("a", "a1", cpu=2).hold("b", "b1").hold("c", "c1").hold("lender", "l", cpu=6)
-        two = world.asking("a", cpu=2)
+        two = world.incoming("a", cpu=2)
         why = world.reasons.no_targets(two)
         assert why is not None
-        assert world.search.find_targets(two.incoming) == []
+        assert world.search.find_targets(two) == []
         assert world.reasons.still_no_targets(why)
         world.cache.drop(world.holders("lender")[0])
         for number in range(6):
             world.hold(other, f"{cohorts}{number}")
         assert not world.reasons.still_no_targets(why)
-        assert len(world.search.find_targets(two.incoming)) == 2
+        assert len(world.search.find_targets(two)) == 2
 
 
 def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
@@ -145,12 +145,12 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     holders = {each.name: each for each in world.holders("b")}
     holders["small"].local_queue, holders["large"].local_queue = small, large
     small.usage = 2.0
-    two = world.asking("a", cpu=2, priority=1)
-    assert world.search.find_targets(two.incoming) == []
+    two = world.incoming("a", cpu=2, priority=1)
+    assert world.search.find_targets(two) == []
     assert world.reasons.no_targets(two) is None
     large.usage = 3.0
     world.cache.reorder(world.cache.queues["b"])
-    assert [target.workload.name for target in world.search.find_targets(two.incoming)] == ["large"]
+    assert [target.workload.name for target in world.search.find_targets(two)] == ["large"]
 
 
 def test_a_queue_that_would_borrow_reaches_only_its_own_candidates() -> None:
@@ -210,7 +210,7 @@ def test_what_is_said_to_be_in_vain_is(
     others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
     world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
-    asker = world.asking("own", cpu=cpu, gpu=gpu)
+    asker = world.incoming("own", cpu=cpu, gpu=gpu)
     tree, own, classic = world.cache.tree, world.cache.queues["own"], ClassicReasons(world.cache)
     why, generation = None, -1
     for number, (step, where, amounts) in enumerate(steps):
@@ -223,7 +223,7 @@ def test_what_is_said_to_be_in_vain_is(
             world.cache.drop(holders[where % len(holders)])
         elif holders and not holders[where % len(holders)].evicted:
             world.cache.evict(holders[where % len(holders)])
-        if all(amount <= tree.available(own.node, cell) for cell, amount in asker.incoming.requests):
+        if all(amount <= tree.available(own.node, cell) for cell, amount in asker.requests):
             continue
         if why is None or generation != own.generation or not world.reasons.still_no_targets(why):
             why, generation = world.reasons.no_targets(asker), own.generation

@@ -9,12 +9,13 @@ Upstream: `dominantResourceShare` in pkg/cache/scheduler/fair_sharing.go (KEP 17
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, final
 
 from harness.base.units import INT64_MAX
 from harness.models.cluster import Cluster
 from harness.models.quota import NO_PARENT, QuotaTree, plus
+from harness_plugins.kueue.state.amounts import Amounts
 
 Share = tuple[bool, float]
 """A weighted share that sorts as in Kueue. Infinite shares (weight 0) come last and are sorted by ratio."""
@@ -112,7 +113,7 @@ class DominantResourceShares:
         return True, (False, ratio / weight)
 
 
-def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Iterable[tuple[int, int]]) -> Share:
+def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
     """Returns the weighted share that a node would have if its usage were lower by these amounts.
 
     The share depends only on the usage of the node itself, so the usage of other nodes is not changed.

@@ -15,9 +15,10 @@ from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, NO_QUOTA, why_not
+from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
+from harness_plugins.kueue.shortcuts.no_targets import NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -71,7 +72,7 @@ class CachedNoFit:
         version: int,
         checks: list[Check],
         no_place: WorkloadTopology | None,
-        searches: list[FailedSearch],
+        searches: list[Incoming],
         why: list[NoTargets],
     ) -> None:
         self.assignment = assignment
@@ -223,13 +224,13 @@ class CachedNoFits:
         return no_fit.assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]
 
 
-def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
+def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:
     """Returns why searches fail, apart from the queue's own state; None if some search might succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)
         if why is None:
             return None
-        if why.failed is not None:
+        if why.incoming is not None:
             found.append(why)
     return found

@@ -11,8 +11,7 @@ Other queues are therefore compared with the share that the queue has without al
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import NamedTuple, Protocol, TypeAlias, final
+from typing import NamedTuple, Protocol, final
 
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
@@ -23,36 +22,22 @@ from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
-from harness_plugins.kueue.state.amounts import Amounts, amounts_of
+from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
-
-Freeable: TypeAlias = tuple[int, Share, list[Amounts]]
-"""What a queue would give up for an incoming workload.
-
-The amounts are valid for one generation of this queue, which is the first element. They are also valid for
-only one share of the incoming workload's queue, which is the second element.
-"""
-
-
-class FailedSearch(NamedTuple):
-    """A search without targets, and the facts about the queues that it considered."""
-
-    incoming: Incoming
-    freeable: dict[ClusterQueueState, Freeable]
 
 
 class NoTargets(NamedTuple):
     """Why a search fails: because of the queue's own state, or because other queues give up too little.
 
     Attributes:
-        failed: the search for which other queues give up too little; None if other queues do not matter.
+        incoming: the workload for which other queues give up too little; None if they do not matter.
         share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
     """
 
-    failed: FailedSearch | None = None
+    incoming: Incoming | None = None
     share: Share = NOTHING
     own: Sequence[Amounts] = ()
 
@@ -63,7 +48,7 @@ class Reasons(Protocol):
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if the reasons for failed searches are known for a queue."""
 
-    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+    def no_targets(self, incoming: Incoming) -> NoTargets | None:
         """Returns why a search fails for the whole class of the incoming workload; None if not known.
 
         Must be called only for queues with known reasons.
@@ -102,9 +87,8 @@ class ClassicReasons:
         """Returns True if there is no cohort between the queue and its root."""
         return len(queue.path) <= 1
 
-    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+    def no_targets(self, incoming: Incoming) -> NoTargets | None:
         """Returns `NoTargets` if other queues do not matter and the queue itself has no candidate."""
-        incoming = failed.incoming
         preemption = incoming.queue.spec.preemption
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
         if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
@@ -153,6 +137,8 @@ class FairReasons:
         self._strategy, *self._others = search.strategies
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
+        # For each queue, its generation, and what it gives up to a share, for a mask, under a policy.
+        self._known: list[tuple[int, dict[tuple[Share, int, Allowed], Amounts]]] = [(-1, {})] * len(cache.at)
         # For each node, whether a node below it has local quota, so that usage there may not appear at the
         # node.
         tree = cache.tree
@@ -166,9 +152,8 @@ class FairReasons:
         """Returns False for queues in which a search might crash, because only a search reveals the crash."""
         return self._search.crashed is None or bool(queue.path)
 
-    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+    def no_targets(self, incoming: Incoming) -> NoTargets | None:
         """Returns `NoTargets` if other queues and the queue's own candidates would give up too little."""
-        incoming = failed.incoming
         queue = incoming.queue
         own = [workload.usage for workload in own_candidates(self._cache, incoming)]
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
@@ -183,21 +168,21 @@ class FairReasons:
         for usage in own:
             for cell, amount in usage:
                 used[first + cell] -= amount
-        why = NoTargets(failed, self._shares.of(queue.node)[1], own)
+        why = NoTargets(incoming, self._shares.of(queue.node)[1], own)
         used[first : first + self._cache.tree.width] = before
         return why if not takes_back and self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if other queues still give up too little."""
-        failed, share, own = why
-        if failed is None:
+        incoming, share, own = why
+        if incoming is None:
             return True
-        queue = failed.incoming.queue
+        queue = incoming.queue
         if own or len(queue.path) > 1:
-            return self._all_is_too_little(failed.incoming, own)
+            return self._all_is_too_little(incoming, own)
         if self.all_have_less(queue.root, share):
             return True  # the most common case
-        return self._too_little(failed, share, self._ranking.of(queue.root))
+        return self._too_little(incoming, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
         """Returns True if all shares right below a root are smaller, so that no node gives up anything."""
@@ -205,55 +190,43 @@ class FairReasons:
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates and the queues with at least the own share hold enough.
-
-        The own share includes the request but not the own candidates.
-        """
+        """Returns True if own candidates or other queues might give up enough, or if shares do not matter."""
         own = own_usages(self._cache, queue, first)
-        enough = amount - free - total(own, cell)
-        if own and enough <= 0:
+        if own and amount <= free + total(own, cell):
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return False
-        tree = self._cache.tree
-        if len(queue.path) > 1 or not tree.borrows(queue.node, cell, amount):
+        if not self._cache.tree.borrows(queue.node, cell, amount):
             return True
-        share = share_without(tree, self._shares, queue.node, [(cell, -amount), *chain(*own)])
-        for theirs, node in reversed(self._ranking.of(queue.root)):
-            if theirs < share:
-                return False
-            if node != queue.node:
-                enough -= tree.usage[node * tree.width + cell]
-                if enough <= 0:
-                    return True
-        return False
+        return not self._all_is_too_little(Incoming(first, queue, ((cell, amount),), (cell,)), own)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that read past the end of the candidates."""
         return not self.are_known(queue)
 
-    def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
+    def _too_little(self, incoming: Incoming, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
         """Returns True if all that other queues would give up to a queue right below its root is too little.
 
         What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
         would have. Queues with a smaller share give up nothing.
 
         Args:
-            failed: the search of an incoming workload that found no targets in its own queue.
+            incoming: a workload without targets in its own queue.
             share: the share of the queue with the incoming workload.
             ranked: the shares and nodes right below the root, in ascending order of share.
         """
-        own = failed.incoming.queue
+        own = incoming.queue
         freeable: list[Amounts] = []
         for theirs, node in reversed(ranked):
             if theirs < share:
                 break
             if node != own.node:
-                from_here = self._freeable(failed, share, self._cache.at[node])
+                from_here = self._freeable(incoming, share, self._cache.at[node])
                 if from_here is None:
                     return False
-                freeable += from_here
-        return not freeable or self._lacks(failed.incoming, freeable)
+                if from_here:
+                    freeable.append(from_here)
+        return not freeable or self._lacks(incoming, freeable)
 
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Returns True if even the most that preemption could free is not enough.
@@ -308,32 +281,36 @@ class FairReasons:
         node, available = incoming.queue.node, self._cache.tree.available
         freed: dict[int, int] = {}
         for usage in freeable:
-            for cell, amount in amounts_of(usage, incoming.cells):
+            for cell, amount in usage:
                 freed[cell] = freed.get(cell, 0) + amount
         return any(
             available(node, needed) + freed.get(needed, 0) < amount for needed, amount in incoming.requests
         )
 
-    def _freeable(
-        self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None
-    ) -> list[Amounts] | None:
-        """Returns all usages that a queue right below the root would give up, however much is needed.
+    def _freeable(self, incoming: Incoming, share: Share, queue: ClusterQueueState | None) -> Amounts | None:
+        """Returns all that a queue right below the root would give up, however much is needed.
 
         Returns None for cohorts and for queues that order workloads by the usage of LocalQueues, because the
         result then depends on more than the workloads of the queue.
         """
         if queue is None or queue.spec.by_usage:
             return None
-        known = failed.freeable.get(queue)
-        if known is not None and known[0] == queue.generation and known[1] == share:
-            return known[2]
-        incoming = failed.incoming
         allowed = allowed_by(incoming.queue.spec.preemption.reclaim_within_cohort, incoming.workload)
-        given_up: list[Amounts] = []
-        if queue.usable and allowed is not None:
-            given_up = self._given_up(queue, share, incoming.mask, allowed)
-        failed.freeable[queue] = queue.generation, share, given_up
-        return given_up
+        if not queue.usable or allowed is None:
+            return ()
+        generation, known = self._known[queue.node]
+        if generation != queue.generation:
+            known = {}
+            self._known[queue.node] = queue.generation, known
+        question = share, incoming.mask, allowed
+        found = known.get(question)
+        if found is None:
+            freed: dict[int, int] = {}
+            for usage in self._given_up(queue, *question):
+                for cell, amount in usage:
+                    freed[cell] = freed.get(cell, 0) + amount
+            found = known[question] = tuple(freed.items())
+        return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
         """Returns the usages that a queue right below the root gives up to a queue with a constant share.

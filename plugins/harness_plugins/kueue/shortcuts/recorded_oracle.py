@@ -7,7 +7,6 @@ from typing import final
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.shortcuts.no_targets import FailedSearch
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed
@@ -53,7 +52,7 @@ class RecordedOracle:
         self.workload = workload
         self.checks: list[Check] = []
         self.no_place: WorkloadTopology | None = None
-        self.failed: list[FailedSearch] = []
+        self.failed: list[Incoming] = []
         self.found_targets = False
         self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
@@ -88,7 +87,7 @@ class RecordedOracle:
             if found:
                 self.found_targets = True
             else:
-                self.failed.append(FailedSearch(incoming, {}))
+                self.failed.append(incoming)
         return found
 
 
