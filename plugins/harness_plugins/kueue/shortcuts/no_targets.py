@@ -102,18 +102,24 @@ class ClassicReasons:
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if own candidates hold enough, or if the queue can preempt in other queues.
 
-        A queue right below its root preempts in other queues only for what fits within its own quota after
-        the own candidates are gone, unless it may borrow.
+        Unless a queue may borrow or has a hierarchical advantage, it preempts in other queues only for what
+        fits within its own quota after the own candidates are gone.
         """
         own = own_usages(self._cache, queue, first)
-        held = total(own, cell)
+        held = total(own, cell) if own else 0
         if own and amount <= free + held:
             return True
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return False
-        if len(queue.path) > 1 or may_borrow(queue.spec):
+        if may_borrow(queue.spec):
             return True
-        return not self._cache.tree.borrows(queue.node, cell, amount - held)
+        tree, below, left = self._cache.tree, queue.node, amount
+        for ancestor in queue.path[:-1]:
+            left = max(0, left - tree.local_available(below, cell))
+            if not tree.borrows(ancestor, cell, left):
+                return True
+            below = ancestor
+        return not tree.borrows(queue.node, cell, amount - held)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns False, because classic preemption never crashes."""
