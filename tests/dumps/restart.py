@@ -139,7 +139,7 @@ def learn_workloads(before: KueuePolicy, fresh: KueuePolicy, lives: Mapping[int,
         fresh._workloads[index] = copies[old]
     # As those of a Pod, the times of a Workload are whole seconds: in one of them the name decides.
     for index, old in sorted(known, key=lambda each: (each[1].reserved, each[1].name)):
-        if old.has_quota:
+        if before._executions.holds(old):
             _hold(old, copies[old], before, fresh, lives[index], now)
     if before.pods_ready is not None:
         assert fresh.pods_ready is not None
@@ -149,7 +149,7 @@ def learn_workloads(before: KueuePolicy, fresh: KueuePolicy, lives: Mapping[int,
         given_up = before.pods_ready is not None and before.pods_ready.gives_up(old)
         if old in backoffs:
             fresh._limits.stay_out(copies[old], backoffs._at[old])
-        elif not old.has_quota and not given_up:
+        elif not before._executions.holds(old) and not given_up:
             fresh._queue_up(copies[old])
 
 
@@ -167,10 +167,14 @@ def _copied(old: Workload, fresh: KueuePolicy) -> Workload:
 def _hold(
     old: Workload, copy: Workload, before: KueuePolicy, fresh: KueuePolicy, life: Life, now: int
 ) -> None:
-    """A workload holds the quota of its admission; one that goes holds it until the scheduler knows."""
+    """A workload holds the quota of its admission; one that goes holds it until the scheduler knows.
+
+    One that was deactivated holds no quota, but its pods go on for a while.
+    """
     copy.admission, copy.wanted, copy.admissions = old.admission, old.wanted, 1
     copy.evicted = old.evicted
-    fresh.scheduler.cache.hold(copy, copy.cluster_queue, old.usage, old.uses, old.reserved)
+    if old.has_quota:
+        fresh.scheduler.cache.hold(copy, copy.cluster_queue, old.usage, old.uses, old.reserved)
     execution = fresh._executions._known[copy] = _Execution()
     execution.holding = True
     if before._executions._known[old].leaving:
@@ -194,7 +198,7 @@ def _learn_bound(old: Workload, fresh: KueuePolicy, before: KueuePolicy, life: L
         if hold is not None:
             scheduler.queue.discard(info)
             scheduler.cache.add_pod(info, scheduler.cache.by_name[hold.node])
-        elif old.evicted:
+        elif old.evicted or not old.has_quota:
             scheduler.delete(binder._pods[job.index].pop(pod))
 
 

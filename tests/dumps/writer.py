@@ -80,7 +80,8 @@ class Writer:
         late = self._last_time_out(job) if count else None
         quota: Quota | None = None
         pods: tuple[ShownPod, ...] = ()
-        if workload.has_quota:
+        holds = workload.has_quota or policy._executions.holds(workload)  # a deactivated one only by its pods
+        if holds:
             assert life is not None
             quota, pods = self._quota(policy, workload), tuple(self._pods(life, policy, queued=True))
         return Shown(
@@ -89,7 +90,7 @@ class Writer:
             queued=True,
             quota=quota,
             eviction=self._eviction(job.index),
-            leaving=workload.evicted,
+            leaving=holds and (workload.evicted or not workload.has_quota),
             ready=self._ready(policy, workload, life),
             waited_for=pods_ready is not None,
             time_outs=count,

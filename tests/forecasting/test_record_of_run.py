@@ -12,10 +12,11 @@ from dumps.loop import Loop
 from dumps.worlds import BY_POD, NOWHERE, ORIGIN, DumpWorld, dump_world
 
 import harness
-from harness import Run
+from harness import Job, PodSet, Run
 from harness.plugins import load
 from harness.runs.outcome import outcome_of
 from harness.studies.forecasting.api_objects import Manifest, objects_of
+from harness.studies.forecasting.job_at_moment import Standing, Told
 from harness.studies.forecasting.record_of_run import record_of_run
 
 PLUGINS = load()
@@ -85,3 +86,19 @@ def test_a_run_shows_what_an_api_server_did(plugin: str, tmp_path: Path) -> None
     """
     for theirs, mine in compared(plugin, range(2), tmp_path):
         assert mine == theirs
+
+
+@pytest.mark.parametrize(
+    ("reason", "active"),
+    [("PodsReadyTimeout", True), ("DeactivatedDueToRequeuingLimitExceeded", False)],
+)
+def test_a_job_that_was_deactivated_is_not_active_while_its_pods_end(reason: str, active: bool) -> None:
+    """A forecast from that moment does not queue it again."""
+    job = Job(0, "j", 0, "q", "n", "", 0, "", True, False, 30, "u", (PodSet("main", 1, 1, {"cpu": 1}),), 1)
+    state = Standing(job, queued=True, on_nodes=False)
+    steps = ((0, "submit", 0, None), (0, "admit", 1, None), (9, "evict", 0, reason))
+    for time, action, holding, why in steps:
+        state.take(Told(time, action, None, 0, 1, holding, why, None, None, None, None))
+    (workload,) = (each for each in objects_of([state.shown(10, "q")]) if each["kind"] == "Workload")
+    assert workload["spec"]["active"] is active
+    assert "admission" in workload["status"]

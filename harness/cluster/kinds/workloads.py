@@ -132,7 +132,7 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """True if it has reserved quota. A deactivated workload keeps its quota until its pods end."""
+        """True if it has reserved quota, as its status says. Kueue does not count it if it is deactivated."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property

@@ -58,6 +58,11 @@ class Eviction(NamedTuple):
     preempted: bool
     gone: int | None = None
 
+    @property
+    def deactivated(self) -> bool:
+        """True if Kueue deactivated the Workload, which then does not return to its queue."""
+        return self.reason.startswith("Deactivated")
+
 
 class ShownPod(NamedTuple):
     """A Pod of a job. All times are in microseconds since 1970.

@@ -179,6 +179,7 @@ class Standing:
             time_outs=self._time_outs,
             requeue_at=self._requeue_at,
             away=self._requeue_at is not None and self._requeue_at > moment,
+            active=self._evicted is None or not self._evicted.deactivated,
             ended=frozenset(self._ended),
         )
         if self._admitted is None:

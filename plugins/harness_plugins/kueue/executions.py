@@ -22,7 +22,7 @@ class _Execution:
 
     Attributes:
         admitted: when the admission checks are ready, if there are any.
-        holding: whether the workload was admitted and is not gone.
+        holding: whether the workload was admitted and its pods are not gone.
         leaving: whether the pods are gone, but the scheduler does not know this yet.
         round: the last eviction, or None if there was none.
     """
@@ -130,7 +130,7 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def holds(self, workload: Workload) -> bool:
-        """Returns True if a workload was admitted and its quota is not released yet."""
+        """Returns True if a workload was admitted and the scheduler does not know yet that it is gone."""
         execution = self._known.get(workload)
         return execution is not None and execution.holding
 
@@ -152,11 +152,15 @@ class Executions:
         return False
 
     def gone(self, workload: Workload, now: int) -> None:
-        """Marks an evicted workload as gone when its quota is released."""
-        self.times.gone(workload, now)
+        """Marks an evicted workload as gone. If it still held quota, its quota is released."""
+        self.released(workload, now)
         execution = self._known[workload]
         execution.leaving = execution.holding = False
-        if self._pods_ready is not None:
+
+    def released(self, workload: Workload, now: int) -> None:
+        """Ends an admission when the quota is released. The pods of a deactivated workload stay for now."""
+        self.times.gone(workload, now)
+        if self._pods_ready is not None and self._pods_ready.holds(workload):
             self._pods_ready.gone(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:

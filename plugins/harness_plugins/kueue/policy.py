@@ -115,7 +115,9 @@ class KueuePolicy:
         self._after = AfterCycle()
         self._executions = Executions(latency, binder, pods_ready)
         self._evictions = self._executions.evictions
-        self._limits = TimeLimits(self._executions, pods_ready, self._evict, self._queue_up, self._forget)
+        self._limits = TimeLimits(
+            self._executions, pods_ready, self._evict, self._deactivate, self._queue_up, self._forget
+        )
         self._binder = binder
         self.timers = None if binder is None else binder.timers(self._tolerated_for_a_time)
         self.pods_ready = pods_ready
@@ -484,7 +486,16 @@ class KueuePolicy:
         self._forget(workload)
 
     def _free(self, workload: Workload) -> None:
-        self.scheduler.free(workload, wakes=self._closed.wakes(workload.job))
+        if workload.has_quota:  # a deactivated workload has released its quota before
+            self.scheduler.free(workload, wakes=self._closed.wakes(workload.job))
+
+    def _deactivate(self, workload: Workload) -> None:
+        """Releases the quota of a workload whose pods are not gone yet.
+
+        Upstream: `WorkloadReconciler.Update` deletes an inactive workload from the cache.
+        """
+        self._executions.released(workload, self._now)
+        self._after.then(self._free, workload)
 
     def _forget(self, workload: Workload) -> None:
         self._executions.forget(workload)
@@ -562,6 +573,8 @@ class KueuePolicy:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
+                    if self._limits.is_deactivated(workload):
+                        self._deactivate(workload)
                 self._waits_out(workload, start, now, leaves=bool(reason))
                 if reason:
                     # A workload that is not admitted has no pods that must stop.

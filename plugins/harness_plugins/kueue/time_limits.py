@@ -1,8 +1,8 @@
 """Enforces time limits by evicting, requeueing and rejecting workloads.
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
-a backoff, and deactivated workloads are rejected. A backoff from before the replay ends even if
-`waitForPodsReady` is off, because Kueue then still waits for it.
+a backoff. Deactivated workloads release their quota immediately, and are rejected when their pods are gone. A
+backoff from before the replay ends even if `waitForPodsReady` is off, because Kueue then still waits for it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class TimeLimits:
         executions: the running workloads.
         pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
         evict: a function that informs the scheduler about an eviction at a given time.
+        release: a function that releases the quota of a workload whose pods are not gone yet.
         enqueue: a function that adds a workload to its queue.
         forget: a function that is called when a workload is finished.
 
@@ -41,6 +42,7 @@ class TimeLimits:
         executions: Executions,
         pods_ready: PodsReady | None,
         evict: Callable[[Target, int], None],
+        release: Callable[[Workload], None],
         enqueue: Callable[[Workload], None],
         forget: Callable[[Workload], None],
     ) -> None:
@@ -48,6 +50,7 @@ class TimeLimits:
         self._times = executions.times
         self._pods_ready = pods_ready
         self._evict = evict
+        self._release = release
         self._enqueue = enqueue
         self._forget = forget
         self._given_up: list[Workload] = []
@@ -70,6 +73,10 @@ class TimeLimits:
         """Records a workload that is deactivated when the replay begins, and rejected when it is gone."""
         self.active = True
         self._deactivated[workload] = why
+
+    def is_deactivated(self, workload: Workload) -> bool:
+        """Returns True if a workload is deactivated when the replay begins, and not gone yet."""
+        return workload in self._deactivated
 
     def keeps_out(self, workload: Workload) -> bool:
         """Returns True if an evicted workload that is gone is not queued again, for now or permanently.
@@ -107,6 +114,8 @@ class TimeLimits:
         for workload in self.backoffs.due(now):
             if not self._executions.holds(workload):
                 self._enqueue(workload)
+            elif self._times.is_over(workload):
+                self._release(workload)
         if self._pods_ready is not None:
             yield from self._deactivate(self._pods_ready)
 
@@ -122,11 +131,17 @@ class TimeLimits:
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evicts workloads that reached their maximum execution time, and rejects them when they are gone.
 
-        Workloads that were deactivated before the replay are also rejected when they are gone.
+        A workload that was evicted before only releases its quota, unless it is in a backoff. Workloads that
+        were deactivated before the replay are also rejected when they are gone.
         """
         for workload in self._times.due(now):
+            if self._times.goes(workload):
+                if workload not in self.backoffs:
+                    self._release(workload)
+                continue
             self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
+            self._release(workload)
             yield Preempt(workload.job, None, EXCEEDED)
         for workload, why in self._expired:
             if self._pods_ready is not None:
@@ -145,6 +160,8 @@ class TimeLimits:
             if until is not None and until > now:
                 self.backoffs.set(workload, until)
             self._evict(Target(workload, reason), now)
+            if until is None:
+                self._release(workload)
             detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
             yield Preempt(workload.job, None, reason, detail=detail)
 

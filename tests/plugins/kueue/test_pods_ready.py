@@ -232,6 +232,27 @@ def test_a_limit_of_0_gives_up_at_the_first_time_out() -> None:
     ]
 
 
+def test_a_deactivated_workload_frees_its_quota_and_blocks_nobody_while_its_pods_end() -> None:
+    """Kueue forgets it at once; another job gets its quota, and starts when its pods are gone.
+
+    That frees nothing more: the last job waits for the end of the other one.
+    """
+    jobs = Jobs().add("stuck", "q", 4, startup=None, grace=7)
+    jobs.add("next", "q", 4, at=1, seconds=5).add("last", "q", 4, at=18, seconds=5)
+    found = happened(jobs, waiting(block=True, backoffLimitCount=0), queue("q", cpu=4), until=None)
+    told = found.lines("admit", "evict", "start", "finish", "reject")
+    assert [line.partition(":")[0] for line in told] == [
+        "0 admit stuck",
+        "10 evict stuck",
+        "10 admit next",
+        "17 start next",
+        "17 reject stuck",
+        "22 finish next",
+        "22 admit last",
+        "27 finish last",
+    ]
+
+
 def test_neither_being_ready_nor_a_backoff_resets_the_count() -> None:
     """The third time-out waits 4 times as long as the first."""
     jobs = Jobs().add("stuck", "q", 4, startup=None)

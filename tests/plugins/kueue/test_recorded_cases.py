@@ -67,6 +67,22 @@ def test_a_workload_that_is_not_active_is_never_queued() -> None:
     assert answer(asked)["final"] == {"admitted": [], "pending": ["off"]}
 
 
+@pytest.mark.parametrize(("active", "admitted"), [(True, []), (False, ["a"])])
+def test_the_quota_of_a_workload_that_is_not_active_is_free(active: bool, admitted: list[str]) -> None:
+    """Although its status still has an admission."""
+    held = arriving("held", 4)["workload"]
+    usage = {"name": "main", "count": 1, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "4"}}
+    reserved = {"type": "QuotaReserved", "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"}
+    held["spec"]["active"] = active
+    held["status"] = {
+        "admission": {"clusterQueue": "q", "podSetAssignments": [usage]},
+        "conditions": [reserved],
+    }
+    asked = case(arriving("a", 4), objects=[flavor(), queue("q", cpu=4), held])
+    asked["given"] = {"workloads": asked["given"]["workloads"], "maxCycles": 1, "now": "2025-01-01T00:00:00Z"}
+    assert [each["admit"] for each in answer(asked)["decisions"]] == admitted
+
+
 @pytest.mark.parametrize(
     ("boost", "gate", "first"), [("7", True, "b"), ("7", False, "a"), ("x", True, "a"), ("-1", True, "a")]
 )

@@ -23,6 +23,7 @@ from kueue_worlds import (
 import harness
 from harness.base.errors import ClusterError
 from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.plugins import load
 
@@ -388,13 +389,20 @@ def limited(name: str, seconds: int, past: int = 0, **fields: Any) -> Manifest:
 
 
 def test_a_workload_is_deactivated_once_it_was_admitted_for_as_long_as_it_may_be() -> None:
-    """Since the time that its condition has, with what has passed before; it never comes back."""
+    """Since the time that its condition has, with what has passed before; it never comes back.
+
+    Its quota is free at once, and its resources are 30 s later, when its pods are gone.
+    """
     where = cluster(queue("q", cpu=4), limited("old", 30, past=10, hour=1, since=2))
     happened = Happened(where, Jobs().add("next", "q", 4, at=1, seconds=5), until=500)
     reason = "DeactivatedDueToMaximumExecutionTimeExceeded"
     assert [(row.time, row.reason) for row in happened.decisions.of("evict")] == [(19_000_000, reason)]
-    assert happened.lines("admit") == ["0 admit default/old", "50 admit next"]
-    assert happened.decisions.jobs["default/old"].state == "rejected"
+    assert happened.lines("admit", "start", "reject") == [
+        "0 admit default/old",
+        "19 admit next",
+        "49 start next",
+        f"50 reject default/old: {reason}: it was admitted for its maximum execution time",
+    ]
 
 
 def test_what_a_workload_was_admitted_for_counts_over_its_evictions() -> None:
@@ -421,18 +429,21 @@ def test_only_whole_seconds_count_of_what_a_workload_was_admitted_for() -> None:
 
 @pytest.mark.parametrize("limit", [11, 40, 41])
 def test_a_workload_whose_time_is_over_while_its_pods_end_is_never_queued_again(limit: int) -> None:
-    """It was told to go, so it is not told again; it is deactivated, and rejected when its quota is free."""
+    """It was told to go, so it is not told again; its quota is free as its time is over.
+
+    When its pods are gone and the latency of the eviction is over, it is rejected.
+    """
     waits = limited("waits", limit, hour=1)
     where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
     jobs = Jobs().add("high", "q", 4, at=10, priority=1, seconds=10)
     happened = Happened(where, jobs, until=500)
     reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for its maximum execution time"
-    assert happened.lines("admit", "preempt", "evict", "reject") == [
+    assert happened.lines("admit", "preempt", "evict") == [
         "0 admit default/waits",
         "10 preempt default/waits by high: InClusterQueue",
-        f"41 reject default/waits: {reason}",
-        "41 admit high",
+        f"{limit} admit high",
     ]
+    assert happened.lines("reject") == [f"41 reject default/waits: {reason}"]
 
 
 def test_a_workload_of_the_manifests_that_was_told_to_go_is_admitted_until_it_is_gone() -> None:
@@ -461,19 +472,27 @@ def test_who_goes_before_its_checks_are_ready_was_not_admitted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backoff", "then"),
-    [(5, ["41 reject"]), (60, ["70 admit", "70 evict", "101 reject"])],
+    ("backoff", "free", "then"),
+    [
+        (2, 15, ["41 reject"]),
+        (8, 18, ["41 reject"]),
+        (60, 41, ["70 admit", "70 evict", "101 reject"]),
+    ],
 )
 def test_a_limit_that_is_reached_after_a_time_out_counts_when_the_backoff_is_over(
-    backoff: int, then: list[str]
+    backoff: int, free: int, then: list[str]
 ) -> None:
-    """One of its two pods finds no node, so it times out after 10 of 15 s; its quota is free at 41 s."""
+    """One of its two pods finds no node, so it times out after 10 of 15 s. Its pods are gone at 41 s.
+
+    Another job shows when its quota is free.
+    """
     strategy = {"backoffBaseSeconds": backoff}
     section = {"timeout": "10s", "blockAdmission": False, "requeuingStrategy": strategy}
     wide = limited("wide", 15, hour=1, pods=2)
     where = cluster(configuration(waitForPodsReady=section), queue("q", cpu=8), node("n", 4), wide)
-    happened = Happened(where, Jobs(), until=200)
-    rows = happened.lines("admit", "evict", "reject")
+    happened = Happened(where, Jobs().add("next", "q", 4, at=11, seconds=5), until=200)
+    assert next(row.time for row in happened.decisions.of("admit") if row.job == "next") == free * SECOND
+    rows = [row for row in happened.lines("admit", "evict", "reject") if " next" not in row]
     told = [" ".join(row.split()[:2]) for row in rows]
     assert told == ["0 admit", "10 evict", *then]
     assert rows[1] == "10 evict default/wide: PodsReadyTimeout"

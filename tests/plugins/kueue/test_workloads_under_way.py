@@ -117,15 +117,27 @@ def test_who_was_told_to_go_before_keeps_what_it_holds_for_the_rest_of_its_time(
     assert outcome(where, "admit")[1] == f"{gone + 1} admit next"
 
 
-def test_who_was_deactivated_holds_its_quota_until_its_pods_are_gone_and_never_comes_back() -> None:
-    """It is told to go where it was not yet; one that holds nothing takes no part."""
+def test_the_quota_of_who_was_deactivated_is_free_and_its_pods_go() -> None:
+    """It is told to go where it was not yet, and never comes back; one that holds nothing takes no part."""
     off = workload("off", conditions=held(), active=False)
     late = workload("late", conditions={}, holds=False, active=False)
-    assert outcome(dump(off, late), "admit", "evict", "reject") == [
+    assert outcome(dump(off, late), "admit", "evict", "start", "reject") == [
         "0 admit default/off",
         "0 evict default/off: Deactivated",
+        "0 admit next",
+        "30 start next",
         "31 reject default/off: Deactivated: it was deactivated before",
-        "31 admit next",
+    ]
+
+
+def test_who_got_the_quota_of_one_that_was_deactivated_waits_for_its_pods_alone() -> None:
+    """Together they hold more than there is, although the condition Evicted is not set yet."""
+    off, new = workload("off", conditions=held(), active=False), workload("new", conditions=held(3))
+    assert outcome(dump(new, off), "admit", "evict", "start") == [
+        "0 admit default/off",
+        "0 evict default/off: Deactivated",
+        "0 admit default/new",
+        "30 start default/new",
     ]
 
 
@@ -170,8 +182,8 @@ def test_who_is_rejected_by_a_check_is_deactivated() -> None:
     assert outcome(where, "admit", "evict", "reject") == [
         "0 admit default/old",
         f"0 evict default/old: {reason}",
+        "0 admit next",
         f"1 reject default/old: {reason}: admission check c1 rejected it",
-        "1 admit next",
     ]
     evicted = dump(workload("old", conditions=GOING, admissionChecks=rejected))
     assert outcome(evicted, "evict", "reject") == ["0 evict default/old: Preempted"]

@@ -55,8 +55,9 @@ class Start(NamedTuple):
 
     @property
     def evicted(self) -> bool:
-        """True if the Workload holds quota and has been evicted."""
-        return self.manifest.holds_quota and self.manifest.is_true("Evicted")
+        """True if the Workload holds quota and has been evicted, or will be because it is deactivated."""
+        manifest = self.manifest
+        return manifest.holds_quota and (manifest.is_true("Evicted") or not manifest.active)
 
 
 @final

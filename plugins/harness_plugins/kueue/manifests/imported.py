@@ -117,13 +117,14 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 
     Args:
         cache: a cache with all flavor-resources that the workloads use.
-        found: the manifests. Workloads that hold no quota, or whose queue does not exist, are skipped.
+        found: the manifests. Workloads that hold no quota, are deactivated, or whose queue does not exist,
+            are skipped.
         gates: the feature gates.
         now: the reservation time of workloads whose manifest has none.
     """
     holders = []
     for manifest in found:
-        if not manifest.holds_quota:
+        if not (manifest.holds_quota and manifest.active):
             continue
         assert manifest.admission is not None
         queue = cache.queues.get(manifest.admission.cluster_queue)

@@ -74,15 +74,22 @@ class ExecutionTimes:
                 self._over.add(workload)
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Yields the workloads that have reached their limit by now, each of them once."""
+        """Yields the workloads that have reached their limit by now, each of them once.
+
+        A workload that was evicted before is among them, because it stays admitted.
+        """
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]
-            if workload in self._since and workload not in self._going and self._end(workload) <= now:
+            if workload in self._since and self._end(workload) <= now:
                 del self._since[workload]
                 self._left[workload] = 0
                 self._over.add(workload)
                 yield workload
         self.first = self._due[0][0] if self._due else maxsize
+
+    def goes(self, workload: Workload) -> bool:
+        """Returns True if a workload was evicted and its quota was not released yet."""
+        return workload in self._going
 
     def is_over(self, workload: Workload) -> bool:
         """Returns True if a workload reached its limit during its last admission."""
