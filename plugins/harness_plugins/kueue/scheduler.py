@@ -253,8 +253,8 @@ class Scheduler:
             restarts: whether the workload was pending while its LocalQueue was stopped or did not exist.
         """
         pending = self._queue_of(workload)
-        (pending.add_to_be_tried if restarts else pending.add)(workload)
-        if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
+        tried = (pending.add_to_be_tried if restarts else pending.add)(workload)
+        if tried and pending.queue.usable:
             self._heads.add(pending)
 
     def withdraw(self, workload: Workload) -> bool:

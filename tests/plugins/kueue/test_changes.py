@@ -189,6 +189,34 @@ def test_who_was_pending_as_a_local_queue_restarts_is_tried_though_equal_ones_ar
     ]
 
 
+def test_an_equal_job_that_arrives_after_a_local_queue_restarts_is_inadmissible_until_a_requeue() -> None:
+    """Its quota is free since 10 s, but that woke nobody; the end at 60 s does. The older one comes first."""
+    doors = [local_queue("door", "q"), local_queue("held", "q", stopPolicy="Hold"), local_queue("other", "q")]
+    jobs = Jobs().add("ends", "door", 6, seconds=10).add("runs", "other", 1, seconds=60)
+    jobs.add("waits", "other", 3, at=1, seconds=90).add("restarts", "held", 3, at=2, seconds=90)
+    jobs.add("equal", "other", 3, at=25, seconds=5)
+    stop, restart = at(5, doors[0], stopPolicy="Hold"), at(20, doors[1], stopPolicy="None")
+    happened = Happened(changing(queue("q", cpu=7), *doors, stop, restart), jobs)
+    assert happened.lines("admit")[2:] == ["20 admit restarts", "60 admit waits"]
+
+
+@pytest.mark.parametrize(
+    ("strategies", "first"),
+    [(("BestEffortFIFO", "StrictFIFO"), "sticks"), (("StrictFIFO", "BestEffortFIFO"), "higher")],
+)
+def test_a_preemptor_is_sticky_or_not_as_its_queue_was_when_it_preempted(
+    strategies: tuple[str, str], first: str
+) -> None:
+    """The strategy changes as its victim is gone and a job of higher priority arrives."""
+    within = {"withinClusterQueue": "LowerPriority"}
+    one = queue("q", cpu=4, queueingStrategy=strategies[0], preemption=within)
+    jobs = Jobs().add("victim", "q", 4, grace=30, seconds=90).add("sticks", "q", 4, at=1, priority=1)
+    jobs.add("higher", "q", 4, at=31, priority=2)
+    where = changing(one, at(31, one, queueingStrategy=strategies[1]))
+    happened = Happened(where, jobs, until=31, evictionLatency="0s")
+    assert happened.lines("admit")[1] == f"31 admit {first}"
+
+
 @pytest.mark.parametrize(("stop", "ends"), [("Hold", "20 finish ends"), ("HoldAndDrain", "10 evict ends")])
 def test_workloads_of_a_stopped_local_queue_wake_nobody_as_they_end(stop: str, ends: str) -> None:
     """Kueue finds no LocalQueue for them; who waits is tried when a workload of another one ends."""
@@ -198,6 +226,39 @@ def test_workloads_of_a_stopped_local_queue_wake_nobody_as_they_end(stop: str, e
     happened = Happened(changing(one, door, other, at(10, door, stopPolicy=stop)), jobs)
     assert ends in [line.split(":")[0] for line in happened.lines("finish", "evict")]
     assert happened.lines("admit") == ["0 admit ends", "0 admit runs", "25 admit comes", "30 admit waits"]
+
+
+def test_a_deleted_local_queue_keeps_its_jobs_out_until_there_is_one_again() -> None:
+    """Who runs goes on and wakes nobody as it ends; who is pending waits, and so does who arrives."""
+    one, door, other = queue("q", cpu=4), local_queue("door", "q"), local_queue("other", "q")
+    jobs = Jobs().add("ends", "door", 3, seconds=20).add("runs", "other", 1, seconds=30)
+    jobs.add("waits", "door", 2, at=1, seconds=5).add("mate", "other", 3, at=2, seconds=40)
+    jobs.add("arrives", "door", 1, at=15, seconds=5)
+    gone = at(10, door, until=80) | {"$patch": "delete"}
+    happened = Happened(changing(one, door, other, gone), jobs)
+    assert happened.lines("admit", "evict", "reject")[2:] == [
+        "30 admit mate",
+        "80 admit waits",
+        "80 admit arrives",
+    ]
+
+
+def test_one_that_reserved_loses_its_reservation_when_its_local_queue_is_deleted() -> None:
+    """Its checks would be ready at 20 s, but its quota is free at 10 s."""
+    check: Manifest = {"version": "v1beta1", "admissionChecks": ["check"]}
+    one, door, other = queue("q", cpu=4, **check), local_queue("door", "q"), local_queue("other", "q")
+    jobs = Jobs().add("reserved", "door", 4).add("next", "other", 4, at=12)
+    happened = Happened(
+        changing(one, door, other, at(10, door) | {"$patch": "delete"}),
+        jobs,
+        admissionCheckDelay="20s",
+        evictionLatency="0s",
+    )
+    assert happened.lines("admit", "evict") == [
+        "0 admit reserved",
+        "10 evict reserved: Inadmissible",
+        "12 admit next",
+    ]
 
 
 def test_a_deleted_queue_lends_until_its_last_workload_is_over_and_takes_nobody() -> None:

@@ -329,8 +329,8 @@ class AdmissionCycle:
         """Keeps a waiting head in its queue for the next cycle, or marks it as inadmissible."""
         workload, reason = entry.workload, entry.reason
         pending = self._pending[workload.cluster_queue.number]
-        if reason == PENDING_PREEMPTION and not entry.marked:
-            pending.preemptor = workload
+        if reason == PENDING_PREEMPTION:
+            pending.preempts(workload)
         again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
         if pending.strict or again or workload.place.last_assignment is not None:
             return

@@ -40,7 +40,8 @@ class PendingQueue:
         queue: the ClusterQueue.
         strict: whether the queue is StrictFIFO. Its head then blocks all other workloads until it is
             admitted.
-        preemptor: the workload that issued the last preemptions and has not been admitted yet.
+        preemptor: the workload that issued the last preemptions and has not been admitted yet. Whether it is
+            sticky depends on the queueing strategy at that time.
     """
 
     __slots__ = (
@@ -54,6 +55,7 @@ class PendingQueue:
         "_line",
         "_lines",
         "_may_stick",
+        "_moved",
         "_namespace_mismatch",
         "_requeued",
         "_sticky",
@@ -67,6 +69,7 @@ class PendingQueue:
         self.queue = queue
         self._may_stick = sticky
         self.preemptor: Workload | None = None
+        self._sticky = False
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
         self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # including empty classes
         self._lines: dict[EquivalenceClass, _Lines] = {}
@@ -75,6 +78,7 @@ class PendingQueue:
         self._inadmissible_classes: list[EquivalenceClass] = []
         self._emptied: list[EquivalenceClass] = []
         self._inadmissible: dict[Workload, None] = {}
+        self._moved: set[SchedulingHash] = set()  # inadmissible classes, some of whose workloads are tried
         self._namespace_mismatch: list[Workload] = []
         self._tickets = 0
         self._requeued = False  # whether inadmissible workloads were ever requeued
@@ -82,7 +86,6 @@ class PendingQueue:
 
     def _read(self, spec: ClusterQueue) -> None:
         self.strict = spec.queueing_strategy == "StrictFIFO"
-        self._sticky = self._may_stick and not self.strict
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
@@ -108,8 +111,18 @@ class PendingQueue:
 
     # --- waiting ------------------------------------------------------------------------------------------
 
-    def add(self, workload: Workload) -> None:
-        """Adds a workload that arrived or returned. If its class is inadmissible, so is the workload."""
+    def add(self, workload: Workload) -> bool:
+        """Adds a workload that arrived or returned, and returns whether it is to be tried.
+
+        If its class is inadmissible, so is the workload.
+        """
+        if self._moved and _hash_of(workload) in self._moved:
+            self._inadmissible[workload] = None
+            return False
+        self._push(workload)
+        return not workload.place.equivalence_class.inadmissible
+
+    def _push(self, workload: Workload) -> None:
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -127,10 +140,11 @@ class PendingQueue:
             firsts.leave(former)
         firsts.enter(entry)
 
-    def add_to_be_tried(self, workload: Workload) -> None:
+    def add_to_be_tried(self, workload: Workload) -> bool:
         """Adds a workload whose LocalQueue is active again. It is tried even if its class is inadmissible.
 
-        The other workloads of the class stay inadmissible. Upstream: `AddFromLocalQueue` in pkg/cache/queue.
+        The other workloads of the class stay inadmissible, and so are those that arrive before the next
+        requeue. Upstream: `AddFromLocalQueue` in pkg/cache/queue.
         """
         equal = self._class_of(workload)
         if equal.inadmissible:
@@ -139,9 +153,11 @@ class PendingQueue:
                 if entry[4].place.ticket == entry[3]:
                     self.set_inadmissible(entry[4])
             equal.inadmissible = False
+            self._moved.add(equal.scheduling_hash)
             self._inadmissible_classes = [each for each in self._inadmissible_classes if each is not equal]
             self._emptied = [each for each in self._emptied if each is not equal]
-        self.add(workload)
+        self._push(workload)
+        return True
 
     def remove(self, workload: Workload) -> None:
         """Removes a workload that was admitted, or that becomes inadmissible without its class."""
@@ -172,7 +188,7 @@ class PendingQueue:
         return self._inadmissible.pop(workload, self) is None
 
     def _class_of(self, workload: Workload) -> EquivalenceClass:
-        scheduling_hash = (workload.priority, workload.asks.number, workload.counts)
+        scheduling_hash = _hash_of(workload)
         found = self._classes.get(scheduling_hash)
         if found is None:
             found = self._former.get(scheduling_hash)
@@ -191,6 +207,11 @@ class PendingQueue:
         del self._classes[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
     # --- the next head ------------------------------------------------------------------------------------
+
+    def preempts(self, workload: Workload) -> None:
+        """Records that a workload issued preemptions, or waits for its victims to be gone."""
+        self.preemptor = workload
+        self._sticky = self._may_stick and not self.strict
 
     def first(self) -> Workload | None:
         """Returns the first workload that is not inadmissible. The workload stays in its place."""
@@ -298,6 +319,7 @@ class PendingQueue:
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
+        self._moved.clear()
         if self._emptied:
             emptied = dict.fromkeys(self._emptied)
             self._emptied.clear()
@@ -336,6 +358,10 @@ class PendingQueue:
     def _start_over(self) -> None:
         for line in self._firsts.values():
             line.start_over()
+
+
+def _hash_of(workload: Workload) -> SchedulingHash:
+    return workload.priority, workload.asks.number, workload.counts
 
 
 def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
