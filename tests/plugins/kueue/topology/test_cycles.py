@@ -268,6 +268,24 @@ def test_what_a_group_takes_counts_for_those_between_its_members() -> None:
         assert found["flavors"] == {"w": {"cpu": "f"}, "l": {"cpu": "f"}, "m": {"cpu": "g"}}
 
 
+def test_a_search_for_targets_counts_for_each_pod_set_its_own_flavors() -> None:
+    """The group needs 4 cores of f, so both go; by the places of pod sets it would need 3, and one."""
+    other = flavor("g", topologyName="t", nodeLabels={"pool": "g"})
+    members = (
+        pods(1, 1, "w", unconstrained=True, podSetGroupName="1"),
+        pods(1, 2, "m", unconstrained=True),
+        pods(1, 3, "l", unconstrained=True, podSetGroupName="1"),
+    )
+    two = queue("q", flavors={"f": {"cpu": 5}, "g": {"cpu": 3}}, preemption=LOWER)
+    asked = (
+        arriving("old", pods(1, 3, **ONE)),
+        arriving("new", pods(1, 2, **ONE), second=1),
+        arriving("a", *members, second=2, priority=1),
+    )
+    found = decisions(host("x", 9), host("y", 9, pool="g"), other, two, *asked)
+    assert [each["preempt"] for each in found if "preempt" in each] == ["new", "old"]
+
+
 def test_too_little_quota_for_a_group_and_who_is_between_keeps_nobody_waiting() -> None:
     """All of a never fits: it is inadmissible, and b behind it runs."""
     members = (
