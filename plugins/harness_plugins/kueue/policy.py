@@ -10,6 +10,7 @@ from harness.models.cluster import Cluster, ClusterQueue
 from harness.models.kube.policy import NODE
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
+from harness.models.told import NOTHING_TOLD
 from harness.policy import (
     Admit,
     Change,
@@ -33,7 +34,7 @@ from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.changes import ClosedQueues, leaving
+from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving
 from harness_plugins.kueue.rules.inactive import why_inactive
 from harness_plugins.kueue.rules.outcomes import (
     INADMISSIBLE,
@@ -47,6 +48,7 @@ from harness_plugins.kueue.rules.outcomes import (
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pod_counts import ended_so_far
 from harness_plugins.kueue.state.workload import Workload
 from harness_plugins.kueue.time_limits import TimeLimits
@@ -135,6 +137,7 @@ class KueuePolicy:
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
         self._inactive: dict[Workload, None] = {}  # inactive workloads whose reason is not recorded yet
+        self._unwoken: dict[ClusterQueueState, str] = {}  # queue with new free quota -> why it woke nobody
         self._now = -1
         self._stirred = True  # whether anything but ready pods may matter to the next cycle
         self._blocked: Iterator[Decision | None] | None = None
@@ -243,8 +246,11 @@ class KueuePolicy:
             for workload in self._inactive:
                 message = self._why_inactive(workload)
                 if message and workload.job.index not in self._over:
+                    workload.place.told = NOTHING_TOLD
                     yield Refuse(workload.job, INADMISSIBLE, {"message": message})
             self._inactive.clear()
+        if self._unwoken and self._blocked is None:
+            yield from self._overlook()
         if evictions.alarms:
             yield from evictions.wakes()
         if scheduler.local_queues is not None and self._blocked is None:
@@ -340,6 +346,9 @@ class KueuePolicy:
         for workload in closed.shut_out(edit, self._workloads.values()):
             if scheduler.withdraw(workload):
                 closed.keep_out(workload)
+                self._inactive[workload] = None
+        for workload in closing(edit, scheduler.pending):
+            self._inactive[workload] = None
         if edit.kind == "LocalQueue":
             for workload, drained in closed.follow(edit):
                 self._enqueue(workload, restarts=not drained)
@@ -480,14 +489,33 @@ class KueuePolicy:
         if len(pods) < job.pods:
             ended = ended_so_far(workload, pods)
             if ended != workload.wanted:
-                self.scheduler.reclaim(workload, ended, wakes=self._closed.wakes(job))
+                self.scheduler.reclaim(workload, ended, wakes=self._wakes(workload))
                 return
         self._free(workload)
         self._forget(workload)
 
     def _free(self, workload: Workload) -> None:
         if workload.has_quota:  # a deactivated workload has released its quota before
-            self.scheduler.free(workload, wakes=self._closed.wakes(workload.job))
+            self.scheduler.free(workload, wakes=self._wakes(workload))
+
+    def _wakes(self, workload: Workload) -> bool:
+        """Returns True if the release of a workload's quota requeues workloads, and records why if not."""
+        queue = workload.cluster_queue
+        wakes = self._closed.wakes(workload.job)
+        if not wakes:
+            self._unwoken[queue] = self._why_inactive(workload)
+        elif self._unwoken:
+            self._unwoken = {each: why for each, why in self._unwoken.items() if each.root != queue.root}
+        return wakes
+
+    def _overlook(self) -> Iterator[Refuse]:
+        """Records why workloads stay inadmissible although quota became free."""
+        for queue, why in self._unwoken.items():
+            for workload in self.scheduler.overlooked(queue):
+                if workload.job.index not in self._over:
+                    message = f"quota is free, but its release requeued no job, because {why}"
+                    yield Refuse(workload.job, INADMISSIBLE, {"message": message})
+        self._unwoken.clear()
 
     def _deactivate(self, workload: Workload) -> None:
         """Releases the quota of a workload whose pods are not gone yet.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from operator import sub
+from operator import attrgetter, sub
 from typing import final
 
 from harness.base.memo import Memo
 from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue, ResourceFlavor
 from harness.models.quota import FlavorResource
-from harness.models.told import NOTHING_TOLD
+from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import Edit, Job
 from harness_plugins.kueue.machinery import Machinery, Settings, topologies_of
 from harness_plugins.kueue.manifests.as_read import as_read
@@ -42,6 +42,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 _MILLISECOND = 1000
+_OVERLOOKED = Told(known=frozenset({"overlooked"}))
 
 
 @final
@@ -362,6 +363,21 @@ class Scheduler:
     def anybody_waits(self) -> bool:
         """Returns True if a workload is pending in any queue."""
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
+
+    def overlooked(self, queue: ClusterQueueState) -> Iterator[Workload]:
+        """Yields the inadmissible workloads in a queue's tree for which quota became free without a requeue.
+
+        Each of them is yielded once until it is tried.
+        """
+        for pending in self._by_number:
+            if pending.queue.root != queue.root or not pending.queue.usable:
+                continue
+            for workload in sorted(pending.inadmissible(), key=attrgetter("name")):
+                place = workload.place
+                if place.told != _OVERLOOKED and not place.namespace_mismatch and self.within_quota(workload):
+                    place.told = _OVERLOOKED
+                    self._heads.forget(workload)
+                    yield workload
 
     def _wake(self, root: int, *, wakes: bool) -> None:
         """Requeues the inadmissible workloads of a tree, or only tries again the heads that are not."""

@@ -9,6 +9,7 @@ from kueue_worlds import Happened, Jobs, Manifest, cluster, local_queue, manifes
 
 from harness import Cluster, View
 from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.changes.over_time import unrolled
 from harness.plugins import load
 from harness.testing import replayed
@@ -33,6 +34,12 @@ def cpu(amount: int) -> list[Manifest]:
 def changing(*manifests: Manifest) -> Cluster:
     """A cluster of manifests, some with a time."""
     return unrolled(cluster(*manifests), None)
+
+
+def _messages(happened: Happened, second: int) -> dict[str, str]:
+    """Why jobs are refused at a time."""
+    rows = [row for row in happened.decisions.of("refuse") if row.time == second * SECOND]
+    return {row.job: (row.detail or {})["message"] for row in rows}
 
 
 def test_quota_below_usage_evicts_nobody_and_lets_nobody_in_until_usage_has_come_down() -> None:
@@ -226,6 +233,39 @@ def test_workloads_of_a_stopped_local_queue_wake_nobody_as_they_end(stop: str, e
     happened = Happened(changing(one, door, other, at(10, door, stopPolicy=stop)), jobs)
     assert ends in [line.split(":")[0] for line in happened.lines("finish", "evict")]
     assert happened.lines("admit") == ["0 admit ends", "0 admit runs", "25 admit comes", "30 admit waits"]
+    why = f"LocalQueue default/door is inactive: its stopPolicy is {stop}"
+    if stop == "Hold":
+        assert _messages(happened, 20) == {
+            "waits": f"quota is free, but its release requeued no job, because {why}"
+        }
+
+
+def test_who_fits_since_a_release_that_woke_nobody_is_told_once_and_again_why_it_is_refused() -> None:
+    """Two jobs end in silence, at 20 s and 22 s; the end at 30 s wakes all, but a job at 30 s is first."""
+    one, door, other = queue("q", cpu=4), local_queue("door", "q"), local_queue("other", "q")
+    jobs = Jobs().add("ends", "door", 2, seconds=20).add("too", "door", 1, seconds=22)
+    jobs.add("runs", "other", 1, seconds=30).add("waits", "other", 2, at=1, seconds=5)
+    jobs.add("first", "other", 3, at=30, priority=1, seconds=9)
+    happened = Happened(changing(one, door, other, at(10, door, stopPolicy="Hold")), jobs)
+    told = [(row.time // SECOND, row.reason) for row in happened.decisions.of("refuse") if row.job == "waits"]
+    assert told == [(1, "PreemptionNoCandidates"), (20, "Inadmissible"), (30, "PreemptionNoCandidates")]
+    assert happened.lines("admit")[-1] == "39 admit waits"
+
+
+@pytest.mark.parametrize("change", [{"stopPolicy": "Hold"}, {"$patch": "delete"}])
+def test_who_is_pending_as_its_queue_is_closed_is_told_why_it_waits(change: Manifest) -> None:
+    """When the queue is open again, it hears again why it has no quota."""
+    one = queue("q", cpu=4)
+    patch = at(10, one, until=20)
+    if "$patch" in change:
+        patch |= change
+    else:
+        patch["spec"] = change
+    jobs = Jobs().add("runs", "q", 4, seconds=30).add("waits", "q", 4, at=1, seconds=5)
+    happened = Happened(changing(one, patch), jobs)
+    told = [(row.time // SECOND, row.reason) for row in happened.decisions.of("refuse")]
+    assert told == [(1, "PreemptionNoCandidates"), (10, "Inadmissible"), (20, "PreemptionNoCandidates")]
+    assert _messages(happened, 10)["waits"].startswith("ClusterQueue q is inactive: it")
 
 
 def test_a_deleted_local_queue_keeps_its_jobs_out_until_there_is_one_again() -> None:
@@ -241,6 +281,7 @@ def test_a_deleted_local_queue_keeps_its_jobs_out_until_there_is_one_again() -> 
         "80 admit waits",
         "80 admit arrives",
     ]
+    assert _messages(happened, 10) == {"waits": "LocalQueue default/door is inactive: it was deleted"}
 
 
 def test_one_that_reserved_loses_its_reservation_when_its_local_queue_is_deleted() -> None:

@@ -104,6 +104,9 @@ class Vain:
     def notice(self, entries: Iterable[Entry]) -> None:
         """Nothing is learned."""
 
+    def forget(self, workload: Workload) -> None:
+        """Nothing is forgotten."""
+
 
 def never(runs: Collection[Run], head: Workload) -> int:
     """Nobody is known to be kept out."""

@@ -6,8 +6,9 @@ pkg/cache/queue/manager.go. The ClusterQueue and Cohort controllers call these f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, final
 
 from harness.models.cluster import Cluster, ClusterQueue
@@ -15,6 +16,7 @@ from harness.policy import Edit, Job
 from harness_plugins.kueue.machinery import Machinery
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
 KINDS = ("ClusterQueue", "Cohort")
@@ -139,6 +141,21 @@ def leaving(
         elif stops == "HoldAndDrain":
             found.append((workload, _STOPPED[edit.kind]))
     return sorted(found, key=lambda each: each[0].name)
+
+
+def closing(edit: Edit, pending: Mapping[str, PendingQueue]) -> list[Workload]:
+    """Returns the pending workloads of a ClusterQueue that a change stops or deletes, sorted by name.
+
+    Args:
+        edit: the change.
+        pending: the queues after the change.
+    """
+    if edit.kind != "ClusterQueue" or edit.before is None or edit.before.stop_policy != "None":
+        return []
+    if _stop_policy(edit.after) == "None":
+        return []
+    queue = pending[edit.name]
+    return sorted([*queue.active(), *queue.inadmissible()], key=attrgetter("name"))
 
 
 def _stop_policy(spec: Any) -> str:

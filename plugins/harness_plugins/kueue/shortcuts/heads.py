@@ -54,6 +54,9 @@ class Heads(Protocol):
     def requeue_inadmissible(self, root: int) -> None:
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
+    def forget(self, workload: Workload) -> None:
+        """Considers a workload at its next turn, because its reason for waiting has changed."""
+
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
@@ -99,12 +102,15 @@ class EveryCycle:
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
     def add(self, pending: PendingQueue) -> None:
-        """Does nothing, like the next three methods, because every cycle considers all queues."""
+        """Does nothing, like the next four methods, because every cycle considers all queues."""
 
     def join(self, pending: PendingQueue) -> None:
         """Does nothing."""
 
     def reactivate(self, root: int) -> None:
+        """Does nothing."""
+
+    def forget(self, workload: Workload) -> None:
         """Does nothing."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:

@@ -195,23 +195,22 @@ class InVain:
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates what is known about heads that were considered, because their reasons may have changed."""
         for entry in entries:
-            if not entry.reason:
-                continue  # it was admitted
-            workload = entry.workload
-            pending = self._pending[workload.cluster_queue.number]
-            block = pending.block_of(workload)
-            if block is None:
-                continue
-            known = self._known(block)
-            lack = self._lacks.of(workload)
-            ticket = workload.place.ticket
-            if lack is not None:
-                if known.passed.get(ticket) != lack:
-                    known.take_in(ticket, lack)
-                    block.changed = True
-            elif ticket in known.passed:
-                del known.passed[ticket]
-                known.whole = False
+            if entry.reason:  # else it was admitted
+                self.forget(entry.workload)
+
+    def forget(self, workload: Workload) -> None:
+        """Updates what is known about a workload, because its reason for waiting may have changed."""
+        block = self._pending[workload.cluster_queue.number].block_of(workload)
+        if block is None:
+            return
+        known, lack, ticket = self._known(block), self._lacks.of(workload), workload.place.ticket
+        if lack is not None:
+            if known.passed.get(ticket) != lack:
+                known.take_in(ticket, lack)
+                block.changed = True
+        elif ticket in known.passed:
+            del known.passed[ticket]
+            known.whole = False
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if it is futile, otherwise None."""

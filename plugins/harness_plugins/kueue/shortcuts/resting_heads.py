@@ -39,6 +39,9 @@ class Vain(Protocol):
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates what is known about heads that were considered, because their reasons may have changed."""
 
+    def forget(self, workload: Workload) -> None:
+        """Updates what is known about a workload whose reason for waiting has changed."""
+
 
 @final
 class RestingHeads:
@@ -124,6 +127,10 @@ class RestingHeads:
         self.reactivate(root)
         if self._inadmissible[root]:
             self._to_requeue[root] = None
+
+    def forget(self, workload: Workload) -> None:
+        """Considers a workload at its next turn, because its reason for waiting has changed."""
+        self._in_vain.forget(workload)
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads, including resting heads."""
