@@ -174,6 +174,21 @@ def test_a_check_may_say_how_long_kueue_waits_before_it_retries() -> None:
     assert outcome(where, "admit")[1:] == ["1 admit next", "90 admit default/old"]
 
 
+def test_a_check_keeps_a_workload_without_quota_out_of_its_queue_too() -> None:
+    """Its own backoff ends before that."""
+    later = checks("Retry", requeueAfterSeconds=100)
+    state = {"requeueAt": before(-20)}
+    away = workload("away", conditions={}, holds=False, admissionChecks=later, requeueState=state)
+    happened = Happened(dump(away), Jobs(), until=200)
+    assert happened.lines("admit") == ["90 admit default/away"]
+    (refused,) = happened.decisions.of("refuse")
+    assert refused.detail is not None
+    assert refused.detail["message"] == (
+        f"it is in a backoff, and Kueue queues it again at {before(-90)}, as requeueAfterSeconds of its "
+        "admission check says"
+    )
+
+
 def test_who_is_rejected_by_a_check_is_deactivated() -> None:
     """Although another check says `Retry`; but one that is evicted already goes as it was told."""
     rejected = checks("Retry", "Rejected")

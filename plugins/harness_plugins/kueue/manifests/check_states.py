@@ -33,8 +33,9 @@ def why_deactivated(manifest: Workload) -> str:
 
 
 def requeue_at(manifest: Workload) -> int | None:
-    """Returns when the backoff of a Workload ends, in microseconds since 1970; None if there is none."""
-    times = [manifest.requeue_at]
-    if evicted_by_checks(manifest) == BY_CHECK:
-        times += [each.retry_at for each in manifest.unready if each.state == RETRY]
+    """Returns when the backoff of a Workload ends, in microseconds since 1970; None if there is none.
+
+    Checks in the state `Retry` count whether or not the Workload holds quota (upstream's GetMaxRetryTime).
+    """
+    times = [manifest.requeue_at, *(each.retry_at for each in manifest.unready if each.state == RETRY)]
     return max((time for time in times if time is not None), default=None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from harness.base.units import date_text
 from harness.models.cluster import Workload as Manifest
+from harness_plugins.kueue.manifests.check_states import requeue_at
 from harness_plugins.kueue.rules.wait_for_pods_ready import FOR_RECOVERY, FOR_START, PodsReady
 from harness_plugins.kueue.state.workload import Workload
 
@@ -16,13 +17,13 @@ _FOR_START = (FOR_START, _READY)
 
 def why_away(manifest: Manifest) -> str:
     """Returns why a workload stays out of its queue during a backoff, and until when."""
-    evicted, until = manifest.conditions.get("Evicted"), manifest.requeue_at
+    evicted, until = manifest.conditions.get("Evicted"), requeue_at(manifest)
     assert until is not None
+    says = "its status.requeueState.requeueAt says"
+    if until != manifest.requeue_at:
+        says = "requeueAfterSeconds of its admission check says"
     after = f" after its eviction ({evicted.reason})" if evicted is not None and evicted.reason else ""
-    return (
-        f"it is in a backoff{after}, and Kueue queues it again at {date_text(until)}, as its "
-        "status.requeueState.requeueAt says"
-    )
+    return f"it is in a backoff{after}, and Kueue queues it again at {date_text(until)}, as {says}"
 
 
 def take_over_readiness(
