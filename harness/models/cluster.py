@@ -38,7 +38,7 @@ from harness.cluster.kinds.kueue_releases import (
 )
 from harness.cluster.kinds.kueue_requests import Counting
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
-from harness.cluster.kinds.pods import Pod, PodSpec
+from harness.cluster.kinds.pods import NodeSelectorTerm, Pod, PodSpec
 from harness.cluster.kinds.preemption_strategies import (
     DEFAULT_STRATEGIES,
     PERMITTED_STRATEGIES,
@@ -116,6 +116,7 @@ __all__ = [
     "LocalQueue",
     "Membership",
     "Node",
+    "NodeSelectorTerm",
     "Pod",
     "PodDisruptionBudget",
     "PodGroup",

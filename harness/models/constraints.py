@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import final
 
 from harness.base.errors import ClusterError, Fault
-from harness.models.cluster import Node, Requirement, ResourceFlavor, Taint, Toleration, taint_text
+from harness.models.cluster import Node, NodeSelectorTerm, ResourceFlavor, Taint, Toleration, taint_text
 from harness.models.manifests import Fields, read_requirement, read_toleration, template_of
 from harness.policy import PodSet
 
@@ -28,7 +28,7 @@ class Constraints:
         template = template_of(pod_set, faults, where)
         self._selector: Mapping[str, str] = {}
         self._tolerations: tuple[Toleration, ...] = ()
-        self._terms: list[list[Requirement]] = []
+        self._terms: list[NodeSelectorTerm] = []
         if template:  # most pods in traces have no template
             spec = Fields(template, where, faults)
             self._selector = spec.strings("nodeSelector")
@@ -58,7 +58,7 @@ class Constraints:
         for key, value in self._selector.items():
             if key in keys and labels.get(key) != value:
                 return f"has nodes with {key}={labels.get(key, '')}, but the job selects {key}={value}"
-        terms = [[item for item in term if item.key in keys] for term in self._terms]
+        terms = [[item for item in term.match_expressions if item.key in keys] for term in self._terms]
         # Terms are alternatives, so a term without any of this flavor's labels accepts the flavor.
         if terms and not any(all(item.matches(labels) for item in term) for term in terms):
             return "has nodes that the job's node affinity does not select"
@@ -70,10 +70,7 @@ class Constraints:
         return (
             self._untolerated(node.taints, flavor) is None
             and all(labels.get(key) == value for key, value in self._selector.items())
-            and (
-                not self._terms
-                or any(bool(term) and all(item.matches(labels) for item in term) for term in self._terms)
-            )
+            and (not self._terms or any(term.matches(node.name, labels) for term in self._terms))
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
@@ -99,9 +96,14 @@ class Constraints:
         return None
 
 
-def _required_terms(affinity: Fields) -> list[list[Requirement]]:
+def _required_terms(affinity: Fields) -> list[NodeSelectorTerm]:
     required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
     return [
-        [read_requirement(item) for item in term.items("matchExpressions")]
+        NodeSelectorTerm(
+            *(
+                tuple([read_requirement(item) for item in term.items(name)])
+                for name in ("matchExpressions", "matchFields")
+            )
+        )
         for term in required.items("nodeSelectorTerms")
     ]

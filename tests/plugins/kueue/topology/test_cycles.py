@@ -42,6 +42,13 @@ def pods(count: int, cpu: int, name: str = "main", **request: Any) -> Manifest:
     return {**found, "topologyRequest": request} if request else found
 
 
+def requesting_0(**request: Any) -> Manifest:
+    """A leader that requests 0 cores, which is more than requesting nothing."""
+    found = pods(1, 0, "leader", **request)
+    found["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": 0}
+    return found
+
+
 def decisions(*things: Manifest, **gates: bool) -> Sequence[Mapping[str, Any]]:
     """What is decided on workloads beside objects; flavor f has the topology."""
     objects = [each for each in things if "kind" in each]
@@ -202,10 +209,10 @@ def test_pod_sets_of_one_group_get_one_flavor_that_suits_all() -> None:
     assert told(host("x", 8), near, two, arriving("a", alone))[0] == "0 admit a h: x 2"
 
 
-def test_a_leader_that_requests_nothing_is_placed_with_its_workers() -> None:
-    """It has no flavor of its own, and takes a slot for a pod."""
+def test_a_leader_that_requests_0_of_a_resource_is_placed_with_its_workers() -> None:
+    """It takes a slot for a pod."""
     workers = pods(2, 1, "workers", required=HOST, podSetGroupName="g")
-    leader = pods(1, 0, "leader", required=HOST, podSetGroupName="g")
+    leader = requesting_0(required=HOST, podSetGroupName="g")
     found = told(host("x", 2), queue("q", cpu=8), arriving("a", workers, leader))
     assert found[0] == "0 admit a f: x 2, x 1"
 
@@ -306,3 +313,26 @@ def test_a_topology_without_nodes_takes_nothing() -> None:
     broken["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
     slices = {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 4}
     assert told(broken, queue("q", cpu=9), arriving("a", pods(3, 1, **slices))) == []
+
+
+def test_pods_without_any_request_find_a_place_but_never_fit() -> None:
+    """Kueue counts how often requests fit: without requests that is 0 times, whatever is free.
+
+    A request of 0 fits as often as it likes.
+    """
+    world = (host("x", 2), queue("q", flavors={"f": {"cpu": 4, "pods": 9}}))
+    assert told(*world, arriving("a", pods(1, 0, **ONE))) == []
+    assert told(*world, arriving("a", requesting_0(**ONE)))[0] == "0 admit a f: x 1"
+    group = {"podSetGroupName": "g", **ONE}
+    led = pods(1, 0, "leader", **group), pods(1, 1, "workers", **group)
+    assert told(*world, arriving("a", *led)) == []
+
+
+def test_node_affinity_may_name_nodes() -> None:
+    """`matchFields` of a required term counts beside its expressions."""
+    wish = pods(1, 1, **ONE)
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["y"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    wish["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+    hosts = host("x", 2), host("y", 2)
+    assert told(*hosts, queue("q", cpu=4), arriving("a", wish))[0] == "0 admit a f: y 1"

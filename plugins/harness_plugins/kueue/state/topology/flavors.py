@@ -89,13 +89,14 @@ class Placed(NamedTuple):
     def fits(self) -> bool:
         """Returns True if the requests of the containers fit in each leaf.
 
-        The number of pods is not checked.
+        The number of pods is not checked. As in Kueue, pods without any request fit nowhere, although the
+        search finds places for them (`TASFlavorSnapshot.Fits` with `Requests.CountIn`).
         """
-        room = self.flavor.room
-        return all(
+        room, requests = self.flavor.room, self.pod_set.requests
+        return bool(requests or not self.leaves) and all(
             resource in room and room[resource][leaf] >= amount * pods
             for leaf, pods in self.leaves
-            for resource, amount in self.pod_set.requests.items()
+            for resource, amount in requests.items()
             if amount
         )
 
