@@ -12,6 +12,7 @@ from harness.cluster.kinds.scheduler_configuration import USUAL_STRATEGY, Scorin
 from harness.cluster.load import cluster_from
 from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import PodInfo, Templates
 
@@ -139,12 +140,11 @@ def test_preferred_nodes_raise_the_score() -> None:
     assert cluster.scores("NodeAffinity", affinity=wish) == [0, 50, 200]
 
 
-def spread(key: str) -> list[dict[str, Any]]:
-    """A soft constraint over pods of app x."""
+def spread(key: str, **fields: Any) -> list[dict[str, Any]]:
+    """A soft constraint over pods of app x, unless fields say otherwise."""
     selector = {"matchLabels": {"app": "x"}}
-    return [
-        {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}
-    ]
+    soft = {"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}
+    return [{"maxSkew": 1, "topologyKey": key, **soft, **fields}]
 
 
 def test_soft_spreading_prefers_domains_with_fewer_matching_pods() -> None:
@@ -170,6 +170,23 @@ def test_soft_spreading_over_nodes_counts_the_pods_of_each() -> None:
     cluster.put("n2", labels={"app": "x"})
     cluster.cache.terminate(next(iter(cluster.cache.by_name["n2"].pods)))
     assert cluster.scores("PodTopologySpread", topologySpreadConstraints=spread(HOSTNAME)) == [0, 200]
+
+
+@pytest.mark.parametrize("key", [ZONE, HOSTNAME])
+def test_spreading_by_an_empty_selector_counts_no_pod(key: str) -> None:
+    """It matches all pods, but kube-scheduler counts none where a selector is empty."""
+    cluster = Cluster(node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"}))
+    cluster.put("n1", labels={"app": "x"})
+    cluster.put("n1", labels={"app": "x"})
+    soft = spread(key, labelSelector={})
+    assert cluster.scores("PodTopologySpread", topologySpreadConstraints=soft) == [200, 200]
+    hard = spread(key, labelSelector={}, whenUnsatisfiable="DoNotSchedule")
+    found = cluster.scheduling.schedule(cluster.pod({"cpu": 1}, topologySpreadConstraints=hard))
+    assert isinstance(found, NodeInfo)
+    cluster.put("n2", {"cpu": 10})
+    found = cluster.scheduling.schedule(cluster.pod({"cpu": 1}, topologySpreadConstraints=hard))
+    assert isinstance(found, NodeInfo)
+    assert found.name == "n1"
 
 
 def preferred(kind: str, app: str, weight: int) -> dict[str, Any]:

@@ -49,7 +49,12 @@ def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) 
 
 
 def _on_node(rules: SpreadRules, number: int, cache: Cache, node: NodeInfo) -> int:
-    """Returns the number of matching pods on a node. Terminating pods don't count."""
+    """Returns the number of matching pods on a node. Terminating pods don't count.
+
+    An empty selector counts no pod. See `SpreadRules.counts`.
+    """
+    if not rules.constraints[number].selector:
+        return 0
     return sum(
         other.placed.get(node, 0) - other.leaving.get(node, 0)
         for other in cache.placed

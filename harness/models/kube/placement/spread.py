@@ -62,12 +62,17 @@ class SpreadRules:
         return found
 
     def counts(self) -> list[dict[str, int]]:
-        """Returns the number of bound matching pods that aren't terminating, by constraint and domain."""
+        """Returns the number of bound matching pods that aren't terminating, by constraint and domain.
+
+        As in kube-scheduler, an empty selector counts no bound pod, although it matches the pod itself and
+        all pods that are tried out (`countPodsMatchSelector`).
+        """
         found = [
             dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
         ]
+        counting = [bool(each.selector) for each in self.constraints]
         for other in self._cache.placed:
-            matched = self.matched(other)
+            matched = [one and counts for one, counts in zip(self.matched(other), counting, strict=True)]
             if not any(matched):
                 continue
             for node, pods in other.placed.items():
