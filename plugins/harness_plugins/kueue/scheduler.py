@@ -24,7 +24,7 @@ from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
 from harness_plugins.kueue.rules.outcomes import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
 from harness_plugins.kueue.rules.second_pass import looked_at
@@ -427,12 +427,16 @@ class Scheduler:
             self.local_queues.give_back(workload.local_queue, workload.usage)
 
     def _requests(self, workload: Workload) -> dict[str, int]:
-        """Returns the request of all pods of a workload by resource, even if fewer pods were admitted."""
+        """Returns the request of all pods of a workload by resource, even if fewer pods were admitted.
+
+        The number of pods is not part of it (`SumTotalRequests`), although pods that run count as usage.
+        """
         total: dict[str, int] = {}
         for pod_set, count in zip(self.offers(workload), workload.counts, strict=True):
             for group in pod_set.groups:
                 for resource, amount in zip(group.resources, group.amounts, strict=True):
-                    total[resource] = total.get(resource, 0) + amount * count
+                    if resource != PODS:
+                        total[resource] = total.get(resource, 0) + amount * count
         return total
 
     def standing(self) -> tuple[object, ...]:

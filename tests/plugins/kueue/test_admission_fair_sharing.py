@@ -282,6 +282,18 @@ def test_partial_admission_is_charged_for_all_pods() -> None:
     assert usage == pytest.approx(8 * (1 - 0.5**0.5), abs=0.01)
 
 
+def test_the_number_of_pods_is_no_part_of_an_entry_penalty() -> None:
+    """Where quotas count pods, pods that are held add to usage, but no admission is charged for them."""
+    where = cluster(
+        queue("q", cohort="", flavors={"f": {"cpu": 4, "pods": 9}}, admissionScope=BY_USAGE),
+        local_queue("a", "q"),
+        configuration(admissionFairSharing=SETTINGS),
+    )
+    ran = Happened(where, Jobs().add("a0", "a", 1, seconds=10).add("a1", "a", 1, at=10))
+    usage = ran.row("admit", "a1").detail["localQueues"]["default/a"]
+    assert usage == pytest.approx(1 - 0.5**0.5, abs=0.01)
+
+
 def test_who_is_told_to_go_in_a_cycle_still_holds_quota_for_what_is_admitted_in_it() -> None:
     """An admission takes no time, an eviction is complete after its cycle: `x1` is charged beside `v`."""
     where = cluster(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import kueue_worlds as worlds
 import pytest
 
+from harness import Cluster
 from harness.base.units import HOUR, MINUTE, SECOND
 from harness.cluster.kinds.kueue_configuration import AdmissionFairSharing
 from harness_plugins.kueue.state.cache import Cache
@@ -41,19 +42,26 @@ class Books:
         weight: str = "1",
         stop: str = "None",
     ) -> None:
-        flavors = {name: {"cpu": 100, "gpu": 100} for name in ("f", "g")}
-        scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
-        self.cluster = worlds.cluster(
-            worlds.flavor("g"),
-            worlds.queue("q", flavors=flavors, admissionScope=scope),
-            worlds.local_queue("a", "q", consumed=consumed, fairSharing={"weight": weight}, stopPolicy=stop),
-            worlds.local_queue("b", "q"),
-        )
+        fields = {"consumed": consumed, "fairSharing": {"weight": weight}, "stopPolicy": stop}
+        self.cluster = self._cluster(worlds.local_queue("a", "q", **fields))
         self.tree = Cache(self.cluster).tree
         settings = AdmissionFairSharing(half_life, interval, weights or {})
         self.usages = LocalQueueUsages(self.cluster, settings, self.tree, ["q"], by_namespace=False)
         self.usages.advance(0)
         self.local_queue = self.of("a")
+
+    @staticmethod
+    def _cluster(*doors: worlds.Manifest) -> Cluster:
+        flavors = {name: {"cpu": 100, "gpu": 100} for name in ("f", "g")}
+        scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+        shared = worlds.queue("q", flavors=flavors, admissionScope=scope)
+        return worlds.cluster(worlds.flavor("g"), shared, *doors, worlds.local_queue("b", "q"))
+
+    def follow(self, *, delete: bool = False, **spec: str) -> None:
+        """LocalQueue `a` has this spec from now on, and its status if it never was sampled; or is gone."""
+        status = {"cpu": "8"} if self.cluster.local_queues["default", "a"].consumed else None
+        door = worlds.local_queue("a", "q", consumed=None if not spec else status, **spec)
+        self.usages.follow(self._cluster(*([] if delete else [door])), self.tree, ["q"])
 
     def of(self, name: str, namespace: str = "default") -> LocalQueueUsage:
         job = worlds.Jobs().add("job", name, namespace=namespace)
@@ -181,12 +189,47 @@ def test_given_back_quota_no_longer_adds_to_usage() -> None:
     assert books.local_queue.consumed == {"cpu": 3 * N}
 
 
-def test_stopped_local_queue_is_not_sampled() -> None:
-    """As in Kueue, whatever its workloads hold."""
+def test_a_local_queue_that_is_stopped_from_the_beginning_has_no_usage_yet() -> None:
+    """Kueue reads the status when it first samples a LocalQueue, and lets nothing decay until then."""
     books = Books(consumed={"cpu": "8"}, stop="Hold")
     books.hold(cpu=4)
     books.usages.advance(HOUR)
+    assert (books.local_queue.consumed, books.local_queue.usage) == ({}, 0)
+    books.follow(stopPolicy="None")
     assert books.local_queue.consumed == {"cpu": 8 * N}
+    books.usages.advance(HOUR + 5 * MINUTE)
+    assert books.local_queue.consumed == {"cpu": 6 * N}
+
+
+def test_stopped_local_queue_is_not_sampled() -> None:
+    """When it goes on, one sample replaces those that were due; a shorter stop changes no sample."""
+    books = Books(consumed={"cpu": "8"})
+    books.usages.advance(MINUTE)
+    books.follow(stopPolicy="Hold")
+    books.usages.advance(2 * MINUTE)
+    books.follow(stopPolicy="None")
+    assert (books.local_queue.consumed, books.local_queue.updated) == ({"cpu": 8 * N}, 0)
+    books.usages.advance(5 * MINUTE)
+    assert books.local_queue.consumed == {"cpu": 4 * N}
+    books.follow(stopPolicy="Hold")
+    books.usages.advance(20 * MINUTE)
+    assert books.local_queue.consumed == {"cpu": 4 * N}
+    books.follow(stopPolicy="None")
+    assert books.local_queue.consumed == {"cpu": N // 2}
+
+
+def test_a_deleted_local_queue_forgets_its_usage() -> None:
+    """So does Kueue. One of the same name begins anew, with what its workloads hold from then on."""
+    books = Books(consumed={"cpu": "8"})
+    books.hold(cpu=4)
+    books.usages.advance(MINUTE)
+    books.follow(delete=True)
+    books.usages.advance(HOUR)
+    assert (books.local_queue.consumed, books.local_queue.usage) == ({}, 0)
+    books.follow()
+    assert books.local_queue.consumed == {}
+    books.usages.advance(HOUR + 5 * MINUTE)
+    assert books.local_queue.consumed == {"cpu": 2 * N}
 
 
 def test_job_of_the_cluster_queue_itself_counts_for_its_namespace() -> None:

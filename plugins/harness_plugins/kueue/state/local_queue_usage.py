@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple, final
 
 from harness.base.units import SECOND
-from harness.models.cluster import AdmissionFairSharing, Cluster
+from harness.models.cluster import AdmissionFairSharing, Cluster, LocalQueue
 from harness.models.quota import QuotaTree
 from harness.policy import Job
 from harness_plugins.kueue.state.amounts import Amounts
@@ -99,6 +99,8 @@ class LocalQueueUsage:
         namesakes: whether another LocalQueue of the ClusterQueue has the same label.
         weight: the weight by which the usage is divided.
         sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not.
+        begun: whether Kueue keeps usage for the LocalQueue. It does so from the first sample on.
+        named: whether there is or was a LocalQueue of this name.
         consumed: the past usage of each resource, in billionths.
         held: the current usage of each resource, in billionths.
         updated: the time of the last sample or charge.
@@ -107,10 +109,12 @@ class LocalQueueUsage:
     """
 
     __slots__ = (
+        "begun",
         "consumed",
         "held",
         "label",
         "name",
+        "named",
         "namesakes",
         "sampled",
         "still",
@@ -128,12 +132,14 @@ class LocalQueueUsage:
         updated: int,
         *,
         sampled: bool,
+        named: bool = True,
     ) -> None:
         self.name = name
+        self.named = named
         self.label = label
         self.namesakes = False
         self.weight = weight
-        self.sampled = sampled
+        self.sampled = self.begun = sampled
         self.consumed = dict(consumed)
         self.held: dict[str, int] = {}
         self.updated = updated
@@ -186,7 +192,7 @@ class LocalQueueUsages:
         self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
-        """Switches to another cluster, and keeps the consumed usage."""
+        """Switches to another cluster, and keeps the consumed usage of all LocalQueues that still exist."""
         self._cluster = cluster
         self._resources = [name for _, name in tree.flavor_resources]
         self._usable = frozenset(usable)
@@ -198,14 +204,29 @@ class LocalQueueUsages:
         for name, local_queues in self._local_queues.items():
             for key, local_queue in local_queues.items():
                 local = cluster.local_queues.get(key)
-                stopped = local is not None and local.stop_policy != "None"
-                sampled = name in self._usable and not stopped
-                if sampled and not local_queue.sampled:  # one sample replaces all samples that were due
-                    self._decay(local_queue)
-                    local_queue.consumed = local_queue.consumed if self._half_life else {}
+                sampled = name in self._usable and (local is None or local.stop_policy == "None")
+                if local is None and local_queue.named:  # deleted
+                    local_queue.consumed, local_queue.begun, sampled = {}, False, False
+                elif sampled and not local_queue.sampled:
+                    self._resume(local_queue, local)
                 local_queue.sampled = sampled
+                local_queue.named = local_queue.named or local is not None
                 local_queue.weight = float(local.weight) if local else 1.0
                 self._count(local_queue)
+
+    def _resume(self, local_queue: LocalQueueUsage, local: LocalQueue | None) -> None:
+        """Begins to sample a LocalQueue that is new or was stopped.
+
+        If Kueue has kept no usage for it, the usage begins with its status. Otherwise, one sample replaces
+        all samples that were due. If none was due, the next sample is at its usual time.
+        """
+        if not local_queue.begun:
+            local_queue.consumed = dict(local.consumed) if local and self._half_life else {}
+            local_queue.updated, local_queue.begun, local_queue.still = self._now, True, False
+        elif self._now - local_queue.updated >= self._interval:
+            self._decay(local_queue)
+            local_queue.consumed = local_queue.consumed if self._half_life else {}
+        self._due = min(self._due, local_queue.updated + self._interval)
 
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
@@ -230,13 +251,15 @@ class LocalQueueUsages:
     def _open(self, queue: str, namespace: str, name: str) -> LocalQueueUsage:
         assert self._began is not None
         local = self._cluster.local_queues.get((namespace, name))
+        sampled = queue in self._usable and (local is None or local.stop_policy == "None")
         local_queue = LocalQueueUsage(
             f"{namespace}/{name}",
             f"{namespace}/{name}" if self._by_namespace else name,
             float(local.weight) if local else 1.0,
-            local.consumed if local and self._half_life else {},
+            local.consumed if local and sampled and self._half_life else {},
             self._now - (self._now - self._began) % self._interval,
-            sampled=queue in self._usable and (local is None or local.stop_policy == "None"),
+            sampled=sampled,
+            named=local is not None,
         )
         self._count(local_queue)
         for other in self._local_queues[queue].values():
