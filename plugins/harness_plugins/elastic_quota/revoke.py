@@ -124,11 +124,12 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Returns the pods to evict, including pods that are already terminating or protected by a budget.
+        """Returns the pods to evict, in this order, with those that are terminating or protected by a budget.
 
         Pods are removed, starting with the least important, until the usage is within the runtime. If this
-        never happens, all pods are evicted. Otherwise, pods that still fit are put back, starting with the
-        most important.
+        never happens, all removed pods are evicted, the least important one first. Otherwise, pods that still
+        fit are put back, starting with the most important. The other pods are evicted in the same order, so
+        the most important one is the first to use a disruption that a budget allows.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
@@ -152,7 +153,7 @@ class Revocation:
                 gone.append(pod)
             else:
                 used = with_it
-        return gone[::-1]
+        return gone
 
     def evictable(self, pod: PodInfo) -> bool:
         """Returns True if a victim is not terminating already, and no budget protects it now."""
@@ -161,10 +162,14 @@ class Revocation:
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """Returns the usage with or without a pod. With quirks, it has only the resources of the pod."""
+        """Returns the usage with or without a pod.
+
+        With quirks, the usage has exactly the resources of the pod. It starts at 0 for a resource that an
+        earlier pod dropped, even if other pods still use this resource.
+        """
         amounts = self._usage.amounts(pod)
-        kept = used if not self._quirks else [each for each in used if each in amounts]
-        return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
+        kept = amounts if self._quirks else used
+        return {each: used.get(each, 0) + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
         return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())

@@ -91,3 +91,23 @@ def test_after_a_pod_was_taken_only_what_it_requests_is_looked_at() -> None:
     jobs.add("mine", "a", 10, at=10, amounts={"memory": 5})
     assert revoked(jobs, top, cpu=20, revokeAfter="30s") == ["40 evict plain", "71 evict large"]
     assert revoked(jobs, top, cpu=20, revokeAfter="30s", quirks="off") == ["40 evict large"]
+
+
+def test_a_resource_that_was_dropped_counts_anew_when_pods_are_given_back() -> None:
+    """After `plain` only cpu is left. Giving `large` back counts its memory alone, which is too much."""
+    memory = {"min": {"cpu": 0, "memory": 10}, "max": {"cpu": 30, "memory": 10}}
+    quotas = leaf("a", 0, 30, **memory), leaf("b", 0, 30, **{**memory, "min": {"cpu": 0, "memory": 0}})
+    top = tree(30, *quotas)
+    top["spec"]["root"] |= {"min": {"cpu": 30, "memory": 10}, "max": {"cpu": 30, "memory": 10}}
+    jobs = Jobs().add("large", "b", 5, amounts={"memory": 6}).add("plain", "b", 20, priority=1)
+    jobs.add("mine", "a", 15, at=10, amounts={"memory": 8})
+    assert revoked(jobs, top, cpu=30, revokeAfter="30s") == ["40 evict plain", "40 evict large"]
+
+
+def test_the_most_important_pod_that_must_go_uses_a_budget_first() -> None:
+    """Pods that fit after all are put back from the most important on, and those that do not go in turn."""
+    web = {"app": "web"}
+    jobs = Jobs().add("low", "b", 3, labels=web).add("high", "b", 3, labels=web, priority=1)
+    jobs.add("rest", "b", 4, priority=2).add("mine", "a", 5, at=10)
+    assert revoked(jobs, TWO, revokeAfter="30s") == ["40 evict high", "40 evict low"]
+    assert revoked(jobs, TWO, budget(web, minAvailable=1), revokeAfter="30s")[0] == "40 evict high"
