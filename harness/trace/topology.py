@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.base.json_text import mapping_of, parse_json
 from harness.base.pod_set import SliceLayer, TopologyRequest
-from harness.cluster.kinds.topology import PODSET
+from harness.cluster.kinds.topology import LAYERS, PODSET
 from harness.trace.rules import Rule
 
 REQUIRED = "topology_required"
@@ -20,6 +20,7 @@ SLICE_SIZE = "topology_slice_size"
 GROUP = "topology_group"
 
 _ONE_OF = (REQUIRED, PREFERRED, UNCONSTRAINED)
+_MOST_LAYERS = 3
 _ANNOTATIONS: Mapping[str, str] = {
     REQUIRED: f"{PODSET}required-topology",
     PREFERRED: f"{PODSET}preferred-topology",
@@ -58,6 +59,14 @@ def _said(name: str) -> pl.Expr:
 def wrong_annotations(template: str) -> str:
     """Describes the fault in the annotations of a template, which is a JSON object, or returns ""."""
     said = _annotated(template)
+    layers = _layers(template)
+    if layers is None:
+        rule = f"a JSON list of 1 to {_MOST_LAYERS} objects, each with a topology and a size from 1"
+        return f"has the annotation {LAYERS}, which must be {rule}"
+    if layers and not said.keys().isdisjoint((SLICE, SLICE_SIZE)):
+        return (
+            f"has slices in the annotation {LAYERS} and in another one: a pod set can have only one of them"
+        )
     for name in said:
         if not isinstance(said[name], str):
             return f"has the annotation {_ANNOTATIONS[name]}, which must be text"
@@ -82,17 +91,18 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
         template: the `pod_template` of the row.
     """
     said = {name: value(name) for name in _ANNOTATIONS}
+    layers: tuple[SliceLayer, ...] | None = ()
     if all(each is None for each in said.values()):
         if template is None or PODSET not in template:
             return None
-        said = _annotated(template)
+        said, layers = _annotated(template), _layers(template)
         said[UNCONSTRAINED] = said.get(UNCONSTRAINED) == "true"
     level, size = said.get(SLICE), said.get(SLICE_SIZE)
     request = TopologyRequest(
         said.get(REQUIRED) or "",
         said.get(PREFERRED) or "",
         bool(said.get(UNCONSTRAINED)),
-        (SliceLayer(level, int(size or 1)),) if level else (),
+        (SliceLayer(level, int(size or 1)),) if level else layers or (),
         said.get(GROUP) or "",
     )
     return None if request == TopologyRequest() else request
@@ -100,5 +110,29 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
 
 def _annotated(template: str) -> dict[str, Any]:
     """Returns the value of each column that the annotations of a template contain."""
-    annotations = mapping_of(mapping_of(parse_json(template), "metadata"), "annotations")
+    annotations = _annotations(template)
     return {name: annotations[key] for name, key in _ANNOTATIONS.items() if key in annotations}
+
+
+def _layers(template: str) -> tuple[SliceLayer, ...] | None:
+    """Returns the layers of slices in their annotation, () if there are none, and None if it is wrong."""
+    text = _annotations(template).get(LAYERS)
+    if text is None:
+        return ()
+    try:
+        found = parse_json(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    if not isinstance(found, list) or not 1 <= len(found) <= _MOST_LAYERS:
+        return None
+    layers = [(each.get("topology"), each.get("size")) for each in found if isinstance(each, dict)]
+    named = [
+        SliceLayer(level, size)
+        for level, size in layers
+        if isinstance(level, str) and level and size.__class__ is int and 1 <= size < 2**31
+    ]
+    return tuple(named) if len(named) == len(found) else None
+
+
+def _annotations(template: str) -> Mapping[str, Any]:
+    return mapping_of(mapping_of(parse_json(template), "metadata"), "annotations")

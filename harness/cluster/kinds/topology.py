@@ -13,8 +13,12 @@ from harness.cluster.yaml.fields import Fields
 PODSET = "kueue.x-k8s.io/podset-"
 """The prefix of the annotations with which the pods of a pod set request a topology."""
 
-TOPOLOGY_ANNOTATIONS = tuple(
-    f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
+LAYERS = f"{PODSET}slice-required-topology-constraints"
+"""The annotation with several layers of slices, as the JSON text of a list."""
+
+TOPOLOGY_ANNOTATIONS = (
+    *(f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")),
+    LAYERS,
 )
 """The annotations that identify pods that Kueue has placed in a topology."""
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.base.json_text import mapping_of
+from harness.base.json_text import mapping_of, parse_json
+from harness.cluster.kinds.topology import LAYERS
 from harness.cluster.yaml.fields import Fields
 from harness.studies.forecasting.spark_applications import spark_pod_sets
 from harness.studies.forecasting.train_jobs import GROUP as TRAINER
@@ -36,6 +37,7 @@ _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-slice-required-topology": "podSetSliceRequiredTopology",
     "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
     "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
+    LAYERS: "podsetSliceRequiredTopologyConstraints",
 }
 """Maps annotations of pod templates to the fields of `topologyRequest` that Kueue derives from them."""
 
@@ -279,6 +281,11 @@ def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
                 request[field] = told == "true"
             elif field == "podSetSliceSize":
                 request[field] = int(told) if told.isdecimal() else told
+            elif name == LAYERS:
+                try:
+                    request[field] = parse_json(told)
+                except ValueError:
+                    annotations.fault(name, "must be the JSON text of a list")
             else:
                 request[field] = told
     return {**pod_set, "topologyRequest": request} if request else pod_set

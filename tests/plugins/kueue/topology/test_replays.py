@@ -10,8 +10,11 @@ import pytest
 from kueue_worlds import Happened, Jobs, cluster, flavor, manifest, node, queue
 
 from harness.base.pod_set import SliceLayer, TopologyRequest
+from harness.cluster.kinds.topology import LAYERS, read_topology_request
 from harness.cluster.model import Cluster
+from harness.cluster.yaml.fields import Fields
 from harness.policy import PodSet
+from harness.studies.forecasting.job_kinds import pod_sets_of
 from harness.trace.topology import topology_of, wrong_annotations
 
 HOST = "kubernetes.io/hostname"
@@ -92,9 +95,33 @@ def test_columns_of_a_row_count_and_else_the_annotations_of_its_template() -> No
     assert topology_of({}.get, json.dumps({"spec": {}})) is None
 
 
+def test_an_annotation_may_name_several_layers_of_slices() -> None:
+    """From the outermost to the innermost, as a JSON list."""
+    layers = [{"topology": "rack", "size": 4}, {"topology": "host", "size": 2}]
+    annotations = {f"{PREFIX}required-topology": "block", LAYERS: json.dumps(layers)}
+    template = json.dumps({"metadata": {"annotations": annotations}, "spec": {}})
+    slices = (SliceLayer("rack", 4), SliceLayer("host", 2))
+    assert not wrong_annotations(template)
+    assert topology_of({}.get, template) == TopologyRequest(required="block", slices=slices)
+    job = {"kind": "Pod", "metadata": {"name": "p", "annotations": annotations}, "spec": {"containers": []}}
+    (pod_set,) = pod_sets_of(Fields(job, "", []))
+    assert read_topology_request(Fields(pod_set["topologyRequest"], "", [])).slices == slices
+
+
 @pytest.mark.parametrize(
     ("annotations", "says"),
     [
+        ({"slice-required-topology-constraints": "[]"}, "must be a JSON list of 1 to 3 objects"),
+        ({"slice-required-topology-constraints": "{"}, "must be a JSON list"),
+        ({"slice-required-topology-constraints": '[{"topology": "rack", "size": "2"}]'}, "a size from 1"),
+        (
+            {
+                "slice-required-topology-constraints": '[{"topology": "rack", "size": 2}]',
+                "slice-size": "2",
+                "slice-required-topology": "rack",
+            },
+            "a pod set can have only one of them",
+        ),
         ({"required-topology": 1}, "must be text"),
         ({"required-topology": "a", "preferred-topology": "b"}, "a pod set can have only one"),
         ({"slice-size": "2"}, "must have both annotations or none"),
