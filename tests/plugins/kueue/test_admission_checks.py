@@ -11,9 +11,11 @@ import yaml
 from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavor, node, queue
 
 import harness
+from harness import PodSet
 from harness.api import read_trace
 from harness.base.errors import OptionError
 from harness.cluster.load import load_cluster
+from harness.cluster.model import frozen
 from harness.plugins import load
 from harness.testing.checks import check_run
 
@@ -85,6 +87,13 @@ def test_a_check_of_some_flavors_is_for_those_who_got_one_of_them() -> None:
         "10 start second",
     ]
     assert found.row("admit", "first").detail["checks"] == {"all": 2_000_000}
+
+
+def test_no_check_is_for_those_who_got_no_flavor() -> None:
+    """A check of all flavors applies where any flavor was assigned; who requests nothing gets none."""
+    nothing = PodSet("main", 1, 1, frozen({}))
+    found = happened(Jobs().add("a", "q", pod_sets=(nothing,), seconds=5), checked("a"))
+    assert lines(found) == ["0 admit a", "5 finish a"]
 
 
 def test_on_nodes_no_pod_is_bound_before_the_admission() -> None:

@@ -58,12 +58,16 @@ class AdmissionChecks:
         }
 
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
-        """Returns the delay in microseconds of each check that applies to a workload with these flavors."""
+        """Returns the delay in microseconds of each check that applies to a workload with these flavors.
+
+        No check applies to a workload without flavors, because Kueue reads a check without `onFlavors` as one
+        for all flavors of the queue (`admissionChecksForAdmission`).
+        """
         checks = self._of[queue]
         if not checks:
             return {}
         used = {flavor for each in flavors.values() for flavor in each.values()}
-        return {name: delay for name, on, delay in checks if not on or on & used}
+        return {name: delay for name, on, delay in checks if (used if not on else on & used)}
 
 
 def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
