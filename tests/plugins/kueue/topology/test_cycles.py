@@ -336,3 +336,11 @@ def test_node_affinity_may_name_nodes() -> None:
     wish["template"]["spec"]["affinity"] = {"nodeAffinity": required}
     hosts = host("x", 2), host("y", 2)
     assert told(*hosts, queue("q", cpu=4), arriving("a", wish))[0] == "0 admit a f: y 1"
+
+
+def test_a_node_without_a_label_has_it_with_an_empty_value() -> None:
+    """So Kueue places pods also on nodes that lack a label of the flavor whose value is empty."""
+    for value, found in (("", ["0 admit a g: x 1", "10 finish a"]), ("yes", [])):
+        named = flavor("g", topologyName="t", nodeLabels={"gpu": value})
+        where = queue("q", flavors={"g": {"cpu": 4}})
+        assert told(host("x", 2), named, where, arriving("a", pods(1, 1, **ONE))) == found

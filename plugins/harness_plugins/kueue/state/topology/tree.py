@@ -134,9 +134,12 @@ class TopologyTree:
         self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
     def is_of(self, node: Node) -> bool:
-        """Returns True if a node has the labels of the flavor, and a label for each level."""
+        """Returns True if a node has the labels of the flavor, and a label for each level.
+
+        As in Kueue's `NodeMatchesFlavor`, a node without a label has it with an empty value.
+        """
         labels = node.labels
-        return all(labels.get(key) == value for key, value in self.flavor.node_labels.items()) and all(
+        return all(labels.get(key, "") == value for key, value in self.flavor.node_labels.items()) and all(
             level in labels for level in self.levels
         )
 
