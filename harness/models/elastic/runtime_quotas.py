@@ -84,6 +84,7 @@ class RuntimeQuotas:
             self._levels.append(level)
             for quota in siblings:
                 quota.level = level
+                quota.unnamed = frozenset(level.resources).difference(quota.most)
         self._levels.sort(key=lambda level: len(level.quotas[0].line))
         for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from the bottom
             quota.figure = {} if self._lazily and quota not in parents else None
@@ -185,6 +186,13 @@ class RuntimeQuotas:
         quota = self._quotas[name]
         return {resource: quota.request(resource) for resource in quota.names}
 
+    def unnamed(self, name: str) -> frozenset[str]:
+        """Returns the resources that a quota and its siblings share, but its own `max` doesn't name.
+
+        Its pods don't count in these resources, so its share of them is 0.
+        """
+        return self._quotas[name].unnamed
+
     def runtime(self, name: str) -> Mapping[str, int]:
         """Returns what a quota can use now, for the resources in its `max`.
 
@@ -244,7 +252,7 @@ class RuntimeQuotas:
 class _Quota:
     __slots__ = (
         "above", "asked", "figure", "least", "lends", "level", "manifest", "most", "name", "scaled", "share",
-        "weight",
+        "unnamed", "weight",
     )  # fmt: skip
 
     def __init__(self, manifest: ElasticQuota) -> None:
@@ -256,6 +264,7 @@ class _Quota:
         self.lends = manifest.lends
         self.above: _Quota | None = None
         self.level: _Level
+        self.unnamed: frozenset[str] = frozenset()  # see `RuntimeQuotas.unnamed`
         # Sharing uses the stored request if it is out of date. It is empty until the quota has had a pod.
         self.figure: Mapping[str, int] | None = None
         self.asked: dict[str, int] = {}  # by its pods or its child quotas

@@ -77,14 +77,21 @@ class KoordinatorRules:
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns the requested resources that exceed the runtime, which count while victims are put back.
 
-        Admission can therefore refuse the pod after its victims are gone. Without quirks, all limits of
-        admission count, even when all potential victims are removed.
+        Admission can therefore refuse the pod after its victims are gone. The runtime also has the resources
+        that only the `max` of siblings names. It is 0 for them, so a pod that requests one always exceeds it,
+        although admission ignores the resource. Without quirks, all limits of admission count, even when all
+        potential victims are removed.
         """
-        excesses = request.excesses(self._usage.tree)
+        tree, quota, own = self._usage.tree, request.quota, request.own
+        excesses = request.excesses(tree)
         if not self._quirks:
             return Exceeded(excesses, excesses)
-        own = request.own
-        return Exceeded([each for each in excesses if each[0] is request.quota and each[1] in own], ())
+        found = [each for each in excesses if each[0] is quota and each[1] in own]
+        unnamed = tree.runtimes.unnamed(quota.name) if tree.runtimes is not None and quota is not None else ()
+        if unnamed:
+            asked = request.pod.template.spec.requests.items()
+            found += [(quota, name, amount) for name, amount in asked if amount and name in unnamed]
+        return Exceeded(found, ())
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `KoordinatorClaim`."""

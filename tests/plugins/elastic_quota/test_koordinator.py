@@ -167,3 +167,17 @@ def test_quotas_above_are_asked_where_that_is_switched_on() -> None:
     assert "5 bind mine on n" in played(jobs, *quotas, cpu=10).lines("bind")
     happened = played(jobs, *quotas, cpu=10, enableCheckParentQuota="true")
     assert "quota group would use more cpu than its runtime" in refused(happened, "mine")
+
+
+def test_a_resource_that_only_siblings_name_spoils_dry_runs() -> None:
+    """Quota `a` names no gpu, so its runtime of gpu is 0, which dry runs ask when a victim is put back.
+
+    `low` does not fit beside `mine`, so it is removed twice, and the node is no candidate.
+    """
+    quotas = flat("a", 5, 10), flat("b", 5, 10, amounts={"gpu": 4})
+    where = cluster(node("n", 10, amounts={"gpu": 4}), *quotas)
+    jobs = Jobs().add("low", "a", 8).add("mine", "a", 4, at=10, priority=1, amounts={"gpu": 1})
+    assert Happened(where, jobs, until=100).preemptions == []
+    assert Happened(where, jobs, until=100, quirks=False).preemptions == ["low by mine"]
+    without = Jobs().add("low", "a", 8).add("mine", "a", 4, at=10, priority=1)
+    assert Happened(where, without, until=100).preemptions == ["low by mine"]

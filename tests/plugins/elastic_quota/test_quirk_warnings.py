@@ -41,6 +41,14 @@ def test_several_resources_in_max_are_warned_of() -> None:
     assert [each for each in warned(more, B, CLASS) if each.startswith("elastic quota a: names several")]
 
 
+def test_a_resource_that_only_other_quotas_name_is_warned_of() -> None:
+    """Its runtime is 0 for dry runs."""
+    said = [
+        each for each in warned(A, flat("b", 0, 10, amounts={"gpu": 5}), CLASS) if "does not name" in each
+    ]
+    assert [each.split(",")[0] for each in said] == ["elastic quota a: does not name gpu in its max"]
+
+
 def test_pods_that_must_not_be_preempted_are_warned_of_where_there_are_any() -> None:
     """By their label, where a quota may use more than is guaranteed."""
     assert [each for each in warned(A, CLASS, FIRM) if each.startswith("elastic quota a: has a min below")]

@@ -258,6 +258,14 @@ def _of_preemption(
         yield _EVICTS
         if len(most) > 1:
             yield _SPARES
+    above = own.get(quota.parent)
+    beside = [above] if above is not None else own.values()
+    unnamed = sorted({each for other in beside for each in other.max or ()}.difference(most))
+    if unnamed:
+        yield (
+            f"does not name {', '.join(unnamed)} in its max, unlike other quotas: with quirks=on, a pod that "
+            "requests it preempts no pod on a node, or more pods than it needs"
+        )
     firm = any(pod.labels.get(f"{KOORDINATOR}preemptible") == "false" for pod in draft.pods.values())
     if firm and any(quota.min_of(each) < bound for each, bound in most.items() if each in (quota.min or ())):
         yield _FIRM
