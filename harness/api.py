@@ -474,7 +474,7 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Return the runs with `idle.*` among their metrics, which divide idle resources by why jobs waited.
+    """Return the runs with `idle.*` among their metrics, which divide idle resources by the cause of waits.
 
     To measure these metrics, harness replays each run again and finds the reasons minute by minute. It stores
     the reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why. The

@@ -188,7 +188,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Returns the jobs that finish the most earlier, and the jobs that finish the most later."""
+        """Returns the jobs whose finish is earlier by the most, and those whose finish is later."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars accepts only 64-bit numbers

@@ -141,7 +141,7 @@ def table(
 ) -> None:
     """Print the scores of all policies that were replayed.
 
-    A score of 0 is that of the worst built-in policy, and 1 is that of the best. If a built-in policy has no
+    The worst built-in policy has the score 0, and the best has the score 1. If a built-in policy has no
     results yet, the command replays it first.
     """
     suite = _suite(suite_name, tasks, twins)

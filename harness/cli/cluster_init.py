@@ -122,7 +122,7 @@ def _node(text: str) -> dict[str, int]:
 
 
 def _levels(text: str) -> dict[str, int]:
-    """Maps each level, from the finest on, to the number of finer domains in one of its domains."""
+    """Maps each level, the finest first, to the number of next-finer domains in each of its domains."""
     from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}

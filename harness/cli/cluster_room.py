@@ -27,7 +27,7 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for flavors, (count, idle) in nodes.items():
         if len(flavors) > 1:
             yield printable(
-                f"flavors {', '.join(flavors)} share nodes: their quotas together are compared with "
+                f"flavors {', '.join(flavors)} share nodes, so the sum of their quotas is compared with "
                 f"{counted(count, 'node')}, each counted once"
             )
         elif idle:

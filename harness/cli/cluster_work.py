@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HOLDS, _WAITS, _RUNS = "holds quota", "waits", "runs"
 _WORKLOADS = (_HOLDS, _WAITS, "deactivated", "finished")
-_PODS = (_RUNS, _WAITS, "terminating", "on no node of these")
+_PODS = (_RUNS, _WAITS, "terminating", "on an unknown node")
 
 
 def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
@@ -105,7 +105,7 @@ def _pod_state(cluster: Cluster, pod: Pod) -> str:
         return "terminating"
     if not pod.node:
         return _WAITS
-    return _RUNS if pod.node in cluster.nodes else "on no node of these"
+    return _RUNS if pod.node in cluster.nodes else "on an unknown node"
 
 
 def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:

@@ -111,7 +111,7 @@ Examples:
     "--isolated", "alone", is_flag=True,
     help="Also replay the jobs of each quota alone, with only their nominal quota, and measure which quotas "
     "are worse off when they share the cluster: fairness.finish_time and fairness.sharing_violations. This "
-    "takes about as long as the runs, and with --shake again as long as the twins.",
+    "roughly doubles the time of the runs, and of the twins with --shake.",
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,

@@ -144,7 +144,7 @@ def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
 
 
 def judged(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
-    """Returns the runs with the causes for which jobs wait. Runs that have causes are not replayed again.
+    """Returns the runs with the causes of waiting. Runs that have causes are not replayed again.
 
     Raises:
         HarnessError: some replays failed. Successful replays are stored.

@@ -35,8 +35,9 @@ Examples:
 @baseline_option
 @click.option(
     "--gantt", metavar="FROM..TO",
-    help="Draw each job in this window: times in the form of the run, or durations such as 1d..1d6h. Of many "
-    "jobs, draw those that held most resources. [default: all jobs, if there are at most 60]",
+    help="Draw each job in this window: times in the form of the run, or durations such as 1d..1d6h. "
+    "If there are many jobs, harness draws those that held the most resources. "
+    "[default: all jobs, if there are at most 60]",
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]|no",

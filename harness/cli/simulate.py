@@ -61,8 +61,8 @@ Examples:
 @click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after another.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,
-    help="Search for the smallest changes that let jobs start. [default: for jobs that you submit to a "
-    "dump, or name]",
+    help="Search for the smallest changes that let jobs start. [default: on for jobs that you submit to "
+    "a dump, or name with --for]",
 )  # fmt: skip
 @click.option(
     "--largest", metavar="RESOURCE=FROM..TO",

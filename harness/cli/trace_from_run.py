@@ -29,7 +29,7 @@ Examples:
 def from_run(
     ctx: click.Context, run: Path, target: Path | None, output: Path | None, file: Path | None
 ) -> None:
-    """Write the trace of a run, with its starts, ends and evictions as recorded ones.
+    """Write the trace of a run, with its starts, ends and evictions as recorded events.
 
     The plugin `recorded` replays these events, and `harness validate` compares another plugin or cluster with
     them.

@@ -120,7 +120,7 @@ def validate(
     events = None
     if write_events is not None:
         if not quiet:
-            tell("searching events with which the simulation agrees with the record")
+            tell("searching for events that make the simulation agree with the record")
         with ProgressBars(["events"], count_jobs(opened.frame), shown=not quiet) as progress:
             events = explained(validation, requests[1], plugins, progress.watch)
         write(write_events, events.rows)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
-"""Parts of file names that names of clusters don't include, such as `.cluster` before the suffix."""
+"""Parts of file names that are left out of cluster names, such as `.cluster` before the suffix."""
 
 
 class World(NamedTuple):

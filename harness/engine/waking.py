@@ -23,7 +23,7 @@ Up to twice as many wakes can happen, because the engine checks for an effect on
 """
 
 _LEAST = SECOND // 1000
-"""The minimum mean interval between wakes before another event, so that the replay gets to the event."""
+"""The minimum mean interval between wakes before another event, so that the replay reaches the event."""
 
 _IDLE = "no other event will happen, so yield Wake(..., idle=True), which does not keep a replay alive"
 _SELDOM = "the wakes are less than a millisecond apart; request a wake when something can change"

@@ -31,7 +31,7 @@ _SHORTEST = SECOND // 2
 """The first latency in a loop, which doubles in each round, if evictions otherwise have no latency."""
 
 _IDLE_ROUNDS = 10
-"""A victim is in a loop after this many evictions in a row, for any jobs, without progress."""
+"""A victim is in a loop after this many consecutive evictions without progress, for whichever jobs."""
 
 V = TypeVar("V")
 

@@ -38,7 +38,7 @@ def named(module: str) -> str:
 
 
 def is_theirs(module: str) -> bool:
-    """Returns True if a module belongs neither to Python nor to harness, which are included anyway."""
+    """Returns True if a module is a third party's, and belongs neither to Python nor to harness."""
     top = module.partition(".")[0]
     return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
 

@@ -192,7 +192,7 @@ def test_workloads_pods_and_budgets_are_listed(manifests: Path) -> None:
         "requests": {"cpu": 4000},
     }
     assert [each["state"] for each in content["workloads"]] == ["holds quota", "waits", "deactivated"]
-    assert [each["state"] for each in content["pods"]] == ["runs", "runs", "waits", "on no node of these"]
+    assert [each["state"] for each in content["pods"]] == ["runs", "runs", "waits", "on an unknown node"]
     assert content["pods"][0]["requests"] == {"cpu": 500}
     assert content["disruption_budgets"][0]["min_available"] == "50%"
 

@@ -339,7 +339,7 @@ def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
     said = (
         "measured for runs, but not for their twins: fairness.sharing_violations, fairness.finish_time, "
         "fairness.finish_time_above_1; "
-        "--isolated together with --shake does that"
+        "--isolated together with --shake measures twins"
     )
     assert said in " ".join(harness.compare(runs, shake=2).table().split())
     assert said not in " ".join(harness.compare(runs, shake=2, isolated=True).table().split())

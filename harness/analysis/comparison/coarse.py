@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _JITTERS = 100
 """The time between the first and the last arrival must be at least this many times the jitter."""
 _FEW = 1_000
-"""The gaps between arrivals are checked only if there are fewer jobs. In larger traces, luck averages out."""
+"""The gaps between arrivals are checked only if there are fewer jobs than this. In larger traces, luck
+averages out."""
 _GAPS = 10
 """The largest acceptable jitter, as a multiple of the median gap between arrivals."""
 

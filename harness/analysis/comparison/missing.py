@@ -136,7 +136,7 @@ def about_unshaken(
     if lacking:
         options = [option for option, names in on_request.items() if set(lacking) & set(names)]
         known = {name for option in options for name in on_request[option]}
-        does = f"{named(options)} together with --shake {'do' if len(options) > 1 else 'does'} that"
+        does = f"{named(options)} together with --shake {'measure' if len(options) > 1 else 'measures'} twins"
         how = f"; {does}" if set(lacking) <= known else ""
         yield f"measured for runs, but not for their twins: {named(lacking)}{how}"
 

@@ -61,8 +61,8 @@ class Pairs:
         self.count = len(self.rows[0])
         if 2 * self.count < min(self.jobs):
             raise RunError(
-                f"these {len(runs)} runs have only {self.count:,} jobs in common, "
-                f"of {min(self.jobs):,} in the smallest",
+                f"these {len(runs)} runs have only {self.count:,} jobs in common; "
+                f"the smallest has {min(self.jobs):,}",
                 hint=f"compare each of them with {runs[0].path} alone",
             )
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]

@@ -37,7 +37,7 @@ SHOWN = (
 )
 
 TOLERATED = 1.05
-"""The largest mean ratio of completion times, shared to alone, at which sharing is harmless for a quota."""
+"""Sharing is harmless for a quota if the mean ratio of completion times, shared to alone, is at most this."""
 
 
 class Sharing(NamedTuple):
@@ -46,8 +46,8 @@ class Sharing(NamedTuple):
     Attributes:
         ratios: the time in the shared run divided by the time alone, for each job that finished in both runs.
             A job's time runs from its submission to its end.
-        left_out: the number of jobs that finished in the shared run and, alone, did not finish or took no
-            time.
+        left_out: the number of jobs that finished in the shared run, but did not finish or took no time
+            alone.
         later: for each job, whether it takes longer in the shared run. If a job does not end, the shortest
             time that it may still take counts.
     """

@@ -26,7 +26,7 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""The causes for which a job waits. If several causes apply, the first one counts."""
+"""The causes of a job's wait. If several causes apply, the first one counts."""
 
 MINUTE = _MINUTE
 """The interval at which causes are determined, in microseconds."""
@@ -79,7 +79,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def has_causes(run: Run) -> bool:
-    """Returns True if the run contains the causes for which jobs wait."""
+    """Returns True if the run contains the causes of waiting."""
     return IDLE in run.info and "causes" in run.info["tables"]
 
 

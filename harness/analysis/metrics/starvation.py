@@ -20,7 +20,7 @@ _TIMES = 10
 """A job starves if it is delayed by more than this many times its own length and by more than a day."""
 
 _LATEST = 7 * DAY
-"""A job also starves if it first starts later than this after its submission, however long it runs."""
+"""A job also starves if it first starts more than this long after its submission, however long it runs."""
 
 SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
 

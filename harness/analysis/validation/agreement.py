@@ -1,4 +1,4 @@
-"""How long, and how well, a simulation agrees with a record: differences of what jobs hold over time."""
+"""Measures how long and how well a simulation agrees with a record, by what jobs hold over time."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from harness.analysis.validation.history import History
 from harness.base.units import HOUR, MINUTE
 
 TOLERANCE = 2 * MINUTE
-"""A shorter difference does not end an agreement."""
+"""A difference ends the agreement only if it lasts at least this long."""
 
 _SCALE = 4 * HOUR
-"""Differences count less the later they are; in this time, their weight falls to 1/e."""
+"""Later differences count less. The weight of a difference falls to 1/e within this time."""
 
 
 class Difference(NamedTuple):
-    """A time in which a job runs in only one of the two.
+    """A span in which a job runs only in the record or only in the simulation.
 
     Attributes:
-        start, end: the time, in microseconds since the origin.
-        amount: what the job holds; negative if it runs in the record and not in the simulation, and 0 if only
-            the record evicts it.
-        job: its id.
+        start, end: the span, in microseconds since the origin.
+        amount: what the job holds. It is negative if the job runs only in the record, and 0 if only the
+            record evicts the job.
+        job: the id of the job.
     """
 
     start: int
@@ -38,15 +38,16 @@ class Record:
 
     Args:
         history: the record as a replay.
-        amounts: job -> its size.
-        queues: job -> its ClusterQueue, or "".
+        amounts: the size of each job.
+        queues: the ClusterQueue of each job, or "".
         submits: when jobs are submitted.
         end: when the record ends, in microseconds since the origin.
 
     Attributes:
-        instants: when jobs are submitted, begin or end. Between two of them, it makes no difference when a
-            quota or a node changed.
-        sudden: when jobs begin although no job ended or was submitted in the last minute, in order.
+        instants: when jobs are submitted, begin or end. The exact time of a change between two instants does
+            not matter.
+        sudden: in order, the times at which jobs begin although no job ended or was submitted in the last
+            minute.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Record:
         self._amounts = amounts
 
     def error(self, simulated: History, until: int) -> float:
-        """The mean size of the error of waits; a job that starts later counts as if it started at a time."""
+        """Returns the mean absolute error of waits. A start after `until` counts as a start at `until`."""
         errors = [
             abs(min(simulated.first(job, until), until) - min(spans[0][0], until))
             for job, spans in self.history.spans.items()
@@ -78,7 +79,7 @@ class Record:
         return sum(errors) / max(len(errors), 1)
 
     def used(self, time: int) -> int:
-        """What all jobs hold at a time."""
+        """Returns what all jobs hold at a time."""
         spans = self.history.spans
         return sum(
             amount
@@ -87,7 +88,7 @@ class Record:
         )
 
     def differences(self, simulated: History, until: int, least: int = 1) -> list[Difference]:
-        """The differences that begin before a time, and last for `least` microseconds, in order."""
+        """Returns, in order, differences of at least `least` microseconds that begin before `until`."""
         found: list[Difference] = []
         ours, theirs = self.history.spans, simulated.spans
         for job, amount in self._amounts.items():
@@ -108,7 +109,7 @@ class Record:
         return sorted(found)
 
     def lost(self, simulated: History, since: int, until: int) -> dict[int, frozenset[str]]:
-        """Instant -> the jobs that only the record evicts then."""
+        """Maps each time to the jobs that only the record evicts then."""
         found = {
             time: jobs - simulated.evicted.get(time, frozenset())
             for time, jobs in self.history.evicted.items()
@@ -117,14 +118,14 @@ class Record:
         return {time: jobs for time, jobs in sorted(found.items()) if jobs}
 
     def breaks(self, simulated: History, after: int, until: int) -> list[Difference]:
-        """What ends the agreement after a time: lasting differences, and evictions of the record alone."""
+        """Returns what ends the agreement after a time: lasting differences, or evictions in the record."""
         found = [each for each in self.differences(simulated, until, TOLERANCE) if each.end > after]
         for time, jobs in self.lost(simulated, after, until).items():
             found += (Difference(time, time + TOLERANCE, 0, job) for job in jobs)
         return sorted(found)
 
     def cost(self, simulated: History, at: int, until: int) -> float:
-        """The sizes of all differences; those long after a time count less."""
+        """Returns the total size of all differences. Differences long after the time `at` count less."""
         return sum(
             abs(each.amount) * (_weight(each.end - at) - _weight(each.start - at))
             for each in self.differences(simulated, until)
@@ -137,5 +138,5 @@ def _any(times: Sequence[int], first: int, last: int) -> bool:
 
 
 def _weight(time: int) -> float:
-    """The integral of the weight from 0 to a time."""
+    """Returns the integral of the weight from 0 to a time."""
     return time if time <= 0 else _SCALE * (1 - exp(-time / _SCALE))

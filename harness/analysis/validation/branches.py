@@ -20,26 +20,27 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 _STEP = HOUR
-"""A replay waits later if that saves so much simulated time, and another one waits earlier."""
+"""A paused replay advances to a later pause if this saves so much simulated time and an earlier pause
+exists."""
 _KEPT = 8
-"""So many replays wait somewhere to be continued, for they take memory."""
+"""The maximum number of paused replays, because each takes memory."""
 
 
 @dataclass
 class _Paused:
-    """A replay that waits at a time to be continued with other events."""
+    """A replay that is paused at a time, and can continue with other events."""
 
     events: Sequence[Event]
     at: int
     played: Played
     again: int = 0
-    """How long copies simulated what a later pause would have saved."""
+    """The simulated time that a later pause would have saved so far."""
 
 
 class Branches:
-    """Replays with events. Each one continues from a time at which an earlier replay was paused.
+    """Replays with events. Each one continues from the time at which an earlier replay was paused.
 
-    It continues in a copy of the process. If the system cannot copy processes, it begins from the origin.
+    A replay continues in a copy of the process. If the system cannot copy processes, it begins at the origin.
 
     Args:
         request: the replay without events.
@@ -49,7 +50,7 @@ class Branches:
         end: the end of the record, in microseconds since the origin.
 
     Attributes:
-        spent: how long all replays together simulated, in microseconds.
+        spent: the total simulated time of all replays, in microseconds.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Branches:
         return history_of(self._plan(events, until)) if answer is None else answer[0]
 
     def _nearest(self, events: Sequence[Event], until: int) -> _Paused:
-        """The latest pause from which a replay can continue; later ones are made if that saves time."""
+        """Returns the latest usable pause. If a later pause would save time, creates it first."""
         fit = [(min(until, _parted(each.events, events)), each) for each in self._paused]
         fit = sorted((one for one in fit if one[1].at < one[0]), key=lambda one: one[1].at)
         if not fit:
@@ -101,14 +102,14 @@ class Branches:
         return best
 
     def _pause(self, events: Sequence[Event], at: int) -> _Paused:
-        """A new replay that waits at a time."""
+        """Returns a new replay that is paused at a time."""
         self.spent += at
         new = _Paused(tuple(events), at, Played(self._plan(events, at)))
         self._paused = [*self._paused[1 - _KEPT :], new]
         return new
 
     def _changes(self, events: Sequence[Event]) -> list[Instant]:
-        """The changes of the cluster by events."""
+        """Returns the changes of the cluster that these events cause."""
         found: dict[int, tuple[Edit, ...]] = {}
         for event in events:
             alike = event._replace(start=SECOND, end=2 * SECOND)
@@ -128,7 +129,7 @@ class Branches:
 
 
 def _parted(one: Sequence[Event], other: Sequence[Event]) -> int:
-    """The first time at which only one of two tables of events changes something."""
+    """Returns the first time at which only one of two tables of events changes something."""
     moments = [
         {(time, each._replace(end=0)) for each in events for time in (each.start, each.end)}
         for events in (one, other)

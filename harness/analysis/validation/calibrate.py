@@ -1,4 +1,4 @@
-"""Settings that bring a simulation nearer to a record: fitted on the first jobs, judged on later jobs."""
+"""Fits settings of a simulation to the first jobs of a record, and tests them on later jobs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 CAPACITIES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(17, 20), Fraction(4, 5))
-"""The parts of the cluster's capacity to try."""
+"""The fractions of the cluster's capacity to try."""
 
 LATENCY = "evictionLatency"
-"""The policies' option for the time until a victim learns of its eviction."""
+"""The option of policies for the time from a victim's grace period until its resources are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Fit:
         startup: how long pods take until they are ready, in microseconds.
         eviction_latency: the policy's eviction latency in microseconds; None if the policy has no such
             option, or the record does not show it.
-        capacity: the part of the cluster that seems to exist.
-        split: jobs submitted before this time were used for the fit, in microseconds since the origin.
+        capacity: the fraction of the cluster's capacity that fits the record best.
+        split: the fit uses the jobs submitted before this time, in microseconds since the origin.
         before: errors of the jobs submitted later, without the fitted settings.
         after: the same errors with the fitted settings.
         told: the result in sentences.
@@ -53,7 +53,7 @@ class Fit:
 
     @property
     def told(self) -> Iterator[str]:
-        """The fitted settings and their effect, in sentences."""
+        """Returns the fitted settings and their effect, in sentences."""
         fitted = [f"--startup {format_duration(self.startup)}"] if self.startup else []
         if self.eviction_latency:
             fitted.append(f"--set {LATENCY}={format_duration(self.eviction_latency)}")
@@ -65,7 +65,7 @@ class Fit:
                 yield f"the rest {name} it: {errors.told}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fit as plain values."""
+        """Returns the fit as plain values."""
         return {
             "startup": self.startup,
             "eviction_latency": self.eviction_latency,
@@ -79,13 +79,13 @@ class Fit:
 def calibrate(
     validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
 ) -> Fit:
-    """Fits start-up, eviction latency and capacity to the first jobs, and judges by the later ones.
+    """Fits start-up, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
     Args:
         validation: the validation of the simulation without these settings.
-        request: the simulation, to be changed.
-        plugins: the plugins that carry it out.
-        run: a function that carries a request out; by default in this process.
+        request: the simulation without these settings.
+        plugins: the plugins that the simulation uses.
+        run: a function that carries out a request. By default, this process does so.
     """
     from harness.cluster.changes.scale import scaled_cluster
 
@@ -130,7 +130,7 @@ def calibrate(
 
 
 def _latency(validation: Validation, startup: int, split: int) -> int | None:
-    """The median delay of preemptors' starts beyond their start-up."""
+    """Returns the median delay of preemptors' starts beyond their start-up."""
     simulated = validation.simulated
     preempting = (
         simulated.scan("decisions")

@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 _MOST = 300
-"""The search may take as long as so many replays of the whole record."""
+"""The search may take as long as this many replays of the whole record."""
 _LEAST = 0.05
-"""An event must explain at least this part of the error, so that chance names none."""
+"""An event must explain at least this fraction of the error, so that no event is due to chance."""
 _ENOUGH = 0.5
-"""All events together must explain at least this part of the error as long as the search agrees."""
+"""All events together must explain at least this fraction of the error before the agreement ends."""
 _LATER = (6 * HOUR, 12 * HOUR, 24 * HOUR)
-"""How long after the end of the agreement an event may end that lasted until then."""
+"""An event that is open when the agreement ends may end this long after that."""
 _CONFIRMED = 6 * HOUR
-"""An event must have begun so long before the end of the agreement."""
+"""An event must begin at least this long before the agreement ends."""
 
 
 class Part(NamedTuple):
     """The events of one object.
 
     Attributes:
-        name: the object, as people see it.
-        rows: its events, in order of time.
-        error: the mean size of the error of waits if only these events are replayed, in microseconds.
+        name: the name of the object for people.
+        rows: the events of the object, in order of time.
+        error: the mean absolute error of waits if only these events are replayed, in microseconds.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Events from findings, and the effect of a replay with them.
+    """The events that explain a record, and how much they reduce the error of waits.
 
     Attributes:
         rows: all events, in order of time.
-        parts: the events by object; the object that explains most comes first.
-        before: the mean size of the error of waits without events, in microseconds.
-        after: the same with all events.
+        parts: the events by object, with the object that explains most first.
+        before: the mean absolute error of waits without events, in microseconds.
+        after: the same error with all events.
         notes: sentences on how far the search came, and on findings that give no event.
     """
 
@@ -72,7 +72,7 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """The part of the error that is gone if `error` remains; None if there was no error."""
+        """Returns the explained fraction of the error if `error` remains, or None if there was no error."""
         return 1 - error / self.before if self.before else None
 
     @property
@@ -98,7 +98,7 @@ class Explained:
         return "–" if share is None else f"{share:.0%}"
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain values; errors are in microseconds."""
+        """Returns the result as plain values, with errors in microseconds."""
         return {
             "rows": [dict(row) for row in self.rows],
             "objects": [
@@ -123,12 +123,12 @@ def explained(
     plugins: Plugins,
     watch: Callable[[int, int, int], None] | None = None,
 ) -> Explained:
-    """Searches the events that bring a simulation nearer to its record, and says how much each explains.
+    """Searches for events that bring a simulation closer to its record, and says how much each explains.
 
     Args:
         validation: the validation of the simulation without events.
         request: the simulation.
-        plugins: the plugins that carry it out.
+        plugins: the plugins that the simulation uses.
         watch: receives the progress: 0, the time until which a simulation agrees with the record, and how
             many jobs were submitted by then.
 
@@ -203,7 +203,7 @@ def _needed(
     least: float = _LEAST,
     enough: float = _ENOUGH,
 ) -> list[Event]:
-    """The events without which the error grows by more than a part; none, if all explain too little."""
+    """Returns the events without which the error grows too much, or none if all events explain too little."""
     before, after = error(()), error(found)
     kept = list(found)
     for event in found[::-1]:
@@ -214,7 +214,7 @@ def _needed(
 
 
 def _how_far(until: int, events: int) -> str:
-    """A note on how far the simulation agrees with the record, if that is not to the end."""
+    """Returns a note on how long the simulation agrees with the record, for an agreement that ends early."""
     if not events:
         return "no event makes the simulation agree with the record, so events come from findings"
     agrees = f"with the first {counted(events, 'event')}, the simulation agrees with the record"
@@ -223,7 +223,7 @@ def _how_far(until: int, events: int) -> str:
 
 
 def _name(event: Event, objects: Iterable[Object]) -> str:
-    """The object of an event, as people see it."""
+    """Returns the name of an event's object for people."""
     if event.kind == "Node":
         groups = [
             each.name for each in objects if each.kind == NODES and each.nodes.keys() >= set(event.names)

@@ -1,4 +1,4 @@
-"""The errors of simulated starts against recorded ones: in all, by queue, size, priority and hour."""
+"""Computes the errors of simulated starts: overall, and by queue, size, priority and hour."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Window
 
 GROUPS = ("queue", "size", "priority", "hour")
-"""The columns by which jobs are divided."""
+"""The columns that divide jobs into groups."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _SHORT = 100 * MINUTE
-"""In a shorter record, ten minutes are more than a tenth of the whole, so jobs are near in any case."""
+"""In a shorter record, ten minutes are more than a tenth of the record, so all starts seem close."""
 
 
 def is_short(window: Window) -> bool:
-    """Returns True if a record over this window is too short for shares of starts within ten minutes."""
+    """Returns True if a record of this length is too short to judge starts by ten minutes."""
     return window.end - window.start < _SHORT
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors of some jobs; times in microseconds, positive if the simulation starts a job later.
+    """The errors of some jobs, in microseconds. An error is positive if the simulation starts a job later.
 
     Attributes:
         jobs: how many jobs started in the record.
-        unstarted: how many of these jobs never start in the simulation; they count in shares only.
+        unstarted: how many of these jobs never start in the simulation. They count only in shares.
         quantiles: the quantiles of the error, see `QUANTILES`.
-        absolute: the median of the error's size.
-        absolute_p90: the 90th percentile of the error's size.
-        within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None if
-            the record is short.
-        within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
-        rank: Spearman's correlation of waits; None if all are equal in either run.
+        absolute: the median of the absolute error.
+        absolute_p90: the 90th percentile of the absolute error.
+        within_minute, within_ten_minutes: the share of all jobs with at most this error. The second is None
+            if the record is short.
+        within_tenth: the share of all jobs whose error is at most a tenth of the recorded wait, or a second.
+        rank: Spearman's correlation of waits, or None if all waits of either run are equal.
         recorded_wait, simulated_wait: the sums of waits.
         recorded_evictions, simulated_evictions: the sums of evictions.
     """
@@ -61,7 +61,7 @@ class Errors:
 
     @property
     def told(self) -> str:
-        """The errors of starts, in words; "" if no job starts in the simulation."""
+        """Returns the errors of starts in words, or "" if no job starts in the simulation."""
         if self.absolute is None:
             return ""
         middle, share = format_duration(round(self.absolute)), self.within_ten_minutes
@@ -74,13 +74,13 @@ class Errors:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The errors as plain values; `quantiles` by name."""
+        """Returns the errors as plain values, with `quantiles` by name."""
         names = [f"p{round(100 * each):02}" for each in QUANTILES]
         return {**asdict(self), "quantiles": dict(zip(names, self.quantiles, strict=True))}
 
 
 def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
-    """The errors of all or some jobs of `pairs_of`; `short` says whether the record is short (`is_short`)."""
+    """Returns the errors of all or some jobs of `pairs_of`. For `short`, see `is_short`."""
     both = pairs.filter(pl.col("error").is_not_null())
     size = pl.col("error").abs()
     tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
@@ -118,7 +118,7 @@ def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
 
 
 def by_group(pairs: pl.DataFrame, group: str, *, short: bool = False) -> Iterator[tuple[str, Errors]]:
-    """The errors of each group of jobs by a column; the largest groups come first.
+    """Returns the errors of each group of jobs by a column, with the largest groups first.
 
     Hours, priorities and sizes are in their own order.
     """

@@ -1,8 +1,8 @@
-"""Searches the events with which a simulation agrees with a record for the longest time.
+"""Searches for the events that make a simulation agree with a record for the longest time.
 
-Until the first event, a simulation of a closed loop equals the record. So the search goes forward in time. It
-supposes events at the first difference, and replays until hours later. It goes on with the events that keep
-the simulation equal to the record for longest, and returns to others if those lead nowhere.
+Until the first event, an exact simulation equals the record, so the search goes forward in time. It assumes
+events at the first difference, and replays some more hours. It continues with the events that make the
+simulation agree for longest, and returns to other events if those lead nowhere.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from harness.analysis.validation.guesses import Guesses
 from harness.analysis.validation.trials import Events, State, Trials, in_order
 
 _BETTER = 0.8
-"""If the agreement ends at the same time, at most this part of the differences may remain."""
+"""If other events end the agreement at the same time, at most this fraction of the differences may remain."""
 _PATIENCE = 100
-"""The search ends after so many replays of the whole record that brought no better events."""
+"""The search ends if this many replays of the whole record have found no better events."""
 
 
 class Search:
@@ -26,9 +26,9 @@ class Search:
 
     Args:
         trials: replays of supposed events.
-        guesses: guesses of events.
-        most: how many replays of the whole record the search may take; a shorter replay counts as a part.
-        told: called with the time in microseconds until which the best simulation agrees.
+        guesses: proposes events.
+        most: how many replays of the whole record the search may take. A shorter replay counts as a fraction.
+        told: a function that receives the time in microseconds until which the best simulation agrees.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Search:
         self._order = count()
 
     def run(self) -> tuple[Events, int]:
-        """The events of the simulation that agrees for longest, less their price, and until when it does."""
+        """Returns the events of the best simulation, and the time until which it agrees."""
         self._push(self._best)
         while self._heap and self._trials.spent < min(self._most, self._since + _PATIENCE):
             _, _, state, children = heappop(self._heap)
@@ -66,7 +66,7 @@ class Search:
         return self._best.events, self._best.until
 
     def _push(self, state: State) -> None:
-        """Notes a state, whose events are to be continued."""
+        """Adds a state, so that the search can continue from its events."""
         key = in_order(state.events), state.until
         if key in self._seen:
             return
@@ -77,7 +77,7 @@ class Search:
             self._told(state.until)
 
     def _is_promising(self, child: State, state: State) -> bool:
-        """Whether a child agrees for longer, or with fewer differences later, or ends an event then."""
+        """Returns True if a child agrees for longer, has fewer later differences, or ends an event then."""
         at = state.until
         if child.until > at + TOLERANCE or child.worth > state.worth:
             return True

@@ -1,4 +1,4 @@
-"""Turns findings into events, for the time after the simulation no longer agrees with the record."""
+"""Turns findings into events, for the time after the agreement with the record ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.analysis.validation.supposed import Event, Quota, removal
 from harness.base.units import HOUR
 
 _MOST = 20
-"""Only the largest findings are tried, since each takes a replay."""
+"""Only this many of the largest findings are tried, because each takes a replay."""
 _SHORTEST = 6 * HOUR
 """A shorter finding may come from chance, because one late start changes many later ones."""
 
 
 class Tried(NamedTuple):
-    """Events, their simulation, and why some findings give no event."""
+    """Events, their simulation, and notes on why some findings give no event."""
 
     events: list[Event]
     simulated: History
@@ -37,7 +37,7 @@ def with_findings(
     replay: Callable[[Sequence[Event]], History],
     least: float,
 ) -> Tried:
-    """Adds to events those findings after a time that bring waits nearer to the record, in order of time.
+    """Adds findings after a time as events if they bring waits closer to the record, in order of time.
 
     Args:
         events: the events.
@@ -46,8 +46,8 @@ def with_findings(
         objects: the objects whose capacity may differ.
         quotas: the quotas that may have been lower.
         record: the record.
-        replay: replays with events.
-        least: a finding must explain this part of the error that remains.
+        replay: a function that replays with given events.
+        least: the fraction of the remaining error that a finding must explain.
     """
     less = [each for each in findings if each.kind == LESS and each.end - max(since, each.start) >= _SHORTEST]
     more = dict.fromkeys(told(each.object, each.name) for each in findings if each.kind == MORE)
@@ -77,7 +77,7 @@ def with_findings(
 
 
 def _lowered(finding: Finding, of: Object | None, quotas: Sequence[Quota], since: int) -> Iterator[Event]:
-    """The quotas that an object consists of, each lower by its part of the missing amount."""
+    """Yields the quotas that an object consists of, each lower by its part of the missing amount."""
     owners = {("ClusterQueue", finding.name)}
     if finding.object == WHOLE:
         names = of.queues if of is not None else ()
@@ -95,9 +95,9 @@ def _removal(
     simulated: History,
     since: int,
 ) -> Event:
-    """Removed nodes, from the instant at which the record evicts most jobs near the finding's beginning.
+    """Removes nodes when the record evicts the most jobs near the beginning of the finding.
 
-    They ran the evicted jobs and few others. Among equally likely nodes, the last ones are removed first.
+    The removed nodes ran the evicted jobs and few others. Of equally likely nodes, the last ones leave first.
     """
     around = (finding.end - finding.start) // 2
     near = {
@@ -122,6 +122,6 @@ def _removal(
 
 
 def _contradict(one: Event, other: Event) -> bool:
-    """Returns True if two events change the same object at one time."""
+    """Returns True if two events change the same object at the same time."""
     same = (one.kind, one.field) == (other.kind, other.field) and set(one.names) & set(other.names)
     return bool(same) and one.start < other.end and other.start < one.end

@@ -1,10 +1,10 @@
-"""Reasons why a record differs from a simulation: less or more capacity than assumed, or late starts.
+"""Finds reasons why a record differs from a simulation: less or more capacity than assumed, or late starts.
 
-The capacity is judged against a scheduler that leaves nothing idle. If a job waits all through a span
-although everything that it requests seems free, then it was not free. The missing amount is at most what
-seemed free at the moment of largest use. Over a period that bound is close to the truth, because jobs fill
-the available capacity. A scheduler may hold jobs back for another reason (a strict order, reservations,
-fragmentation). The simulation then shows the same effect, and only what exceeds it is a finding.
+The module assumes a scheduler that leaves nothing idle. If a job waits during a whole span although its
+requests seem free, some of the capacity was missing. The missing amount is at most what seemed free at the
+time of the highest use. Over a period, this bound is close to the truth, because jobs fill the available
+capacity. A scheduler may hold jobs back for another reason (a strict order, reservations, fragmentation). The
+simulation then shows the same effect, and only what exceeds it is a finding.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ LESS, MORE, LATE = "less", "more", "late"
 # Each threshold separates planted faults of known size from no fault: tests/test_validation_thresholds.py.
 _SLACK = 5 * MINUTE
 _LEAST = 0.015
-"""A missing part of a capacity below this is not a finding: smaller parts are found in fragments."""
+"""The smallest missing fraction of a capacity that is a finding. Smaller fractions appear only in
+fragments."""
 _CONTRADICTS = 0.6
-"""Within a period, this part of the missing amount must be free all the time."""
+"""During a whole period, at least this fraction of the missing amount must be free."""
 _EVIDENCE = 6
 """A finding needs at least this many spans of evidence."""
 _MINE = 0.9
-"""If a queue has this part of the evidence, it has lost quota; otherwise the whole object has."""
+"""If a queue has this fraction of the evidence, the queue has lost quota. Otherwise the whole object has."""
 _EVERYWHERE = 0.6
-"""Several periods that span this part of the time are one load that varies."""
+"""Several periods that span this fraction of the time are a single load that varies."""
 _LEAST_LATE = 2 * SECOND
-"""Starts that are later than this are not explained by records in whole seconds."""
+"""The smallest delay of starts that records in whole seconds cannot explain."""
 _SURE = 20
-"""The fewest jobs with an immediate start in the simulation for which the record can show an equal delay."""
+"""The record can show an equal delay only if at least this many jobs start immediately in the simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Finding:
     told: str
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as plain values."""
+        """Returns the finding as plain values."""
         return asdict(self)
 
     def covers(self, start: int, end: int) -> bool:
@@ -94,14 +95,14 @@ class Finding:
 
     @property
     def weight(self) -> float:
-        """The size of the finding, in shares of a capacity times microseconds."""
+        """The size of the finding: its fraction of a capacity, multiplied by its length in microseconds."""
         return self.amount / max(1, self.capacity) * (self.end - self.start)
 
 
 def findings_of(
     trace: Trace, cluster: Cluster, recorded: Run, simulated: Run, pairs: pl.DataFrame
 ) -> list[Finding]:
-    """All findings, the most important first: late starts, then capacity by its weight."""
+    """Returns all findings, the most important first: late starts, then capacity by weight."""
     late = list(_late(pairs, recorded))
     resources = tuple(name for name in recorded.resources if name in recorded.capacity)
     if not resources:
@@ -121,7 +122,7 @@ def findings_of(
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
     """Yields a finding if jobs that start immediately in the simulation start equally late in the record.
 
-    The shortest span that holds half of their waits is the densest one, whatever the other waits are.
+    The shortest interval that contains half of their waits is the densest one, whatever the other waits are.
     """
     import polars as pl
 
@@ -142,7 +143,7 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
 
 
 class _World:
-    """One run: the use of every object, and the jobs that waited although they would have fitted."""
+    """The use of every object in one run, and the jobs that waited although they would have fitted."""
 
     def __init__(
         self, run: Run, objects: Objects, resources: tuple[str, ...], bins: Bins, slack: int
@@ -180,7 +181,7 @@ class _World:
         """Counts each span as evidence either of missing nodes or of missing quota.
 
         If nodes are missing, jobs of all queues wait although they are within their quotas. If a queue has
-        lost quota, only its own jobs do so.
+        lost quota, only its own jobs wait in this way.
         """
         shown = self.shown[nodes]
         trees = [place for place, one in enumerate(self.objects.several) if len(one.queues) > 1]
@@ -197,12 +198,12 @@ class _World:
                 self.shown[place].pop(number, None)
 
     def free(self, place: int, number: int) -> Amounts:
-        """The amount of an object that was free all through a span."""
+        """Returns the amount of an object that was free during a whole span."""
         most = self.levels[place][number].most
         return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
 
     def _fits(self, amounts: Amounts, place: int, number: int) -> bool:
-        """Returns True if a request fitted all through a span, however its nodes were filled."""
+        """Returns True if a request fitted during a whole span, however the nodes were filled."""
         free, pieces = self.free(place, number), self._pieces[place]
         if pieces is not None and pieces.have_room(amounts, self.levels[place][number].most):
             return True
@@ -222,7 +223,7 @@ class _World:
         return all(asked + held <= limit for asked, held, limit in zip(amounts, used, limits, strict=True))
 
     def saturated(self, place: int) -> list[int]:
-        """The spans in which some job waits for an object all the time."""
+        """Returns the spans during which some job waits for an object all the time."""
         return [
             number
             for number, asked in enumerate(self.waiting)
@@ -241,7 +242,7 @@ class _Look:
         self._limits = recorded.limits[place]
 
     def missing(self) -> Iterator[Finding]:
-        """Periods in which less than the capacity was available."""
+        """Yields periods in which less than the capacity was available."""
         place = self._place
         usual = self._simulated.shown[place]
         shown = [number for number in self._recorded.shown[place] if number not in usual]
@@ -277,10 +278,11 @@ class _Look:
         return self._finding(amount, at, resource, time, period)
 
     def _lasting(self, missing: int, at: int, start: int, end: int) -> tuple[int, int]:
-        """A period, extended while the missing amount was not held, by at most its own length at each end.
+        """Returns a period, extended at each end while nothing held the missing amount.
 
-        When the capacity returns, a waiting job takes it. Nodes leave with their pods, so use falls
-        immediately. The beginning of a lower quota shows nowhere, since no pod is evicted.
+        An extension is at most as long as the period. When the capacity returns, a waiting job takes it.
+        Nodes leave with their pods, so use falls immediately. A lower quota evicts no pod, so its beginning
+        is invisible.
         """
         held = above(self._recorded.held[self._place], at, self._limits[at] - missing)
         middle, most = (start + end) // 2, end - start
@@ -291,7 +293,7 @@ class _Look:
         return before, end if after - end > most else after
 
     def _varying(self, periods: list[list[int]], at: int, resource: str) -> Finding:
-        """A varying load: how much less was used than in the simulation, in spans where jobs wait."""
+        """Returns a varying load, which is the amount missing from use while jobs waited."""
         used = [self._recorded.levels[self._place][n].mean[at] for n in self._recorded.saturated(self._place)]
         usual = [
             self._simulated.levels[self._place][n].mean[at] for n in self._simulated.saturated(self._place)
@@ -322,7 +324,7 @@ class _Look:
         return Finding(LESS, kind, name, resource, amount, limit, *time, len(shown), sentence)
 
     def _queue_of(self, shown: Sequence[int]) -> str:
-        """The queue whose own quota the waiting jobs need, if it has most of the evidence."""
+        """Returns the queue whose own quota the waiting jobs need, or "" if it lacks most of the evidence."""
         spans: Counter[str] = Counter()
         for number in shown:
             spans.update(name for name in self._recorded.shown[self._place][number] if name)
@@ -331,7 +333,7 @@ class _Look:
         return name if total and most >= _MINE * total else ""
 
     def beyond(self) -> Iterator[Finding]:
-        """Periods in which more than the capacity was used."""
+        """Yields periods in which more than the capacity was used."""
         for at, resource in enumerate(self._recorded.resources):
             limit = self._limits[at]
             every = self._recorded.levels[self._place]
@@ -350,7 +352,7 @@ class _Look:
                 )
 
     def _scarcest(self, number: int) -> int:
-        """The resource with the smallest free part."""
+        """Returns the resource with the smallest free fraction."""
         free = self._recorded.free(self._place, number)
         parts = [
             (amount / limit if 0 < limit < UNLIMITED else 2.0, at)
@@ -359,7 +361,7 @@ class _Look:
         return min(parts)[1]
 
     def _periods(self, shown: list[int], at: int) -> Iterator[list[int]]:
-        """Joins spans of evidence to periods, if nothing between them shows the full capacity."""
+        """Joins spans of evidence to periods if nothing between them shows the full capacity."""
         period: list[int] = []
         for number in shown:
             if period:
@@ -375,7 +377,7 @@ class _Look:
 
 
 def _together(numbers: list[int]) -> Iterator[list[int]]:
-    """Groups of spans that are at most a day apart."""
+    """Yields groups of spans that are at most a day apart."""
     period: list[int] = []
     for number in numbers:
         if period and number - period[-1] > _GAP:
@@ -390,9 +392,9 @@ _GAP = 24
 
 
 def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
-    """One cause for each time at which capacity is missing, if several objects show it.
+    """Returns a single cause for each time at which capacity is missing, even if several objects show it.
 
-    If nearly all jobs that wait are of one queue of several, and within its quota, that queue has lost quota.
+    If nearly all waiting jobs belong to one of several queues, within its quota, that queue has lost quota.
     Otherwise nodes are missing, which explains what their queues lack.
 
     Args:
@@ -412,6 +414,6 @@ def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
 
 
 def _overlap(one: Finding, other: Finding) -> float:
-    """The part of the shorter period that lies in the other period."""
+    """Returns the fraction of the shorter period that lies in the other period."""
     both = min(one.end, other.end) - max(one.start, other.start)
     return both / max(1, min(one.end - one.start, other.end - other.start))

@@ -1,4 +1,4 @@
-"""Guesses which events explain why a simulation parts from a record."""
+"""Proposes events that may explain why a simulation no longer agrees with a record."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 S = TypeVar("S")
 T = TypeVar("T")
 Score: TypeAlias = tuple[int, float]
-"""Minus the time until which a simulation agrees with the record, and the cost of what differs later."""
+"""The negative time until which a simulation agrees with the record, and the cost of later differences."""
 
 _GRACE = 30 * SECOND
-"""How long preempted jobs usually go on; a quota became lower so long before they end."""
+"""How long preempted jobs usually continue. A quota became lower this long before they ended."""
 _AHEAD = 4 * HOUR
-"""How far a guess among many similar ones is compared."""
+"""How much simulated time is compared for each of many similar guesses."""
 _SEVERAL = 40
-"""So many of equally likely guesses are compared."""
+"""The maximum number of equally likely guesses to compare."""
 _TIMES = 30
-"""Of longer intervals, only so many minutes are tried."""
+"""The maximum number of minutes to try in an interval."""
 _NEAR = 5
-"""A lower quota is tried at so many times before times that are less likely."""
+"""A lower quota is first tried at this many times, which are the likeliest."""
 _EXPLORED = 3
-"""Other ends of one event are compared as long as this takes so many replays of the whole record."""
+"""Comparing other ends of one event may take as long as this many replays of the whole record."""
 _LATEST = 2
-"""Other ends of so many events are tried before new events."""
+"""The number of events whose other ends are tried before new events."""
 _AROUND = 30
-"""So many times before and after an end are tried, even if the agreement is shorter in between."""
+"""At least this many times before and after an end are tried, even if some shorten the agreement."""
 _STEPS = 64
-"""A quota is lower by a multiple of this part, if requests are not larger."""
+"""A quota is reduced in about this many steps, or in fewer steps if requests are larger."""
 
 
 class Guesses:
-    """Guesses of events.
+    """Proposes events for a search.
 
     Args:
         trials: replays of supposed events.
@@ -54,9 +54,10 @@ class Guesses:
         self._unit = unit
 
     def of(self, state: State) -> Iterator[Events]:
-        """Events that may explain why the agreement ends, the likeliest first.
+        """Yields events that may explain why the agreement ends, the likeliest first.
 
-        If a job then runs only in the simulation, capacity has gone; if only in the record, it is back.
+        If a job then runs only in the simulation, capacity has gone. If it runs only in the record, capacity
+        is back.
         """
         simulated = self._trials.played(state.events, self._trials.horizon(state.until))
         lost = self._record.lost(simulated, state.until, state.until + TOLERANCE)
@@ -115,7 +116,7 @@ class Guesses:
                 yield from self._other_ends(state, event)
 
     def _ends(self, state: State, most: int = 2) -> Iterator[Events]:
-        """Some of the open events end when the agreement ends, or at the first difference before."""
+        """Yields events with some open ones ended at the end of the agreement, or at the first difference."""
         for ends in sorted({state.until, self._began(state)}):
             several = [event for event in state.events if event.is_open and event.start < ends]
             for count in range(1, most + 1):
@@ -125,16 +126,16 @@ class Guesses:
                     )
 
     def _lowered(self, state: State) -> Iterator[tuple[Event, Quota]]:
-        """The quotas that are lower when the agreement ends."""
+        """Yields the quotas that are lower when the agreement ends, with their events."""
         for event in state.events:
             for quota in self._quotas:
                 if quota.is_of(event) and event.end > state.until:
                     yield event, quota
 
     def _possible_ends(self, state: State, event: Event, time: int) -> Sequence[Event]:
-        """The event with other ends before a time, unless its end is sure.
+        """Returns the event with other ends before a time, unless its end is certain.
 
-        An end is sure if jobs began then without another cause, and the agreement went on.
+        An end is certain if jobs began then without another cause, and the agreement continued.
         """
         alone = sum(each.end == event.end for each in state.events) == 1
         if alone and event.end in self._record.sudden and event.end < time - TOLERANCE:
@@ -146,21 +147,21 @@ class Guesses:
         return self._possible(state, event, others, bisect_left(times, about))
 
     def _possible_begins(self, state: State, event: Event) -> Sequence[Event]:
-        """The event with other begins."""
+        """Returns the event with other beginnings."""
         times = self._times(event.start - DAY, min(event.start + DAY, event.end, state.until))
         others = [event._replace(start=each) for each in times]
         return self._possible(state, event, others, bisect_left(times, event.start))
 
     def _times(self, start: int, end: int) -> list[int]:
-        """Minutes between two times, and a time after each instant of the record."""
+        """Returns the minutes between two times, and a time after each instant of the record."""
         start = max(start, 0)
         return sorted({*self._between(start, end), *range(start - start % MINUTE + MINUTE, end, MINUTE)})
 
     def _possible(self, state: State, event: Event, others: Sequence[Event], place: int) -> Sequence[Event]:
-        """The events among others, in order of time, with which the agreement is not shorter.
+        """Returns those of the other events, in order of time, that do not shorten the agreement.
 
-        Events far from a place make it shorter. If pods wait for nodes, each minute counts, so the nearest
-        events are always among the answers.
+        Events far from `place` shorten the agreement. If pods wait for nodes, each minute counts, so the
+        result always contains the nearest events.
         """
         early, late = others[:place], others[place:]
         first = bisect_left(early, True, key=lambda other: self._is_possible(state, event, other))
@@ -168,10 +169,10 @@ class Guesses:
         return others[max(min(first, place - _AROUND), 0) : place + max(last, _AROUND)]
 
     def _explored(self, options: Sequence[T], score: Callable[[T], S]) -> Iterator[tuple[T, S]]:
-        """Some of several options, with their scores.
+        """Yields some of several options with their scores.
 
-        Most neighbours have the same score. So the first and the last option come first, then the middle of
-        the longest gap between options of different scores, then of the longest gap.
+        Most neighbours have the same score. The method therefore begins with the first and the last option.
+        It then tries the middle of the longest gap between options with different scores, or else of any gap.
         """
         most = self._trials.spent + _EXPLORED
         found = {place: score(options[place]) for place in sorted({0, len(options) - 1}) if options}
@@ -189,12 +190,12 @@ class Guesses:
         yield from ((options[place], each) for place, each in sorted(found.items()))
 
     def _is_possible(self, state: State, event: Event, other: Event) -> bool:
-        """Whether the agreement is not shorter with another event in place of one."""
+        """Returns True if the agreement does not become shorter when another event replaces this one."""
         events = _replaced(state.events, event, other)
         return self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE
 
     def _other_ends(self, state: State, event: Event) -> Iterator[Events]:
-        """The two best of other ends of an event, with which the agreement is not shorter."""
+        """Yields the two best other ends of an event that do not shorten the agreement."""
         yield from self._likely(state, event, self._possible_ends(state, event, state.until))
 
     def _likely(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:
@@ -203,9 +204,9 @@ class Guesses:
         )
 
     def _best(self, state: State, event: Event, scores: Iterable[tuple[Event, Score]]) -> Iterator[Events]:
-        """The two best of other events in place of one, with which the agreement is not shorter.
+        """Yields the two best replacements of an event that do not shorten the agreement.
 
-        Those that are the best soon after the end of the agreement are compared for longer.
+        The replacements with the best scores are compared again over a longer time.
         """
         alike: dict[Score, list[Event]] = {}
         for other, score in scores:
@@ -218,7 +219,7 @@ class Guesses:
         yield from (_replaced(state.events, event, best[score]) for score in sorted(best)[:2])
 
     def _score(self, state: State, event: Event, other: Event, ahead: int = _AHEAD) -> Score:
-        """How well a simulation agrees with the record with another event; less is better."""
+        """Returns a score of the agreement if another event replaces this one. Less is better."""
         return self._score_of(_replaced(state.events, event, other), state.until, ahead)
 
     def _score_of(self, events: Events, at: int, ahead: int = _AHEAD) -> Score:
@@ -226,17 +227,17 @@ class Guesses:
         return -child.until, self._trials.cost(events, at, ahead) if child.until >= at - TOLERANCE else 0.0
 
     def _is_early(self, state: State, queue: str | None = None) -> bool:
-        """Whether jobs of a queue run too early; if none of its jobs differs, whether any job does."""
+        """Returns True if jobs of a queue run too early. If none of its jobs differs, all queues count."""
         mine = [each for each in state.breaks if self._record.queues[each.job] == queue]
         return not state.is_outage and sum(each.amount for each in mine or state.breaks) > 0
 
     def _fitted(
         self, state: State, options: Sequence[Events], queue: str | None = None, first: int = 0
     ) -> Iterator[Events]:
-        """The best of several events that differ more and more from those of a state.
+        """Yields the best of several options, which differ more and more from the events of a state.
 
-        If jobs still run too early, or still too late, events that differ more are tried, otherwise less;
-        in steps that double, then by bisection.
+        If jobs still run too early, or still too late, options that differ more are tried, and otherwise
+        options that differ less. Steps double at first, and a bisection follows.
         """
         early, step = self._is_early(state, queue), 1
         low, high, tried = -1, len(options), first
@@ -265,7 +266,7 @@ class Guesses:
     # --- ends, begins and amounts -------------------------------------------------------------------------
 
     def _begins(self, state: State, event: Event, earlier: bool) -> list[Events]:
-        """Earlier or later begins of an event, the nearest first."""
+        """Returns events with an earlier or later beginning of one event, the nearest first."""
         if earlier:
             starts = self._between(event.start - DAY, event.start)[::-1]
         else:
@@ -273,7 +274,7 @@ class Guesses:
         return [_replaced(state.events, event, event._replace(start=start)) for start in starts]
 
     def _amounts(self, state: State, event: Event, quota: Quota, more: bool) -> list[Events]:
-        """Events with a quota that is lower by more or by less, the nearest first."""
+        """Returns events with a larger or smaller cut of one quota, the nearest first."""
         unit, was = self._step(quota), quota.nominal - event.value
         steps = range(was + unit, quota.nominal + 1, unit) if more else range(was - unit, 0, -unit)
         return [
@@ -284,7 +285,7 @@ class Guesses:
         return self._unit * -(-quota.nominal // (_STEPS * self._unit))
 
     def _cuts(self, state: State, quota: Quota, starts: Sequence[int]) -> Iterator[Events]:
-        """A quota became lower, not long before the agreement ends, by about what the record does not use."""
+        """Yields events with a lower quota shortly before the agreement ends, by about the unused amount."""
         unit = self._step(quota)
         unused = sum(each.nominal for each in self._quotas) - self._record.used(state.until)
         for start in starts:
@@ -301,17 +302,17 @@ class Guesses:
             yield from self._fitted(state, options, quota.name, guess - 1)
 
     def _between(self, start: int, end: int) -> list[int]:
-        """Times between two others, one after each instant of the record, in order."""
+        """Returns the times between two others, one after each instant of the record, in order."""
         times = sorted({*self._record.sudden, *(each + SECOND for each in self._record.instants)})
         return [each for each in times if max(start, 0) < each < end]
 
     def _around(self, time: int, last: int) -> tuple[int, int]:
-        """The second time before another one at which something happens in the record, and the next one."""
+        """Returns the second last time before `time` at which the record changes, and the next such time."""
         before, after = self._between(time - DAY, time), self._between(time, last)
         return before[-2] if len(before) > 1 else time, after[0] if after else last
 
     def _began(self, state: State) -> int:
-        """When the first difference begins, also a short one shortly before the agreement ends."""
+        """Returns when the first difference begins, even a short one just before the agreement ends."""
         until = self._trials.horizon(state.until)
         differences = self._record.differences(self._trials.played(state.events, until), until)
         return min(
@@ -321,9 +322,9 @@ class Guesses:
     # --- nodes --------------------------------------------------------------------------------------------
 
     def _removals(self, state: State, jobs: frozenset[str], time: int) -> Iterator[Events]:
-        """The nodes left that ran the jobs which only the record evicts.
+        """Yields events that remove the nodes of the jobs that only the record evicts.
 
-        If they ran others as well, an earlier event may have ended at another time, so that nodes ran others.
+        If these nodes also run other jobs, an earlier event may have ended at another time.
         """
         found = {self._wrong(state.events, jobs, time): [state.events]}
         if 0 in found:
@@ -352,14 +353,14 @@ class Guesses:
         return {node for node, score in scores.items() if score > 0} - _gone(events, time)
 
     def _wrong(self, events: Events, jobs: frozenset[str], time: int) -> int:
-        """How many jobs an outage would wrongly evict, or not evict."""
+        """Returns how many jobs an outage would wrongly evict, or fail to evict."""
         simulated = self._trials.played(events, time)
         names = self._nodes(events, simulated, jobs, time)
         evicted = {job for job, nodes in simulated.nodes_at(time).items() if nodes & names}
         return len(evicted ^ jobs)
 
     def _idle_nodes(self, state: State, simulated: History) -> Iterator[Events]:
-        """Nodes left that ran nothing; a job that would have started there starts later."""
+        """Yields events that remove idle nodes, so that the first job that would start there starts later."""
         first = state.breaks[0]
         names = simulated.nodes_at(first.start + 1).get(first.job, set()) - _gone(state.events, first.start)
         if names:
@@ -371,7 +372,7 @@ class Guesses:
 
 
 def _gone(events: Events, time: int) -> set[str]:
-    """The nodes that are removed at a time."""
+    """Returns the nodes that are removed at a time."""
     return {name for event in events if event.kind == "Node" and event.end > time for name in event.names}
 
 
@@ -380,6 +381,6 @@ def _replaced(events: Events, old: Event, new: Event) -> Events:
 
 
 def _minutes(first: int, last: int) -> range:
-    """Whole minutes between two times."""
+    """Returns whole minutes between two times."""
     step = -(-(last - first) // (_TIMES * MINUTE)) * MINUTE
     return range(first - first % MINUTE + MINUTE, last, max(step, MINUTE))

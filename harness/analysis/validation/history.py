@@ -1,4 +1,4 @@
-"""What jobs held in one replay, and when: enough to compare a simulation with a record over time."""
+"""Records what jobs held in one replay, and when, to compare a simulation with a record over time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class History(NamedTuple):
     """The runs of jobs, and the nodes of their pods.
 
     Attributes:
-        spans: job -> its runs in order. A run begins with the first progress, and ends when the job holds
-            nothing.
-        evicted: instant -> the jobs that were evicted then, without preemptions.
-        pods: time, job, pod and node of each binding; the node is None if the pod left. Pod -1 stands for
-            all pods.
+        spans: the runs of each job, in order. A run begins with the first progress, and ends when the job
+            holds nothing.
+        evicted: for each time, the jobs that were evicted without a preemption.
+        pods: the time, job, pod and node of each binding. The node is None if the pod left. Pod -1 means all
+            pods.
     """
 
     spans: Mapping[str, Sequence[Span]]
@@ -35,11 +35,11 @@ class History(NamedTuple):
     pods: Sequence[tuple[int, str, int, str | None]]
 
     def first(self, job: str, never: int) -> int:
-        """When a job first runs, or another time if it never does."""
+        """Returns when a job first runs, or `never` if it never runs."""
         return self.spans[job][0][0] if self.spans.get(job) else never
 
     def nodes_at(self, time: int) -> dict[str, set[str]]:
-        """Job -> the nodes of its pods just before a time."""
+        """Maps each job to the nodes of its pods just before a time."""
         found: dict[str, dict[int, str]] = {}
         for at, job, pod, node in self.pods:
             if at > time or (at == time and node is not None):
@@ -53,7 +53,7 @@ class History(NamedTuple):
         return {job: set(nodes.values()) for job, nodes in found.items()}
 
     def scores(self, jobs: Collection[str], time: int) -> dict[str, int]:
-        """Node -> how many of these jobs it ran just before a time, less the number of its other jobs."""
+        """Maps each node to the number of these jobs that it ran just before a time, minus its other jobs."""
         found: dict[str, int] = {}
         for job, nodes in self.nodes_at(time).items():
             for node in nodes:
@@ -67,10 +67,10 @@ def history_of(plan: Plan) -> History:
 
 
 class Played:
-    """A replay that is not stored, and can be continued.
+    """A replay that is not stored, and can continue.
 
     Args:
-        plan: the replay, which is played at once.
+        plan: the replay, which begins immediately.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -102,7 +102,7 @@ class _Recorder(NullRecorder):
         self._pods: list[tuple[int, str, int, str | None]] = []
 
     def record(self, fact: Fact) -> None:
-        """Notes when a job begins or stops to hold something, is evicted, or has a pod on a node."""
+        """Notes when a job begins or ceases to hold something, is evicted, or has a pod on a node."""
         action, job = fact.action, fact.job.id
         if fact.holding > 0:
             self._since[job] = fact.time
@@ -122,7 +122,7 @@ class _Recorder(NullRecorder):
             self._progress.setdefault(job.id, []).append(start)
 
     def history(self, end: int) -> History:
-        """The history of a replay that has ended."""
+        """Returns the history of a replay that has ended."""
         for job, since in self._since.items():
             self._held.setdefault(job, []).append((since, end))
         spans = {job: list(self._runs(job, held)) for job, held in self._held.items()}

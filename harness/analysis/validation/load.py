@@ -1,4 +1,4 @@
-"""The use and the waiting jobs in spans of equal length, to find causes of differences from."""
+"""Computes use and waiting jobs in spans of equal length, in which findings are searched."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 Amounts: TypeAlias = tuple[int, ...]
-"""The amounts that a job requests or holds, one number per resource."""
+"""The amounts that a job requests or holds, with one number per resource."""
 
 Tag: TypeAlias = tuple[str, tuple[int, ...]]
-"""A ClusterQueue, and the places of the objects that a job uses."""
+"""A ClusterQueue, and the indices of the objects that a job uses."""
 
 _MOST = 10_000
 _FEWEST = 60
@@ -24,7 +24,7 @@ _WIDTHS = tuple(MINUTE * each for each in (10, 20, 30)) + tuple(
 
 
 class Held(NamedTuple):
-    """A span in which a job held something, in microseconds since the origin."""
+    """A span during which a job held something, in microseconds since the origin."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """A span in which a whole job waited for its first start."""
+    """A span during which a whole job waited for its first start."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Spans of equal length that cover a time.
+    """Spans of equal length that cover a window.
 
     Attributes:
         start: when the first span begins.
@@ -55,7 +55,7 @@ class Bins:
 
     @classmethod
     def of(cls, window: Window) -> Bins:
-        """Spans over a window: of ten minutes for up to a week; of less only for a short window."""
+        """Returns spans over a window: ten minutes each, more for long windows, and less for short ones."""
         span = max(1, window.end - window.start)
         if span < _FEWEST * _WIDTHS[0]:
             return cls(window.start, -(-span // (_FEWEST * SECOND)) * SECOND, _FEWEST)
@@ -63,19 +63,19 @@ class Bins:
         return cls(window.start, width, -(-span // width))
 
     def begin(self, number: int) -> int:
-        """The time at which a span begins."""
+        """Returns the time at which a span begins."""
         return self.start + number * self.width
 
 
 class Level(NamedTuple):
-    """The amounts held in one span, by resource."""
+    """The highest and mean amounts held in one span, by resource."""
 
     most: Amounts
     mean: tuple[float, ...]
 
 
 def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
-    """The largest and the mean amount held in each span.
+    """Returns the highest and the mean amount held in each span.
 
     Args:
         bins: the spans.
@@ -111,12 +111,12 @@ def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
 
 
 def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, int]]:
-    """The spans of time in which more than a limit was held of a resource, in order.
+    """Returns the times during which more than `limit` of a resource was held, in order.
 
     Args:
         held: the held amounts with their times.
-        resource: the resource's place in amounts.
-        limit: the amount that must be exceeded.
+        resource: the index of the resource in amounts.
+        limit: the amount that the held amount exceeds.
     """
     moves: Counter[int] = Counter()
     for start, end, amounts in held:
@@ -137,12 +137,12 @@ def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, in
 def waiting(
     bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
 ) -> Iterator[Sequence[tuple[Amounts, Tag]]]:
-    """For each span, the requests of jobs that waited all through it, and for `slack` before it.
+    """Yields, for each span, the requests of jobs that waited for `slack` before it and during all of it.
 
     Args:
         bins: the spans.
-        waited: the waits, with a tag that separates jobs with equal requests; each pair of request and tag is
-            yielded once.
+        waited: the waits, with a tag that distinguishes jobs with equal requests. Each pair of request and
+            tag occurs once in a result.
         slack: how long jobs may wait in any case, in microseconds.
     """
     begins: dict[int, list[tuple[Amounts, Tag]]] = {}

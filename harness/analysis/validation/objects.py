@@ -1,4 +1,4 @@
-"""The objects whose capacity may differ from the manifests: trees of queues, groups of nodes, the cluster."""
+"""Lists objects whose capacity may differ from the manifests: trees of queues, groups of nodes, or all."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 QUEUE, NODES, WHOLE = "queue", "nodes", "whole"
 
 UNLIMITED = 1 << 62
-"""The amount that means no limit."""
+"""The amount that stands for no limit."""
 
 
 class Object(NamedTuple):
-    """An object with a capacity; its jobs cannot use any other object instead.
+    """An object with a capacity. Its jobs cannot use any other object instead.
 
     Attributes:
-        kind: `queue` (in no cohort), `nodes` or `whole`.
-        name: a ClusterQueue, the labels that jobs select nodes by, or a cohort; "" for the cluster.
-        limits: resource -> the capacity.
-        queues: the queues whose quotas it consists of, with each one's guaranteed amounts.
-        nodes: the nodes that it consists of, each with its amounts; empty for quotas.
+        kind: `queue` (a queue without a cohort), `nodes` or `whole`.
+        name: a ClusterQueue, the labels by which jobs select nodes, or a cohort. It is "" for the cluster.
+        limits: the capacity of each resource.
+        queues: the queues whose quotas form the object, with their guaranteed amounts.
+        nodes: the nodes that form the object, with their amounts. It is empty for quotas.
     """
 
     kind: str
@@ -47,8 +47,8 @@ class Objects(NamedTuple):
 
     Attributes:
         several: the objects.
-        of_job: job -> places in `several`.
-        queue_of: job -> its ClusterQueue, or "".
+        of_job: for each job, the indices of its objects in `several`.
+        queue_of: the ClusterQueue of each job, or "".
     """
 
     several: Sequence[Object]
@@ -57,7 +57,7 @@ class Objects(NamedTuple):
 
 
 def told(kind: str, name: str) -> str:
-    """The name of an object in a sentence."""
+    """Returns the name of an object in a sentence."""
     if kind == QUEUE:
         return f"ClusterQueue {name}"
     if kind == NODES:
@@ -66,7 +66,7 @@ def told(kind: str, name: str) -> str:
 
 
 def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
-    """The trees of ClusterQueues and the groups of nodes that jobs select by labels, else the cluster."""
+    """Returns the trees of ClusterQueues and the groups of nodes that jobs select, or else the cluster."""
     names = run.micros("jobs").select("job_id").collect()["job_id"].to_list()
     queues: Mapping[str, Any] = run.info["cluster"]["queues"]
     cohorts: Mapping[str, Any] = run.info["cluster"]["cohorts"]
@@ -101,7 +101,7 @@ def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
 
 
 def _trees(queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Trees of queues, by the cohort at the top; a queue without a cohort is a tree named after itself."""
+    """Maps the top cohort of each tree to its queues. A queue without a cohort is a tree of its own name."""
     trees: dict[str, list[str]] = {}
     for name, queue in queues.items():
         root, seen = queue["cohort"], set()
@@ -113,7 +113,7 @@ def _trees(queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> dict[str, l
 
 
 def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, frozenset[str]]]:
-    """Groups of nodes that jobs select by labels, if every job selects nodes: then their users are known."""
+    """Yields the groups of nodes that jobs select by labels, if every job selects nodes."""
     if not cluster.nodes or "node_selector" not in trace.frame.columns:
         return
     chosen: dict[tuple[tuple[str, str | None], ...], set[str]] = {}
@@ -143,7 +143,7 @@ def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, f
 
 
 class Use(NamedTuple):
-    """Amounts that jobs of a run held and waited for, by job, for some resources in order.
+    """What each job of a run held and waited for, for some resources in order.
 
     Attributes:
         held: the spans in which a job held something.
@@ -157,7 +157,7 @@ class Use(NamedTuple):
 
 
 def use_of(run: Run, resources: tuple[str, ...]) -> Use:
-    """Reads what jobs of a run held and waited for; in a record only jobs that started count as waiting."""
+    """Reads what jobs of a run held and waited for. In a record, only jobs that started count as waiting."""
     amounts = [f"request.{name}" for name in resources]
     frame = run.micros("jobs")
     jobs = frame.select("job_id", "submit_time", "start_time", "state", *amounts).collect()
@@ -175,7 +175,7 @@ def use_of(run: Run, resources: tuple[str, ...]) -> Use:
 
 
 def _unit(jobs: pl.LazyFrame, amounts: Sequence[str]) -> Amounts:
-    """For each resource, an amount that divides every pod's request; 1 if pods of a job may differ."""
+    """Returns an amount of each resource that divides every pod's request. 1 if pods of a job may differ."""
     if "pod_sets" in jobs.collect_schema():
         return (1,) * len(amounts)
     each = jobs.select("pods", *amounts).unique().collect()
@@ -191,5 +191,5 @@ def _unit(jobs: pl.LazyFrame, amounts: Sequence[str]) -> Amounts:
 
 
 def limits_of(limits: Mapping[str, int], resources: tuple[str, ...]) -> Amounts:
-    """Limits of resources in order."""
+    """Returns the limits of resources in order."""
     return tuple(limits.get(name, UNLIMITED) for name in resources)

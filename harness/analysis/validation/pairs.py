@@ -1,4 +1,4 @@
-"""The jobs that a record and a simulation have in common, with their starts in both."""
+"""Finds the jobs that a record and a simulation have in common, with their starts in both."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from harness.base.units import HOUR
 from harness.runs.run import Run
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-"""Classes of sizes: a job is in the largest class that does not exceed its request."""
+"""The classes of sizes. A job is in the largest class that does not exceed its request."""
 
 
 def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
-    """A table with one row per job that has started in the record, in order of arrival.
+    """Returns a table with one row per job that started in the record, in order of arrival.
 
     Args:
         recorded: the record.
@@ -65,7 +65,7 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
 
 
 def _size(amount: pl.Expr, one: int) -> pl.Expr:
-    """The class of a size, as text."""
+    """Returns the class of a size as text."""
     size = pl.lit(f"below {SIZES[0]}")
     for low, high in zip(SIZES, (*SIZES[1:], None), strict=True):
         name = f"{low}" if low == 1 else f"{low}-{high - 1}" if high else f"{low} or more"

@@ -1,4 +1,4 @@
-"""Free capacity is divided among nodes: decides from sums alone whether some node must fit a job."""
+"""Decides from sums of free capacity alone whether some node must have capacity for a job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from math import gcd
 from harness.analysis.validation.load import Amounts
 
 IN_PIECES = 0.25
-"""Up to this part of a capacity may be free in pieces that no pod fits into."""
+"""Up to this fraction of a capacity may be free in pieces that are too small for any pod."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Nodes for which only the sum of all free amounts is known.
+    """Nodes whose free amounts are known only as a sum.
 
     Attributes:
         nodes: the amounts of each node, in the order of the resources.
@@ -29,7 +29,7 @@ class Pieces:
     def of(
         cls, nodes: Mapping[str, Mapping[str, int]], resources: tuple[str, ...], unit: Amounts
     ) -> Pieces | None:
-        """The nodes of an object; None for quotas, which are not divided among nodes."""
+        """Returns the nodes of an object, or None for quotas, which are not divided among nodes."""
         amounts = tuple(tuple(has.get(name, 0) for name in resources) for has in nodes.values())
         return cls(amounts, unit) if amounts else None
 
@@ -39,7 +39,7 @@ class Pieces:
 
     @cached_property
     def _step(self) -> Amounts:
-        """For each resource, the amount that divides the free amount of every node."""
+        """Returns, for each resource, an amount that divides the free amount of every node."""
         return tuple(
             gcd(unit, *amounts)
             for unit, amounts in zip(self.unit, zip(*self.nodes, strict=True), strict=True)
@@ -50,10 +50,11 @@ class Pieces:
         return tuple(sum(amounts) for amounts in zip(*self.nodes, strict=True))
 
     def have_room(self, asked: Amounts, held: Amounts) -> bool:
-        """Returns True if some node must fit the whole job while this much of all nodes is held.
+        """Returns True if some node must have capacity for the whole job while this much is held in total.
 
-        A node on which an amount does not fit has at most that amount less one step free. So the free sum
-        bounds the number of such nodes. If there are fewer of them than nodes, the job fits on some node.
+        If an amount does not fit on a node, the node has at most that amount minus one step free. The free
+        sum therefore limits the number of nodes without capacity. If there are more nodes than that, the job
+        fits.
         """
         lacking = 0
         for amount, used, total, most, step in zip(

@@ -1,4 +1,4 @@
-"""Events that a search supposes: removed nodes, and lower quotas, each for a time."""
+"""Defines the events that a search tries: nodes that are removed, and quotas that are lower, for a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Event(NamedTuple):
 
     Attributes:
         kind: `Node`, `ClusterQueue` or `Cohort`.
-        names: the objects; several only for nodes.
+        names: the names of the objects. Only events of nodes have several.
         field: the field of the table of events.
-        value: the lower quota, in the resource's unit; 0 for nodes.
-        start, end: the time, in microseconds since the origin; `OPEN` if it has not ended.
-        resource: the quota's resource; "" for nodes.
+        value: the lower quota in the resource's unit, or 0 for nodes.
+        start, end: the times in microseconds since the origin. `end` is `OPEN` if the event has not ended.
+        resource: the quota's resource, or "" for nodes.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Event(NamedTuple):
         return self.end == OPEN
 
     def rows(self, last: int) -> Iterator[Row]:
-        """The rows of a table of events; an open event ends at the time `last`."""
+        """Yields the rows of a table of events. An open event ends at the time `last`."""
         end = min(self.end, last)
         for name in self.names if self.start < end else ():
             yield {
@@ -55,13 +55,13 @@ class Event(NamedTuple):
 
 
 def rows_of(events: Iterable[Event], last: int) -> list[Row]:
-    """The rows of events, in order of time; open events end at the time `last`."""
+    """Returns the rows of events in order of time. Open events end at the time `last`."""
     rows = (row for event in events for row in event.rows(last))
     return sorted(rows, key=lambda row: (parse_duration(row["time"]), row["kind"], row["name"]))
 
 
 def removal(names: Iterable[str], start: int) -> Event:
-    """Nodes that are removed from a time on."""
+    """Returns an event that removes nodes from a time on."""
     return Event("Node", tuple(sorted(names)), "remove", 0, start)
 
 
@@ -69,10 +69,10 @@ class Quota(NamedTuple):
     """A quota that may be lower for a time.
 
     Attributes:
-        kind, name: its owner.
+        kind, name: the kind and name of the owner.
         field: the field of the table of events.
-        resource: its resource.
-        nominal: its amount.
+        resource: the resource of the quota.
+        nominal: the nominal quota.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class Quota(NamedTuple):
     nominal: int
 
     def lowered(self, by: int, start: int) -> Event:
-        """The quota, lower by an amount from a time on."""
+        """Returns an event that lowers the quota by an amount from a time on."""
         return Event(self.kind, (self.name,), self.field, self.nominal - by, start, resource=self.resource)
 
     def is_of(self, event: Event) -> bool:
@@ -91,7 +91,7 @@ class Quota(NamedTuple):
 
 
 def quotas_of(knobs: Mapping[str, int | Fraction | None], resource: str) -> list[Quota]:
-    """The quotas of a resource that are not 0, from the knobs of a cluster."""
+    """Returns the quotas of a resource that are not 0, from the knobs of a cluster."""
     found = []
     for path, value in knobs.items():
         owner, _, rest = path.partition(".quota[")

@@ -1,4 +1,4 @@
-"""A validation as text: the verdict, its figures, and the causes of the largest differences."""
+"""Writes a validation as text: the verdict, its figures, and the causes of the largest differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROWS = 12
 
 
 def text(validation: Validation, width: int | None = None) -> str:
-    """The validation for a terminal of this many columns, with folded sentences; None for any number."""
+    """Returns the validation with sentences folded to this many columns. None means no limit."""
     parts = [*folded([validation.verdict], width), ""]
     parts += [aligned([["", "recorded, simulated"], *_overall(validation)], left=(0, 1)), ""]
     for group, every in validation.groups():
@@ -57,7 +57,7 @@ def _overall(validation: Validation) -> Iterator[list[str]]:
 
 
 def _table(group: str, every: Sequence[tuple[str, Errors]], width: int | None) -> str:
-    """A table with one row per group, or per third hour for hours."""
+    """Returns a table with one row per group. Hours are shown in steps of three."""
     hours = group == "hour"
     shown = [each for each in every if int(each[0]) % 3 == 0] if hours else every[:_ROWS]
     rows = [

@@ -1,4 +1,4 @@
-"""Replays supposed events, and compares each replay with a record."""
+"""Replays the events that a search tries, and compares each replay with a record."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from harness.base.units import DAY, HOUR
 Events: TypeAlias = tuple[Event, ...]
 
 _HORIZON = DAY // 2
-"""How long after a difference the effects of an event are compared."""
+"""How much simulated time after a difference is compared."""
 _PRICE = HOUR
-"""How much longer a simulation must agree to be worth one more begin or end of an event."""
+"""Each further beginning or end of an event must make the agreement this much longer."""
 _EFFORT = HOUR
-"""After each replay that was spent on a state, states with so much shorter agreements come first."""
+"""Each replay that was spent on a state lowers its rank as much as an agreement that is this much shorter."""
 _KEPT = 256
-"""How many of the last replays are kept, for they take memory."""
+"""The maximum number of recent replays in memory."""
 
 
 class State(NamedTuple):
-    """Supposed events.
+    """Events that a search tries, with the resulting agreement.
 
     Attributes:
         events: the events.
-        until: how long the simulation agrees with the record, or as far as was examined.
-        breaks: the differences that end the agreement; empty if it was not examined to its end.
+        until: the time until which the simulation agrees with the record, or was examined.
+        breaks: the differences that end the agreement. It is empty if the end was not examined.
         effort: how many replays of the whole record were spent on events that differ from these.
     """
 
@@ -41,27 +41,27 @@ class State(NamedTuple):
 
     @property
     def open(self) -> int:
-        """How many events have not ended."""
+        """The number of events that have not ended."""
         return sum(event.is_open for event in self.events)
 
     @property
     def is_outage(self) -> bool:
-        """Whether the agreement ends because only the record evicts jobs."""
+        """True if the agreement ends because only the record evicts jobs."""
         return any(not each.amount for each in self.breaks)
 
     @property
     def worth(self) -> int:
-        """The length of the agreement, less the price of the begins and ends of its events."""
+        """The length of the agreement, minus the price of the beginnings and ends of its events."""
         return self.until - (2 * len(self.events) - self.open) * _PRICE
 
     @property
     def rank(self) -> float:
-        """States of higher rank are tried first: those that were not examined to their end, then the best."""
+        """The order of states: those whose end was not examined have the highest rank, then the best ones."""
         return self.worth - self.effort * _EFFORT if self.breaks else OPEN
 
 
 class Trials:
-    """Replays of supposed events.
+    """Replays the events that a search tries.
 
     Args:
         branches: replays with events until a time.
@@ -76,11 +76,11 @@ class Trials:
 
     @property
     def spent(self) -> float:
-        """How many replays of the whole record took as long as all replays."""
+        """The total simulated time of all replays, as a multiple of the whole record."""
         return self._branches.spent / self.record.end
 
     def played(self, events: Events, until: int) -> History:
-        """The simulation with events, until a time or longer."""
+        """Returns the simulation with events, up to a time or longer."""
         key = in_order(events)
         played, history = self._kept.pop(key, (-1, None))
         if history is None or played < until:
@@ -97,11 +97,11 @@ class Trials:
         return history
 
     def horizon(self, at: int, ahead: int = _HORIZON) -> int:
-        """Until when the effects of events at a time are compared."""
+        """Returns the time until which simulations are compared after a time."""
         return min(self.record.end, at + ahead)
 
     def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
-        """The state of events, examined until a horizon after a time."""
+        """Returns the state of events, examined until a horizon after a time."""
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)
@@ -116,17 +116,17 @@ class Trials:
         return State(events, time, first)
 
     def cost(self, events: Events, at: int, ahead: int = _HORIZON) -> float:
-        """The sizes of the differences around a time with events."""
+        """Returns the total size of the differences around a time, with these events."""
         until = self.horizon(at, ahead)
         return self.record.cost(self.played(events, until), at, until)
 
 
 def in_order(events: Iterable[Event]) -> Events:
-    """The same events in order of time."""
+    """Returns the same events in order of time."""
     return tuple(sorted(events, key=lambda event: (event.start, *event)))
 
 
 def _until(events: Events, time: int) -> Events:
-    """What events change until a time."""
+    """Returns what events change until a time."""
     begun = (event for event in events if event.start <= time)
     return in_order(event if event.end <= time else event._replace(end=OPEN) for event in begun)

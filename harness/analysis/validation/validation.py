@@ -1,4 +1,4 @@
-"""`Validation`: the comparison of a simulation with a record, as values, JSON and text."""
+"""Defines `Validation`, which compares a simulation with a record, as values, JSON and text."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ _LARGEST = 10
 _CLOSE, _NEAR = 0.9, 0.6
 _RANKED = 0.8
 _UNRELATED = 0.3
-"""Below this rank correlation, waits count as unrelated: the simulation does not say which jobs wait."""
+"""Below this rank correlation, waits are unrelated, so the simulation does not show which jobs wait."""
 _MOST_MORE = 0.5
-"""If total waits differ by more than this part of the recorded ones, the verdict is poor."""
+"""If total waits differ by more than this fraction of the recorded waits, the verdict is poor."""
 _TIMES = 3
 _POOR = "poor: the simulation does not behave as this cluster did"
 
 
 class Difference(NamedTuple):
-    """One of the jobs whose starts differ most.
+    """A job whose start differs much between the record and the simulation.
 
     Attributes:
-        job: its id.
-        queue: its queue.
-        recorded, simulated: its first starts, in microseconds since the origin.
-        error: simulated less recorded.
-        because: findings that cover the time between both starts, in sentences; empty if none explains it.
+        job: the id of the job.
+        queue: the queue of the job.
+        recorded, simulated: the first starts of the job, in microseconds since the origin.
+        error: the simulated start minus the recorded start.
+        because: the findings that cover the time between both starts, in sentences. It is empty if there are
+            none.
     """
 
     job: str
@@ -58,7 +59,7 @@ class Validation:
 
     Args:
         trace: the trace.
-        cluster: the cluster that the simulation ran on.
+        cluster: the cluster of the simulation.
         recorded: the run of the record.
         simulated: the simulation.
     """
@@ -70,7 +71,7 @@ class Validation:
 
     @property
     def resource(self) -> str:
-        """The resource that measures sizes and use: GPUs if jobs request any, else cpu, else the first."""
+        """The resource for sizes and use: GPUs if jobs request any, else cpu, else the first resource."""
         names = self.recorded.resources
         gpus = [name for name in names if "gpu" in name]
         return next((name for name in (*gpus, "cpu", *names) if name in names), "")
@@ -87,7 +88,7 @@ class Validation:
 
     @property
     def short(self) -> bool:
-        """Returns True if the record is too short for shares of starts within ten minutes."""
+        """True if the record is too short to judge starts by ten minutes."""
         return is_short(self.recorded.window)
 
     @cached_property
@@ -101,13 +102,13 @@ class Validation:
         return Clock(self.recorded)
 
     def told(self, finding: Finding) -> str:
-        """A finding as a sentence."""
+        """Returns a finding as a sentence."""
         start, end = self.clock.text(finding.start), self.clock.text(finding.end)
         return finding.told.replace("{start}", start).replace("{end}", end)
 
     @cached_property
     def use(self) -> list[tuple[int, float, float]]:
-        """Spans of time: the begin of each, and the mean use in the record and in the simulation."""
+        """The beginning of each span, and its mean use in the record and in the simulation."""
         bins, name = Bins.of(self.recorded.window), self.resource
         several: list[list[Level]] = []
         for run in (self.recorded, self.simulated):
@@ -120,7 +121,7 @@ class Validation:
 
     @property
     def use_difference(self) -> float | None:
-        """The mean difference in use, as a part of the use in the record."""
+        """The mean difference in use, as a fraction of the use in the record."""
         used = sum(one for _, one, _ in self.use)
         return sum(abs(one - other) for _, one, other in self.use) / used if used else None
 
@@ -181,7 +182,7 @@ class Validation:
         return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"
 
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:
-        """The divisions of jobs, with the errors of each group."""
+        """The ways to divide jobs into groups, with the errors of each group."""
         for group in GROUPS:
             yield group, list(by_group(self.pairs, group, short=self.short))
 
@@ -190,7 +191,7 @@ class Validation:
         return list(notes_of(self.recorded.info))
 
     def to_json(self) -> dict[str, Any]:
-        """The validation as plain values; times and durations are in microseconds."""
+        """Returns the validation as plain values, with times and durations in microseconds."""
         return {
             "schema": "1",
             "trace": self.recorded.info["trace"]["name"],

@@ -157,7 +157,7 @@ LIMIT_RANGE = Coverage(
     metadata(namespaced=True),
     modelled(f"{_ITEM}.type", f"{_ITEM}.default{{}}", f"{_ITEM}.defaultRequest{{}}"),
     assumed(
-        "all pods and containers are within these bounds; for containers, they only imply defaults",
+        "all pods and containers are within these bounds; bounds of containers only imply defaults",
         *(f"{_ITEM}.{name}" for name in _BOUNDS),
     ),
 )

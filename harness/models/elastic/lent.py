@@ -57,7 +57,7 @@ class Lent:
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Returns where the remaining quantities are, for each quota from the leaf to the claimant's path."""
+        """Returns the positions in `_left` for each quota from the leaf up to the claimant's path."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

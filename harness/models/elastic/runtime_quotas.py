@@ -27,8 +27,8 @@ class RuntimeQuotas:
         capacity: the capacity of all nodes for each resource.
         scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
         quirks: whether to reproduce two properties of Koordinator that only its code explains. First, a
-            guarantee is scaled only when its own quota or a quota below it is queried. Second, a quota that
-            has no children and does not lend requests nothing until it has had a pod.
+            guarantee is scaled only when its own quota or a quota below it is queried. Second, a quota
+            without children that does not lend has no request until it has had a pod.
         trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`). If not,
             all quotas are in one tree.
 
@@ -153,7 +153,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """Keeps the state of quotas that Koordinator keeps, given that at most one quota has changed."""
+        """Keeps the state that Koordinator keeps for quotas. At most one quota may have changed."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):
@@ -284,7 +284,7 @@ class _Quota:
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of the pods or children, at least the guarantee if the quota does not lend."""
+        """Returns the request of the pods or children. Without lending, it is at least the guarantee."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 

@@ -29,7 +29,7 @@ If the quota is None, the limit applies to all quotas together.
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
 """A function that returns the first limit that would be exceeded, or None if there is none.
 
-The argument says whether the quota's usage is unchanged since the quota exceeded none of its own limits.
+The argument is True if the quota was within its own limits and its usage has not changed since then.
 """
 
 
@@ -181,7 +181,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Reduces what quotas share by the usage of a bound pod without a quota (1), or restores it (-1)."""
+        """Subtracts the usage of a bound pod without a quota from what quotas share (1), or adds it (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
@@ -284,7 +284,7 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that returns, when it is called, the first limit that these quantities exceed.
+        """Returns a function that finds the first limit that these quantities exceed when it is called.
 
         This method is for callers that check repeatedly. The usage that is possible in addition to these
         quantities is computed once, unless it depends on the requests of other quotas.

@@ -362,7 +362,7 @@ class Cache:
 
 
 def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int, int]:
-    """Returns the first position with another node than before, and the end of the changed part."""
+    """Returns the first position whose node has changed, and the end of the changed part."""
     most = min(len(nodes), len(before))
     first = _alike(nodes, before, most)
     return first, len(nodes) - min(most - first, _alike(reversed(nodes), reversed(before), most))

@@ -129,7 +129,7 @@ class Drains:
                 yield from self._try(name, drain)
 
     def _next(self, drain: Drain, now: int) -> int:
-        """Returns the next time at which a drain can evict a pod that budgets allow to be evicted now."""
+        """Returns the time of the next retry for a pod whose eviction the budgets allow now."""
         if not any(self._is_let_go(pod) for pod in drain.pods):
             return _FAR
         at = now + RETRY - (now - drain.begun) % RETRY

@@ -206,7 +206,7 @@ class PermitGangs:
     def lose_place(self, pod: PodInfo) -> None:
         """Takes away the place of a waiting pod, because another pod needs the place."""
         gang = self.of(pod)
-        assert gang is not None, "a pod without a gang waited for it"
+        assert gang is not None, "a pod waited for a gang but belongs to none"
         del gang.waiting[pod]
         gang.unplaced[pod] = None
         if not gang.waiting:

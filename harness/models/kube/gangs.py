@@ -203,7 +203,7 @@ class Gangs:
         return self._memberships[template]
 
     def own_priority(self, pod: PodInfo) -> int:
-        """Returns a pod's own priority, from its job, or a higher one from the template of its pod set."""
+        """Returns a pod's own priority: that of its job or of its pod set's template, whichever is higher."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
         own = self._of_template(job.pod_set_of(pod.pod), job.submit)

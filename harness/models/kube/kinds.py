@@ -1,4 +1,4 @@
-"""Finds what kube-scheduler treats alike in the pods of a pod set, and whether any node could run them."""
+"""Finds the properties that the pods of a pod set share, and whether any node could run these pods."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """Removes a node. A zone without nodes is also removed. If it returns, it becomes the last zone."""
+        """Removes a node. A zone without nodes is also removed, and comes last if it returns."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:

@@ -465,7 +465,7 @@ def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
-    """Returns True if a pod outside of blocks, and therefore its peers, fail now as in the last attempt."""
+    """Returns True if a pod outside of blocks, and therefore each peer, fails now as in the last attempt."""
     if pod.rejected_by != peers.rejected_by:
         return False
     if peers.failed_at == version:

@@ -70,7 +70,7 @@ class NoRoom:
         return self.holds_since(self._seen)
 
     def holds_since(self, version: int) -> bool:
-        """Returns the same as `holds`, if equal pods failed at a version of the cache."""
+        """Returns what `holds` would return if equal pods failed at this version of the cache."""
         amounts, most_room = self.amounts, self.most_room
         for room in most_room.since(max(version, self._seen)):
             if is_within(amounts, room):  # the node may lack something else

@@ -52,7 +52,7 @@ _NOTHING: Iterator[Decision] = iter(())
 
 
 def _as_peers(pod: PodInfo) -> Refusal:
-    """Returns why the last of a pod's peers failed."""
+    """Returns the reason of the last failure among a pod's peers."""
     why = pod.peers.refusal
     assert why is not None, "a pod fails for a reason"
     return why
@@ -294,7 +294,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
+        """Records why a pod waits, unless the last record for its job has the same reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()

@@ -100,7 +100,7 @@ class QuotaForest:
         return self.has(node, cell) - self.keeps(node, cell)
 
     def uses(self, node: Node, cell: Cell) -> int:
-        """Returns the usage of a node; for a cohort, the usage below it beyond the kept parts."""
+        """Returns the usage of a node. For a cohort, it is what its members use beyond what they keep."""
         if node.kind == "queue":
             return self.used[node].get(cell, 0)
         return sum(max(0, self.uses(child, cell) - self.keeps(child, cell)) for child in self._below[node])

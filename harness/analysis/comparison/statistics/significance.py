@@ -16,7 +16,7 @@ LEVEL = 1 - CONFIDENCE
 _SAME = 1e-12  # The relative error of equal values that are computed in a different order.
 
 ALIKE = 6
-"""If there are at least this many differences and all are equal, the difference is certain without a test.
+"""If this many differences or more are all equal, the difference is certain without a test.
 
 Fewer differences may be equal by chance, for example differences of counts.
 """

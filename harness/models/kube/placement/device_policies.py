@@ -49,7 +49,7 @@ class DevicePolicy(Protocol):
         """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod. The node's free quantities already exclude its other requests."""
+        """Returns the devices for a pod. The node's free quantities exclude the pod's other requests."""
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
         """Replaces the nodes."""
@@ -260,7 +260,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the best score, and its devices, or () without a request or a sufficient device."""
+        """Returns the best score and its devices, which are () without a request or a sufficient device."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:

@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """The constant relations between a template and others, which say which terms match which template."""
+    """Which affinity terms of a template match which other templates. The answers never change."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template
@@ -45,7 +45,7 @@ class AffinityRules:
         self.meets_itself = self.near(template)
 
     def near(self, other: Template) -> bool:
-        """Returns True if there are required affinity terms and pods of another template match all."""
+        """Returns True if there are required affinity terms, and pods of another template match all."""
         terms = self.template.spec.affinity
         return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
 

@@ -85,7 +85,7 @@ class Diagnosis:
     def status(self, node: NodeInfo) -> Status:
         """Returns the rejection by a node."""
         status = self.statuses.get(node.position) or self.nodes.status(node)
-        assert status is not None, "a pod was rejected that fits"
+        assert status is not None, "a pod that fits was rejected"
         return status
 
     @property
@@ -239,7 +239,7 @@ class Scheduling:
         return cache.by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Returns by position why nodes reject the pod if the pods that are nominated to them count as bound.
+        """Returns why nodes reject the pod if the pods nominated to them count as bound, by position.
 
         A node with too few free resources is skipped if nominated pods cannot add a reason.
         """

@@ -29,8 +29,8 @@ class ShapeNodes:
     """The feasibility and scores of one shape on all nodes, by position.
 
     A feasible node has a key. A node with a better score of its own has a lower key. If scores are equal, the
-    node whose name sorts first has the lower key. The node with the lowest key is chosen, unless there are
-    different scores that depend on other nodes.
+    node whose name sorts first has the lower key. The node with the lowest key is chosen, unless nodes differ
+    in scores that depend on other nodes.
 
     Attributes:
         rules: the results of the shape's rules about nodes, regardless of its requests.
@@ -175,7 +175,7 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """Returns the lowest key of `count` nodes, cyclically from a position, or `NO_KEY` if none fits."""
+        """Returns the lowest key of `count` nodes from a position on (cyclic), or `NO_KEY` if none fits."""
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
