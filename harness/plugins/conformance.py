@@ -34,7 +34,7 @@ _CHUNK = 32  # cases per task of a process
 
 @fixed()
 class ConformanceSpec(Spec):
-    """A component that a plugin models, as it registers it with `harness_register_conformance`.
+    """A component that a plugin models and registers with `harness_register_conformance`.
 
     The name is the component's name in cases.
 

@@ -37,7 +37,7 @@ def installed(group: str) -> Installed:
 
 
 def _stands(place: str) -> tuple[str, int, int]:
-    """Returns values of a folder or archive that change when a distribution is added or removed."""
+    """Returns the state of a folder or archive, which changes when a distribution is added or removed."""
     try:
         about = os.stat(place or os.curdir)  # noqa: PTH116 - texts, as in sys.path
     except OSError:

@@ -141,7 +141,7 @@ def _check_executor(executor: object, wanted: str) -> None:
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this process, and they would hang, because they lack its "
+            "executor forks its processes from this one; they would hang, because forked processes lack "
             "threads, such as those of polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )

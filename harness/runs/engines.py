@@ -20,6 +20,6 @@ def played_on(plan: Plan) -> Cluster:
 
 
 def engine_of(plan: Plan, chunks: Iterable[list[Arrival]], recorder: Recorder) -> Engine:
-    """Returns the engine of a plan, whose policy must still be made."""
+    """Returns the engine of a plan, still without a policy."""
     losses, until = plan.settings.on_preemption, plan.settings.until
     return Engine(chunks, played_on(plan), recorder, losses=losses, until=until)

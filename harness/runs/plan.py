@@ -124,7 +124,7 @@ class Plan(Value):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All inputs that determine the result and what the run says about it."""
+        """All inputs that determine the result and the texts of the run."""
         trace, policy = self.trace, self.policy
         ours, theirs = self.code
         return {

@@ -266,7 +266,7 @@ _ALL = (
     ),
     Setting(
         "ignore_events", False, bool,
-        "Replay plugins that cannot follow cluster changes without the changes, instead of refusing them.",
+        "If a plugin cannot follow cluster changes, replay it without them instead of refusing it.",
         types=(bool,), wanted="True or False",
     ),
 )

@@ -92,7 +92,7 @@ class _Alike:
 
 
 class Causes:
-    """A policy that delegates all decisions to another policy, and records the causes for which jobs wait.
+    """A policy that delegates all decisions to another policy, and records the causes of waits.
 
     Args:
         policy: the policy that decides. If it has no method `within_quota`, quota is never a cause.

@@ -201,7 +201,7 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _add(said: Warnings, group: str, what: str) -> None:
-    """Adds a warning about a group. The text of the group begins with its kind."""
+    """Adds a warning about a group, which is named by its kind and its name, with a space between."""
     kind, _, name = group.partition(" ")
     said.add(kind, name, what)
 

@@ -295,7 +295,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ("{metadata: {name: team-a}}", "must say kind and metadata.name"),
         (
             "{kind: LocalQueue, metadata: {name: main, namespace: x}}",
-            "not in the namespace x; it is in one, two",
+            "the object is in the namespace one, two, not x",
         ),
         (
             "{apiVersion: kueue.x-k8s.io/v1beta1, kind: ClusterQueue, metadata: {name: team-a}}",

@@ -171,7 +171,7 @@ def test_pods_that_keep_themselves_alive_do_not_end(replay: Callable[..., Run], 
     how = {"plugin": "default-preemption"}
     assert durations(replay(where, unfinished="limit", **how)) == {"default/agent": None, "default/job": 10}
     run = replay(where, **how)
-    assert run.info["unfinished"]["said"].endswith("; without an end, such as those of DaemonSets: 1 Pod")
+    assert run.info["unfinished"]["said"].endswith("; never end, such as those of DaemonSets: 1 Pod")
     assert run.without_run_times == ""
     assert durations(replay(where, unfinished="drop", **how)) == {"default/agent": None}
     found = harness.forecast(
@@ -201,7 +201,9 @@ def test_what_had_run_counts_and_jobs_at_start_are_jobs_of_the_metrics(replay: C
     assert figures["wait.total.max"] == 0
     assert figures["jobs.finished"] == 43
     over = replay(where, unfinished="1h")
-    assert "of these, end at once because they have run for longer: 1" in over.info["unfinished"]["said"]
+    assert (
+        "1 of these end at once, because they have already run for longer" in over.info["unfinished"]["said"]
+    )
     assert set(over.jobs["state"]) == {"finished"}
 
 

@@ -29,7 +29,7 @@ _NODE, _POOL = "Node", "NodePool"
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
-    """Returns the cluster as it is at the trace's origin, with `changes` instead of times in manifests.
+    """Returns the cluster at the trace's origin. The times in its manifests become its `changes`.
 
     If a manifest starts or ends at a time, `changes` has an entry for this time, even if no object changes.
 

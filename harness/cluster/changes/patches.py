@@ -274,7 +274,7 @@ class _World:
                 at: each for at, each in named.items() if (each.namespace or "default") == wanted.namespace
             }
             if not named:
-                what = f"it is not in the namespace {wanted.namespace}; it is in {', '.join(sorted(spaces))}"
+                what = f"the object is in the namespace {', '.join(sorted(spaces))}, not {wanted.namespace}"
                 self._faults.append(Fault(where, what))
                 return None
         if wanted.version:

@@ -19,7 +19,7 @@ from harness.models.kube._equal_pods import EqualPods
 from harness.models.kube.most_room import is_within
 
 _FEW = 8
-"""The maximum number of groups in a tree without halves. Searches examine each group of such a tree."""
+"""A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
 
 _NEW = 16
 """The maximum number of groups that are not in a tree yet."""

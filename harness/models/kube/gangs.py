@@ -114,7 +114,7 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest own priority of all pods that are pending, bound, or will return."""
+        """The highest priority that a pod itself has, among pods that are pending, bound, or will return."""
         return max(self._counts, default=self.priority)
 
     @property

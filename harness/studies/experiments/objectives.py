@@ -292,7 +292,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
 
 
 def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measurement:
-    """Returns the metric that a condition names, without a value; see `measured_as`."""
+    """Returns the metric that a condition names, without its value. See `measured_as`."""
     rows = frame.filter(metric=asked.metric)
     if rows.is_empty():
         known = frame["metric"].unique()

@@ -33,7 +33,8 @@ def check_totals(material: Material) -> Iterator[Finding]:
         if len(pods) >= _LEAST and pods.n_unique() >= _SIZES and _grows(pods, amounts):
             yield Finding(
                 "total-as-pod",
-                f"{resource} of a pod grows in proportion to the pods in the {len(pods):,} rows with several",
+                f"{resource} of a pod grows in proportion to the number of pods "
+                f"({len(pods):,} rows with several pods)",
                 "the total of a job was read as the request of each pod; divide it by the number of pods, or "
                 f"map it as total.{resource} (docs/tables.md)",
             )

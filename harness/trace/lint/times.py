@@ -57,8 +57,8 @@ def check_span(material: Material) -> Iterator[Finding]:
             "silence",
             f"nothing is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
             f"until {_told(until)}",
-            f"a clock that jumped or a gap in the record counts as idle time; --window {until}.. or "
-            "one that ends before it",
+            f"a clock that jumped or a gap in the record counts as idle time; use --window {until}.., or a "
+            "window that ends before the gap",
         )
 
 

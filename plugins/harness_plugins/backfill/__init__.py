@@ -50,7 +50,7 @@ OPTIONS = (
     Option(
         "correction",
         "steps",
-        "how to correct predictions that are too short: by steps, by steps from the first, or to the request",
+        "how to correct predictions that are too short: in steps, in steps from the first, or to the request",
         choices=("steps", "from-first", "requested"),
     ),
     Option(

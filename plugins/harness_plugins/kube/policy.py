@@ -27,7 +27,7 @@ ALONE = "pods"
 GANG = Option(
     "gang",
     ALONE,
-    "place the pods of a gang one by one, as kube-scheduler does, or either all of them or none",
+    "how to place a gang: pod by pod, as kube-scheduler does, or all of its pods together",
     choices=(TOGETHER, ALONE),
 )
 GANG_SCHEDULING = Option(

@@ -73,7 +73,7 @@ class NodeFailures:
             yield from self._look(edit.name, now)
 
     def act(self, now: int) -> Iterator[Decision]:
-        """Checks the nodes that are due, and then requeues inadmissible workloads if this is due."""
+        """Checks the nodes that are due now, and requeues inadmissible workloads if a wake-up is due."""
         for node in self.controller.take(now):
             yield from self._look(node, now)
         if self._wakes.take(now):

@@ -26,7 +26,7 @@ from harness_plugins.readers.kubernetes_versions import Life, Version, joined, l
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
-_SAME_WORK = "that were created again for the same owner, and count with the next one"
+_SAME_WORK = "that were replaced by a new object of the same owner, which continues them"
 _NO_JOB = ("DaemonSet", "Node")
 """The kinds of owners whose pods are not jobs."""
 
@@ -263,7 +263,7 @@ def _notes(
             f"a job runs from the last start of its pods to its end, {before} "
             f"({counted(evicted, 'job')} had been evicted)"
         ),
-        f"its pods are taken to run since {how}",
+        f"its run begins when {how}",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
         f"priority is {which}",
         "times are whole seconds, as Kubernetes keeps them",

@@ -96,7 +96,7 @@ def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
     if not isinstance(rows.schema.get(column), pl.List):
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())
-    when = "they arrive when they were submitted, even if those have not ended"
+    when = "harness does not wait for these others"
     return [f"{agreeing(count, 'task', 'depend')} on others ({column}); {when}"] if count else []
 
 

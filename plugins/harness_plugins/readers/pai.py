@@ -67,7 +67,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
             "submit time unknown": _unknown("start_time"),
             "without tasks in the task table": pl.col("tasks").is_null(),
             "a task has no number of instances": pl.col("uncounted"),
-            "not ended, or not known when (a task has no start or no end)": pl.col("open"),
+            "not ended, or ended at an unknown time (a task has no start or no end)": pl.col("open"),
             "failed": pl.col("status") == _FAILED if options["failed"] == "drop" else None,
         },
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness_plugins.readers.kubernetes_objects import Recorded
 
-READY, PODS, JOB, ADMISSION = "they were ready", "they started", "their Job started", "they were admitted"
+READY, PODS, JOB, ADMISSION = "its pods were ready", "its pods started", "its Job started", "it was admitted"
 """The possible sources of the start of a run. The best source is first."""
 
 BEST_FIRST = (READY, PODS, JOB, ADMISSION)

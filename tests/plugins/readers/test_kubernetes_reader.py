@@ -162,17 +162,17 @@ AT_11 = {"startTime": "2025-03-01T10:11:00Z"}
 @pytest.mark.parametrize(
     ("objects", "minute", "how"),
     [
-        ([owned([*ADMITTED, READY]), job(**AT_11), *spans(*FIVE)], 10, "they were ready"),
-        ([owned(ADMITTED), job(**AT_11), *spans(*FIVE)], 15, "they started"),
-        ([owned(ADMITTED), job(**AT_11)], 11, "their Job started"),
-        ([owned(ADMITTED)], 1, "they were admitted"),
-        ([owned([*ADMITTED, {**READY, "status": "False"}])], 1, "they were admitted"),
-        ([owned([*ADMITTED, {**READY, "lastTransitionTime": T0}])], 1, "they were admitted"),
-        ([owned(ADMITTED), job(startTime=T0)], 1, "they were admitted"),
+        ([owned([*ADMITTED, READY]), job(**AT_11), *spans(*FIVE)], 10, "its pods were ready"),
+        ([owned(ADMITTED), job(**AT_11), *spans(*FIVE)], 15, "its pods started"),
+        ([owned(ADMITTED), job(**AT_11)], 11, "its Job started"),
+        ([owned(ADMITTED)], 1, "it was admitted"),
+        ([owned([*ADMITTED, {**READY, "status": "False"}])], 1, "it was admitted"),
+        ([owned([*ADMITTED, {**READY, "lastTransitionTime": T0}])], 1, "it was admitted"),
+        ([owned(ADMITTED), job(startTime=T0)], 1, "it was admitted"),
         (
             [owned(ADMITTED), job(**AT_11), *spans(*FIVE, phase="Failed"), *spans(*FIVE[:1] * 5)],
             12,
-            "they started",
+            "its pods started",
         ),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_workload_runs_since_its_pods_do(
     trace = read(*objects)
     assert trace.frame["recorded_start"][0] == datetime(2025, 3, 1, 10, minute, tzinfo=UTC)
     assert trace.frame["duration"][0] == timedelta(minutes=50 - minute)
-    assert f"its pods are taken to run since {how} (1 job)" in trace.notes
+    assert f"its run begins when {how} (1 job)" in trace.notes
 
 
 def test_a_job_set_runs_since_the_pods_of_its_jobs_do(read: Callable[..., Trace]) -> None:

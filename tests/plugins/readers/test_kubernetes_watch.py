@@ -166,5 +166,5 @@ def test_workloads_that_were_made_anew_for_one_job_are_one_job(read: Callable[..
     )
     (job,) = told(trace.frame)
     assert (job.submit, job.runs) == (0, ((120, 600, "deleted"), (720, 1800, "Finished")))
-    assert trace.left_out == {"that were created again for the same owner, and count with the next one": 1}
+    assert trace.left_out == {"that were replaced by a new object of the same owner, which continues them": 1}
     assert trace.frame["evictions"].to_list() == [1]

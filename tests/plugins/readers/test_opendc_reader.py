@@ -88,7 +88,7 @@ def test_tasks_that_depend_on_others_are_counted(
     """They are replayed as if they did not, which is said."""
     trace = read(tmp_path, readers, {**row, "parents": []}, {**row, "id": 9, "parents": [3]})
     (said,) = (note for note in trace.notes if "depend" in note)
-    assert said.startswith("1 task depends on others (parents); they arrive when they were submitted")
+    assert said.startswith("1 task depends on others (parents); harness does not wait")
 
 
 def test_ids_are_told_apart_up_to_64_bits(tmp_path: Path, readers: Plugins) -> None:

@@ -64,7 +64,7 @@ def test_jobs_are_left_out_for_one_reason_each(read: Callable[..., Trace]) -> No
         "an earlier row has the same job name": 1,
         "submit time unknown": 1,
         "without tasks in the task table": 1,
-        "not ended, or not known when (a task has no start or no end)": 1,
+        "not ended, or ended at an unknown time (a task has no start or no end)": 1,
         "failed": 1,
     }
     assert trace.rows_read == 6

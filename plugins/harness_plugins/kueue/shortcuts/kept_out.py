@@ -23,7 +23,7 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _FEWER = (16, 4, 1)
-"""The numbers of first heads to try if the heads of a run do not all block another head."""
+"""How many of the first heads of a run to try if not all of its heads block another head."""
 
 _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 

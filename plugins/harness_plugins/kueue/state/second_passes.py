@@ -16,7 +16,7 @@ _LONGEST = 30
 """The longest delay between two attempts, in seconds."""
 
 _MOST = 6
-"""The number up to which attempts are counted."""
+"""Failed attempts are counted up to this number."""
 
 
 class SecondPass(NamedTuple):

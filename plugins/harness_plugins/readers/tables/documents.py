@@ -89,7 +89,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a JSON document or of JSON lines, or of the list in each that `inside` names."""
+    """Yields the objects of a JSON document or of JSON lines, or the objects in the list `inside` of each."""
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
         if isinstance(document[0], list):
@@ -102,7 +102,7 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the elements of a document, or the objects in each element's list with its other values."""
+    """Yields the elements, or the objects in each element's list, with the element's other values."""
     for place, each in enumerate(document, start=1):
         several = [each]
         if inside and isinstance(each, dict):
