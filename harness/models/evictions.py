@@ -28,7 +28,7 @@ LONGEST = 10 * MINUTE
 """The longest round of a loop. If a victim used its resources for a longer time, it was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""The first latency in a loop, which doubles in each round, if evictions otherwise have no latency."""
+"""If evictions have no latency, a loop of evictions begins with this latency and doubles it in each round."""
 
 _IDLE_ROUNDS = 10
 """A victim is in a loop after this many consecutive evictions without progress, for whichever jobs."""

@@ -112,7 +112,7 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Guesses each column's level at which a resource is first exhausted, from a nearby column.
+    """Guesses the level at which each column first exhausts a resource, from a nearby column.
 
     The nearby column belongs to the same part of the table, so other parts do not influence the result.
     """

@@ -187,10 +187,10 @@ class Sharing:
 
 
 class _Table(NamedTuple):
-    """The demands at the contended times of a piece with the same number of holders that have requests.
+    """The demands at contended times of a piece. At each time, the same number of holders have requests.
 
     Attributes:
-        instants: the numbers of the times.
+        instants: the index of each time in the piece.
         rows: the rows of the holders in the piece, for each of these times.
         wants: the demands of these holders.
         lengths: the number of times in each part.

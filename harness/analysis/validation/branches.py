@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 _STEP = HOUR
-"""A paused replay advances to a later pause if this saves so much simulated time and an earlier pause
-exists."""
+"""A paused replay advances if this saves at least this much simulated time and an earlier pause exists."""
 _KEPT = 8
 """The maximum number of paused replays, because each takes memory."""
 

@@ -130,7 +130,7 @@ def calibrate(
 
 
 def _latency(validation: Validation, startup: int, split: int) -> int | None:
-    """Returns the median delay of preemptors' starts beyond their start-up."""
+    """Returns how much later preemptors start than their start-up time explains, as a median."""
     simulated = validation.simulated
     preempting = (
         simulated.scan("decisions")

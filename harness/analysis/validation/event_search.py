@@ -16,7 +16,7 @@ from harness.analysis.validation.guesses import Guesses
 from harness.analysis.validation.trials import Events, State, Trials, in_order
 
 _BETTER = 0.8
-"""If other events end the agreement at the same time, at most this fraction of the differences may remain."""
+"""Events that don't make the agreement longer must reduce later differences to at most this fraction."""
 _PATIENCE = 100
 """The search ends if this many replays of the whole record have found no better events."""
 
@@ -77,7 +77,7 @@ class Search:
             self._told(state.until)
 
     def _is_promising(self, child: State, state: State) -> bool:
-        """Returns True if a child agrees for longer, has fewer later differences, or ends an event then."""
+        """Returns True if a child agrees for longer than its state, or has fewer differences afterwards."""
         at = state.until
         if child.until > at + TOLERANCE or child.worth > state.worth:
             return True

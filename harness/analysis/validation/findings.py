@@ -55,7 +55,7 @@ _EVERYWHERE = 0.6
 _LEAST_LATE = 2 * SECOND
 """The smallest delay of starts that records in whole seconds cannot explain."""
 _SURE = 20
-"""The record can show an equal delay only if at least this many jobs start immediately in the simulation."""
+"""Late starts are a finding only if at least this many jobs start immediately in the simulation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Score: TypeAlias = tuple[int, float]
 _GRACE = 30 * SECOND
 """How long preempted jobs usually continue. A quota became lower this long before they ended."""
 _AHEAD = 4 * HOUR
-"""How much simulated time is compared for each of many similar guesses."""
+"""How much simulated time of each of many similar guesses is compared."""
 _SEVERAL = 40
 """The maximum number of equally likely guesses to compare."""
 _TIMES = 30
@@ -33,7 +33,7 @@ _EXPLORED = 3
 _LATEST = 2
 """The number of events whose other ends are tried before new events."""
 _AROUND = 30
-"""At least this many times before and after an end are tried, even if some shorten the agreement."""
+"""At least this many earlier and later ends are tried, even if some shorten the agreement."""
 _STEPS = 64
 """A quota is reduced in about this many steps, or in fewer steps if requests are larger."""
 
@@ -116,7 +116,7 @@ class Guesses:
                 yield from self._other_ends(state, event)
 
     def _ends(self, state: State, most: int = 2) -> Iterator[Events]:
-        """Yields events with some open ones ended at the end of the agreement, or at the first difference."""
+        """Yields events in which some open ones end where the agreement ends, or at the first difference."""
         for ends in sorted({state.until, self._began(state)}):
             several = [event for event in state.events if event.is_open and event.start < ends]
             for count in range(1, most + 1):

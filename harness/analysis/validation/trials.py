@@ -15,11 +15,11 @@ from harness.base.units import DAY, HOUR
 Events: TypeAlias = tuple[Event, ...]
 
 _HORIZON = DAY // 2
-"""How much simulated time after a difference is compared."""
+"""Simulations are compared up to this much simulated time after a difference."""
 _PRICE = HOUR
 """Each further beginning or end of an event must make the agreement this much longer."""
 _EFFORT = HOUR
-"""Each replay that was spent on a state lowers its rank as much as an agreement that is this much shorter."""
+"""Each replay spent on a state lowers its rank as if its agreement were this much shorter."""
 _KEPT = 256
 """The maximum number of recent replays in memory."""
 

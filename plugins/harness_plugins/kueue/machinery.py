@@ -143,7 +143,7 @@ class Machinery:
         self.within_quota = shortcuts.within_quota(cache, self._offers, fits)
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns what a workload's queue offers to the workload."""
+        """Returns the flavors of its queue that each pod set of a workload could use."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:

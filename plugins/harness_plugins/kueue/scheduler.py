@@ -380,7 +380,7 @@ class Scheduler:
                     yield workload
 
     def _wake(self, root: int, *, wakes: bool) -> None:
-        """Requeues the inadmissible workloads of a tree, or only tries again the heads that are not."""
+        """Requeues the inadmissible workloads of a tree, or only tries its other heads again."""
         (self._heads.requeue_inadmissible if wakes else self._heads.reactivate)(root)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...], *, wakes: bool = True) -> None:
@@ -556,7 +556,7 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns what a workload's queue offers to the workload."""
+        """Returns the flavors of its queue that each pod set of a workload could use."""
         return self._machinery.offers(workload)
 
 

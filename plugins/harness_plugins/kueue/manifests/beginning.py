@@ -112,7 +112,7 @@ class Beginning:
 
 
 _LAST: list[tuple[ref[Cluster], list[Start]]] = []
-"""The last cluster and its starts, which a replay needs both for its jobs and for its policy."""
+"""The last cluster and its beginning. A replay needs the beginning twice, for its jobs and for its policy."""
 
 
 def _in_order(cluster: Cluster) -> list[Start]:

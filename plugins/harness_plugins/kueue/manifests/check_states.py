@@ -1,4 +1,4 @@
-"""What the admission checks of a Workload that holds quota do to it when a replay starts.
+"""Finds the Workloads that Kueue evicts or deactivates because of admission checks when a replay starts.
 
 Upstream: `reconcileCheckBasedEviction` in pkg/controller/core/workload_controller.go. It evicts a Workload
 whether or not the Workload is admitted.

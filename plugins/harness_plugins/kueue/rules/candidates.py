@@ -1,7 +1,7 @@
 """The preemption candidates of a ClusterQueue, and their order.
 
-Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go. `Holders` already keeps
-workloads in most of this order.
+Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go. `Holders` already
+keeps the candidates in this order, except for the usage of LocalQueues.
 """
 
 from __future__ import annotations

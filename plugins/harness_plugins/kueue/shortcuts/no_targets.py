@@ -100,10 +100,10 @@ class ClassicReasons:
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates hold enough, or if the queue can preempt in other queues.
+        """Returns True if the queue's own candidates hold enough, or if it can preempt in other queues.
 
         Unless a queue may borrow or has a hierarchical advantage, it preempts in other queues only for what
-        fits within its own quota after the own candidates are gone.
+        fits within its own quota after its own candidates are gone.
         """
         own = own_usages(self._cache, queue, first)
         held = total(own, cell) if own else 0
@@ -196,7 +196,7 @@ class FairReasons:
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates or other queues might give up enough, or if shares do not matter."""
+        """Returns True if its own or other queues might give up enough, or if shares do not matter."""
         own = own_usages(self._cache, queue, first)
         if own and amount <= free + total(own, cell):
             return True

@@ -51,7 +51,7 @@ class Search:
     # --- choice of domains --------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
-        """Returns a list with the one domain of a level that takes everything; None if there is none."""
+        """Returns the one domain of a level that can take all pods, in a list; None if there is none."""
         figures, leaders = self._figures, self._leaders
         if not leaders:
             # In both orders, the result is the domain with the least capacity that takes everything.
@@ -77,7 +77,7 @@ class Search:
         return None
 
     def _several(self, level: int, slices: int) -> list[int] | None:
-        """Returns domains of a level that take everything together; None if they are too small."""
+        """Returns domains of a level that can take all pods together; None if they are too small."""
         figures, leaders, missing = self._figures, self._leaders, slices
         ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
         found: list[int] = []
@@ -102,7 +102,7 @@ class Search:
     # --- distribution -------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
-        """Distributes everything to the chosen domains, then to their children, down to the leaves."""
+        """Distributes all pods to the chosen domains, then to their children, down to the leaves."""
         wanted, figures, children = self._wanted, self._figures, self._tree.children
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
@@ -162,7 +162,7 @@ class Search:
     # --- orders -------------------------------------------------------------------------------------------
 
     def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the domain at a position or, if it could take everything, the best fit from there on."""
+        """Returns the domain at a position or, if it can take the other pods, the best fit from there on."""
         first = domains[at]
         if (
             self._wanted.least_free
