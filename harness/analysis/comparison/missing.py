@@ -19,7 +19,7 @@ from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"
-"""The words for several replays: of a run, or of an experiment's setting."""
+"""The words for the replays of a run, and for those of an experiment's setting."""
 
 _OF_RUN_TIMES = (
     *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),

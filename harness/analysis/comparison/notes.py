@@ -113,8 +113,8 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             yield f"jobs that arrive after that do not count: {', '.join(left)}"
             return
         yield (
-            f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
-            f"left out are {', '.join(left)}; other metrics cover each run's own jobs"
+            f"waits, jct, slowdown and lost work cover the {pairs.count:,} jobs that all runs have, but "
+            f"not {', '.join(left)}; other metrics cover each run's own jobs"
         )
 
 

@@ -39,8 +39,8 @@ class PodSizes(NamedTuple):
 
     Attributes:
         each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first sizes
-            are those of the jobs, in the order of `jobs.parquet`. The other sizes are those of the pod sets
-            of jobs whose pods have different requests.
+            are those of the jobs, in the order of `jobs.parquet`. The others are those of pod sets, for jobs
+            whose pods have different requests.
         pods: the number of pods of each job.
         unequal: the jobs with different pods, each with its pod sets in the order in which pods are numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.

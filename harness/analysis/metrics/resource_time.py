@@ -140,7 +140,7 @@ def _together(
     *,
     beyond: bool,
 ) -> list[ResourceTime]:
-    """Returns an owner's use of each resource; `beyond` is true if the window outlasts the run's own."""
+    """Returns an owner's use of each resource; `beyond` is true if the window ends after the run's."""
     found = []
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]

@@ -233,7 +233,7 @@ class _Begun(NamedTuple):
         return sum(each.rows.size for each in self.tables)
 
     def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
-        """Returns the shares, with the ideal shares of the tables, which are given by the tables' shape."""
+        """Returns the shares. `found` has the ideal shares of tables by the shape of the table."""
         held = self._at_instants(self.share)
         ideal = held
         if not self.even.all():

@@ -21,7 +21,7 @@ Score: TypeAlias = tuple[int, float]
 _GRACE = 30 * SECOND
 """How long preempted jobs usually continue. A quota became lower this long before they ended."""
 _AHEAD = 4 * HOUR
-"""How much simulated time of each of many similar guesses is compared."""
+"""Each of many similar guesses is compared over this much simulated time."""
 _SEVERAL = 40
 """The maximum number of equally likely guesses to compare."""
 _TIMES = 30
@@ -302,7 +302,7 @@ class Guesses:
             yield from self._fitted(state, options, quota.name, guess - 1)
 
     def _between(self, start: int, end: int) -> list[int]:
-        """Returns the times between two others, one after each instant of the record, in order."""
+        """Returns, in order, the time after each instant of the record that is between two given times."""
         times = sorted({*self._record.sudden, *(each + SECOND for each in self._record.instants)})
         return [each for each in times if max(start, 0) < each < end]
 

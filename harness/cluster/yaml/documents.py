@@ -29,9 +29,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""The message that libyaml has for 1,000 levels since PyYAML 6.0.4. For flow lists, it comes before any
-event.
-"""
+"""The message of libyaml for 1,000 levels since PyYAML 6.0.4. Flow lists lead to it before any event."""
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_WORD = 40

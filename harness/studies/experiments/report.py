@@ -183,10 +183,13 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
             bar = change.longer / widest if change is not None and widest else None
             row.append(Cell("-" if change is None else value_of(change.after, "s"), bar=bar))
         rows.append(row)
-    of = f": of {len(befores):,} queues the {_QUEUES} that differ most" if len(befores) > _QUEUES else ""
+    of = f" (the {_QUEUES} of {len(befores):,} queues that differ most)" if len(befores) > _QUEUES else ""
     caption = f"Mean wait of queues at each point of the frontier, compared with item {first.item}{of}"
     yield Table(caption, ["queue", f"item {first.item}", *(f"item {each.item}" for each in best)], rows)
-    yield Text(f"Bars to the left: its jobs wait less than with item {first.item} ({setting_text(first)}).")
+    yield Text(
+        f"A bar to the left means that the queue's jobs wait less than with item {first.item} "
+        f"({setting_text(first)})."
+    )
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:

@@ -179,8 +179,8 @@ def second_half(backtest: Backtest) -> Span:
     begin = (first + last) // 2
     if until is not None and (last := min(last, until - horizon)) <= begin:
         raise InputError(
-            f"a horizon of {format_duration(horizon)} is too long for this record: jobs had not started when "
-            f"it ended, {format_duration(until - begin)} after its half, so the "
+            f"a horizon of {format_duration(horizon)} is too long for this record. When the record ended, "
+            f"{format_duration(until - begin)} after its middle, some jobs had not started, so their "
             "starts within the horizon are unknown",
             hint="give a smaller --horizon, or a longer record",
         )

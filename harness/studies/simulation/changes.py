@@ -84,7 +84,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
-    """Yields changes with which pods select or tolerate another flavor, if the job starts there."""
+    """Yields changes with which pods select or tolerate another flavor, if the job starts on that flavor."""
     cluster, names = trials.moment.cluster, trials.answer.ids
     workload, queue = trials.workload, trials.queue
     if workload is None or queue is None:

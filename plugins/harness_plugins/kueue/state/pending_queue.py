@@ -281,7 +281,7 @@ class PendingQueue:
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """Returns the block of the first workload and its index, if those after it are tried in order.
+        """Returns the block of the first workload and its index, if the next ones are tried in order.
 
         If a different order applies, the result is None. Call this method directly after `first` has found a
         workload.
