@@ -41,7 +41,7 @@ SHOWN = (
     Shown("idle.reserved", "whether the reserved resources are worth the wait", brief=True),
     Shown(
         "idle.quota",
-        "whether the quota is kept free for other jobs, and jobs whose plugin gives no cause",
+        "whether the quota is kept free for other jobs, and the jobs of plugins that give no cause",
         brief=True,
     ),
     Shown("idle.fragmented", "which jobs could move to make these jobs fit", brief=True),

@@ -179,7 +179,7 @@ def _quantity(value: Any) -> Fraction | None:
 
 
 def ever(cluster: Cluster) -> Cluster:
-    """Returns the cluster with every object that exists at any time. Each object has its first form."""
+    """Returns the cluster with every object that ever exists, in the form in which it first exists."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
         # A removed object may be added again. A cohort that doesn't exist can't name other cohorts.
         known = edit.kind != "Cohort" and edit.key in getattr(cluster, PLACES[edit.kind])

@@ -207,7 +207,7 @@ class Place:
             found.append(Finding("".join(steps), None, wanted=wanted))
 
     def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """Collects the findings for a value at a place without a row."""
+        """Collects the findings for the value of a field that the coverage does not list."""
         if above is None:
             found.append(Finding("".join(steps), None, tuple(self.names)))
         else:

@@ -95,8 +95,8 @@ class PermitGang:
         if self.least == _NEVER:
             return f"{self.name} does not exist, and its pods wait for it"
         if self.held:
-            return self.of_its_pods(self.existing, "arrived, and it waits for the others")
-        return self.of_its_pods(self.placed, "got a place, and it waits for the others")
+            return self.of_its_pods(self.existing, "arrived; the gang waits for the others")
+        return self.of_its_pods(self.placed, "got a place; the gang waits for the others")
 
     def of_its_pods(self, count: int, what: str) -> str:
         """Returns a sentence about this many of the pods that the gang requires."""

@@ -46,7 +46,7 @@ ALIKE = 2.0
 """Two forecasts are similar if the logs of their medians differ by at most this number."""
 
 PACE = 0.02
-"""How fast the target for the shares outside follows the misses of recent intervals."""
+"""How fast intervals widen after misses, and narrow after hits. It moves the target for misses."""
 
 _MOST = 0.4
 _LARGEST = 60.0

@@ -72,7 +72,7 @@ def test_after_five_minutes_all_places_are_given_up() -> None:
     assert happened.starts() == {"long": 0, "gang": LONG, "late": 1 + TIMEOUT}
     of_its_pods = "1 of the 2 required pods"
     assert [(row.time / SECOND, row.detail["message"]) for row in told(happened)] == [
-        (1, f"{of_its_pods} got a place, and it waits for the others"),
+        (1, f"{of_its_pods} got a place; the gang waits for the others"),
         (1 + TIMEOUT, f"{of_its_pods} had a place for 5 minutes and gave it up"),
     ]
     nodes = told(happened)[0].detail["nodes"]
@@ -127,7 +127,7 @@ def test_a_pod_that_waits_for_its_gang_gives_way_to_a_more_important_one() -> No
     message = "it waited for its gang, and its place went to a more important pod"
     said = [(row.time / SECOND, row.detail) for row in told(happened)]
     assert [(time, detail["message"]) for time, detail in said if "nodes" in detail] == [
-        (time, "1 of the 2 required pods got a place, and it waits for the others") for time in (1, 12)
+        (time, "1 of the 2 required pods got a place; the gang waits for the others") for time in (1, 12)
     ]
     assert [each for each in said if "nodes" not in each[1]] == [(2, {"pod": "gang-0", "message": message})]
 

@@ -97,7 +97,7 @@ def test_jobs_whose_pods_name_one_group_are_one_gang(spelling: str) -> None:
         (
             number,
             f"w{job}",
-            f"{name}: {number + 1} of the 3 required pods arrived, and it waits for the others",
+            f"{name}: {number + 1} of the 3 required pods arrived; the gang waits for the others",
         )
         for number, job in ((0, 0), (1, 0), (1, 1))
     ]
@@ -173,7 +173,7 @@ def test_fewer_pods_than_min_count_wait_for_ever() -> None:
     assert happened.starts() == {"other": 1}
     (said,) = told(happened)
     assert said[2] == (
-        "PodGroup default/workers: 2 of the 3 required pods arrived, and it waits for the others"
+        "PodGroup default/workers: 2 of the 3 required pods arrived; the gang waits for the others"
     )
 
 
@@ -183,7 +183,7 @@ def test_pods_with_a_place_say_for_how_many_they_wait() -> None:
     jobs.job("w", at=1, seconds=5, gang=False, pod_sets=pods(3, reference("schedulingGroup")))
     happened = replay(jobs, node("n1"), node("n2"), group("schedulingGroup", gang={"minCount": 2}))
     assert [(time, said.removeprefix("PodGroup default/workers: ")) for time, _, said in told(happened)] == [
-        (1, "1 of the 2 required pods got a place, and it waits for the others"),
+        (1, "1 of the 2 required pods got a place; the gang waits for the others"),
         (301, "1 of the 2 required pods had a place for 5 minutes and gave it up"),
     ]
     # When the two that were bound have ended, the third one is alone, and too few.

@@ -13,7 +13,7 @@ from harness.models.kube.placement.status import NO_TOPOLOGY, TOO_SKEWED, Status
 from harness.models.kube.pod import Template
 
 _NOWHERE = 2**31 - 1
-"""The lowest count of a constraint without domains, so that the constraint rejects nothing."""
+"""The lowest count if a constraint has no domains. With it, the constraint rejects nothing."""
 
 
 @final
