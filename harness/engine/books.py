@@ -72,7 +72,7 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocates a job's promised request if all of it is free, and returns True if so.
+        """Allocates a job's promised request if all of it is free, and returns whether it was.
 
         Promises to other jobs are ignored, because those jobs were admitted later.
         """

@@ -22,7 +22,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     """Returns the reader for a file.
 
     Raises:
-        TraceError: the file is missing, unreadable or empty, or not exactly one reader accepts it.
+        TraceError: the file is missing, unreadable or empty, or no reader or several readers accept it.
         PluginError: no reader has this name.
     """
     if path.is_dir():

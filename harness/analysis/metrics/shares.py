@@ -50,7 +50,7 @@ class Askers(NamedTuple):
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Yields groups of times with equally many holders that have requests, and these holders' rows."""
+        """Yields groups of times at which equally many holders have requests, with these holders' rows."""
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():

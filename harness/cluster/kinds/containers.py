@@ -22,7 +22,7 @@ def saturating_amounts(fields: Fields, name: str) -> Amounts:
 def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
     """Returns the limits and requests of a container or pod.
 
-    A limit without a request is also used as request.
+    If there is a limit but no request, the limit is also the request.
     """
     resources = fields.child("resources")
     limits = read(resources, "limits")

@@ -399,7 +399,7 @@ class Scheduler:
             yield from self.refuse(pod, why)
 
     def _lasting(self, pod: PodInfo, diagnosis: Diagnosis) -> NoRoom | None:
-        """Returns why equal pods fail until a node has more free resources, or None if they may not."""
+        """Returns why equal pods fail until a node has more free resources, or None if they may succeed."""
         nodes, statuses, cache = diagnosis.nodes, diagnosis.statuses, self.cache
         others_count = nodes.shape.ports or diagnosis.state is not NOTHING
         if others_count or (statuses and nodes.rules.named is not None):

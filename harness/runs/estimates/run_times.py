@@ -41,7 +41,7 @@ class RunTimesOfWork(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that affect the result of a replay, apart from cluster, trace and twin."""
+        """The settings that affect the result of a replay, apart from the cluster, the trace and the twin."""
         if not self.choice:
             return {}
         return {"unfinished": self.choice, **({"seed": self.seed} if self.choice == DRAW else {})}

@@ -286,7 +286,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """Returns what another cluster changes for a workload, without starts if the workload is running."""
+    """Returns what another cluster changes for a workload. If the workload is running, it has no starts."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

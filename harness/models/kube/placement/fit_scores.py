@@ -26,7 +26,7 @@ FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
 """A function that returns the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""The resources, apart from cpu and memory, that count for all pods because they aren't extended ones."""
+"""Further resources that count for all pods, like cpu and memory, because they aren't extended resources."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:

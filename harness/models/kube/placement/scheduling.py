@@ -392,7 +392,7 @@ class Scheduling:
 
 
 def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if pods nominated to an insufficient node may add a reason to reject a shape."""
+    """Returns True if the pods nominated to a full node may be one more reason to reject a shape."""
     return shape.asks_for_several or node.slots <= len(node.nominated)
 
 

@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 MOST_PODS = 1 << 60
-"""A node has more free slots than this if its manifest does not limit the number of pods."""
+"""A node with more free slots than this has no limit on the number of pods in its manifest."""
 
 
 @final
