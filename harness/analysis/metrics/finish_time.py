@@ -37,7 +37,7 @@ SHOWN = (
 )
 
 TOLERATED = 1.05
-"""Sharing is harmless for a quota if the mean ratio of completion times, shared to alone, is at most this."""
+"""Sharing is harmless for a quota up to this mean ratio of completion times, shared to alone."""
 
 
 class Sharing(NamedTuple):

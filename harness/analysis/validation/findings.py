@@ -312,8 +312,8 @@ class _Look:
         if kind == WHOLE and (queue := self._queue_of(shown)):
             kind, name, limit = QUEUE, queue, self._object.queues[queue].get(resource, limit)
         why = {
-            QUEUE: "its quota was lower then, or others held that much of it",
-            NODES: "that much was missing then (an outage, or drained nodes), or others held it",
+            QUEUE: "its quota was lower then, or others held this amount of it",
+            NODES: "this amount was missing then (an outage, or drained nodes), or others held it",
             WHOLE: "load that is not in the trace held it, or it was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)

@@ -16,7 +16,7 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 S = TypeVar("S")
 T = TypeVar("T")
 Score: TypeAlias = tuple[int, float]
-"""The negative time until which a simulation agrees with the record, and the cost of later differences."""
+"""Minus the time until which a simulation agrees with the record, and the cost of later differences."""
 
 _GRACE = 30 * SECOND
 """How long preempted jobs usually continue. A quota became lower this long before they ended."""
