@@ -152,7 +152,7 @@ def test_what_differs_between_runs_that_do_not_compare_is_said(
     lines = ended.err.split("\n")
     assert lines[0] == f"Error: these runs cannot be compared with {other} (1 jobs):"
     assert lines[1].startswith(
-        f"  {one}: 0 of its 2 jobs are the same: none has the id of a job there; another trace: t"
+        f"  {one}: 0 of its 2 jobs are the same: none has the id of a job in the baseline; another trace: t"
     )
     assert lines[1].endswith("; --window 5s..7s, not 0s..1s")
     assert lines[2].startswith("Hint: runs can be compared if at least half of the smaller run's jobs")

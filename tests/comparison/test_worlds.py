@@ -342,7 +342,7 @@ def test_two_traces_are_refused_in_every_format(
         assert out == ""
         assert not page.exists()
         assert f"these runs cannot be compared with {base.path} (60 jobs):" in err
-        assert "none has the id of a job there; another trace: other (60 jobs, sha256 " in err
+        assert "none has the id of a job in the baseline; another trace: other (60 jobs, sha256 " in err
 
 
 def test_a_report_says_what_is_of_which_cluster(replayed: Callable[..., harness.Run]) -> None:

@@ -219,7 +219,7 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
                 f"{name} {shown(part, measured.unit)}"
                 for name, part in zip(comparison.names[1:], parts[1:], strict=True)
             ]
-            yield f"{LOST} {measured.resource} as a share of the allocated amount: {', '.join(each)}"
+            yield f"the share of the allocated {measured.resource} that was lost ({LOST}): {', '.join(each)}"
 
 
 def about_loops(run: Run) -> str | None:

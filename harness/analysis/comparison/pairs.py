@@ -220,9 +220,9 @@ def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> 
 def _shortfall(jobs: int, pair: _Pair) -> str:
     text = f"{pair.rows.height:,} of its {jobs:,} jobs are the same"
     if not pair.named:
-        return f"{text}: none has the id of a job there"
+        return f"{text}: none has the id of a job in the baseline"
     others = ", ".join(f"{name} ({count:,})" for name, count in pair.differing.items())
-    of_id = f"{pair.named:,} have the id of a job there"
+    of_id = f"{pair.named:,} have the id of a job in the baseline"
     return f"{text}: {of_id}" + (f", but differ in {others}" if others else "")
 
 

@@ -9,7 +9,7 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantiles
 
 _UNKNOWN: Times = (None, None, None)
 _OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
-"""The penalty for a start outside its interval, per unit of the distance."""
+"""The penalty for a start outside its interval is its distance from the interval times this factor."""
 
 
 class Judged(NamedTuple):

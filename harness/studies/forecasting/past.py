@@ -119,9 +119,9 @@ def past_of(
 
 
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
-    """Returns moments in the second half of a record, and a quarter as many in the quarter before.
+    """Returns `count` moments in the second half of a record, and a quarter as many in its second quarter.
 
-    The moments in the earlier quarter calibrate the first forecasts in the second half.
+    The moments in the second quarter calibrate the first forecasts in the second half.
 
     Returns: The moments in chronological order, and the time span in which they are judged.
 

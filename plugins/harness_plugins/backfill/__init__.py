@@ -50,7 +50,8 @@ OPTIONS = (
     Option(
         "correction",
         "steps",
-        "how to correct predictions that are too short: in steps, in steps from the first, or to the request",
+        "how to lengthen a prediction that is too short: in steps, in steps from the first prediction, "
+        "or to the request",
         choices=("steps", "from-first", "requested"),
     ),
     Option(
