@@ -155,7 +155,8 @@ def test_check_says_where_quotas_exceed_nodes_and_by_how_much(tmp_path: Path) ->
         "spot, any                   2  nvidia.com/gpu  unlimited          16\n"
         "1 of 2 nodes of flavor spot is cordoned or not ready; their capacity is counted\n"
         "1 of 2 nodes of flavor any is cordoned or not ready; their capacity is counted\n"
-        "flavors spot, any share nodes: their quotas together are compared with 2 nodes, each counted once\n"
+        "flavors spot, any share nodes, so the sum of their quotas is compared with 2 nodes, "
+        "each counted once\n"
     ) in out
     content = json.loads(CliRunner().invoke(command, ["check", "--json", str(path)]).stdout)
     assert content["flavor_nodes"][0] == {
