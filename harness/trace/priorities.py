@@ -148,10 +148,7 @@ class PriorityShare(Value):
         ranks = jobs.select("job_id", chosen.alias("rank"))
         found = frame["job_id"].replace_strict(ranks["job_id"], ranks["rank"], return_dtype=pl.Int32)
         changed = frame.with_columns(pl.coalesce(found, _stated(frame)).alias("priority"))
-        return (
-            changed,
-            f"each share is of every queue's jobs, chosen with seed {self.seed}, and gets its priority",
-        )
+        return changed, f"each share of a queue's jobs, chosen with seed {self.seed}, gets its priority"
 
 
 def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:

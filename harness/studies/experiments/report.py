@@ -186,10 +186,7 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
     of = f" (the {_QUEUES} of {len(befores):,} queues that differ most)" if len(befores) > _QUEUES else ""
     caption = f"Mean wait of queues at each point of the frontier, compared with item {first.item}{of}"
     yield Table(caption, ["queue", f"item {first.item}", *(f"item {each.item}" for each in best)], rows)
-    yield Text(
-        f"A bar to the left means that the queue's jobs wait less than with item {first.item} "
-        f"({setting_text(first)})."
-    )
+    yield Text(f"Bars to the left: jobs wait less than with item {first.item} ({setting_text(first)}).")
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
