@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -96,14 +97,14 @@ def told(instant: Instant, names: tuple[str, ...]) -> tuple[bool, list[str], lis
     return instant.starts(names), instant.victims(names), sorted(lives)
 
 
-def differing(plugin: str, seeds: range) -> tuple[list[str], int, int]:
-    """Where both say something else, how often an instant was made once, and how often a job is untried."""
-    wrong, ready, untried = [], 0, 0
+def differing(plugin: str, seeds: range) -> tuple[list[str], Counter[str]]:
+    """Where both say something else, and how often an instant was made once, a job is untried, and so on."""
+    wrong, counts = [], Counter[str]()
     for seed in seeds:
         moment = moment_of(dump_world(seed, plugin))
         if moment is None:
             continue
-        ready += moment.is_ready
+        counts["ready"] += moment.is_ready
         names = moment.submitted[0]
         tell = partial(told, names=names)
         most = moment.asked(partial(Instant.untried_up_to, names=names))
@@ -111,24 +112,31 @@ def differing(plugin: str, seeds: range) -> tuple[list[str], int, int]:
         for number, difference in enumerate((*differences(moment), *behind)):
             mine, theirs = moment.asked(tell, difference), tell(moment.played(difference))
             if untried_after(difference, most):
-                untried += 1
+                counts["untried"] += 1
                 if theirs[0] or theirs[1]:
                     wrong.append(f"seed {seed} {plugin}, {number}: it was tried")
             if difference is not None and theirs[0] and moment.lacks_room(moment.submitted[0], difference):
                 wrong.append(f"seed {seed} {plugin}, {number}: it starts, and there is no room for it")
+            turns = None if difference is None else moment.turns(names, difference)
+            if turns is not None:
+                counts["turns"] += 1
+                ((admitted, victims),) = turns
+                if list(victims) != theirs[1] or (theirs[0] and not admitted):
+                    wrong.append(f"seed {seed} {plugin}, {number}: {turns}, a replay {theirs[:2]}")
             if mine != theirs:
                 wrong.append(f"seed {seed} {plugin}, {number}: {mine[:2]}, a replay {theirs[:2]}")
-    return wrong, ready, untried
+    return wrong, counts
 
 
 @pytest.mark.early
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> None:
     """With each change: who starts, where, and who is preempted."""
-    wrong, ready, untried = differing(plugin, range(2))
+    wrong, counts = differing(plugin, range(2))
     assert not wrong, "\n".join(wrong)
-    assert ready or plugin in PLUGINS[2:]
-    assert untried or plugin != PLUGINS[0]
+    assert counts["ready"] or plugin in PLUGINS[2:]
+    assert counts["untried"] or plugin != PLUGINS[0]
+    assert counts["turns"] or plugin in PLUGINS[2:]
 
 
 @pytest.mark.slow
@@ -136,7 +144,7 @@ def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> N
 @pytest.mark.parametrize("first", range(FIRST, END, 20))
 def test_every_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str, first: int) -> None:
     """The same of many dumps."""
-    wrong, *_ = differing(plugin, range(first, min(END, first + 20)))
+    wrong, _ = differing(plugin, range(first, min(END, first + 20)))
     assert not wrong, "\n".join(wrong)
 
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Turn = tuple[bool, tuple[str, ...]]
+"""Whether a job is admitted, and the ids of the jobs that are preempted for it."""
+
 _ANY_NUMBER = 1 << 62
 """The assumed number of pods without requests that fit on a node without a pod limit."""
 
@@ -159,6 +162,11 @@ class Instant(NullRecorder):
         """Returns the ids of the jobs that are preempted for the given jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
+
+    def stays(self, job: Job) -> bool:
+        """Returns True if a job holds its resources for some time if it is preempted."""
+        life = self.lives[job.id]
+        return job.grace_period > 0 and (life.started != NEVER or life.pods_bound > 0)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
@@ -321,6 +329,29 @@ class Prepared:
             return told()
         return answer[0]
 
+    def turns(self, change: Change, names: Sequence[str]) -> list[Turn] | None:
+        """Returns what the policy decides about submitted jobs after a change, without playing the instant.
+
+        The result is None if the policy does not know this, or if the system can't copy the process.
+        """
+        engine, policy, instant = self._made()
+        method = getattr(policy, "turns", None)
+        if method is None or not self._all_work or not all(arrival[1] for arrival in change.arrivals):
+            return None
+
+        def told() -> list[Turn] | None:
+            self._apply(engine, instant, change)
+            found: list[Turn] | None = method([instant.lives[name].job for name in names], instant.stays)
+            return found
+
+        answer = in_a_copy(told)
+        return None if answer is None else answer[0]
+
+    @cached_property
+    def _all_work(self) -> bool:
+        """Returns True if no job ends as soon as it starts."""
+        return all(arrival[1] for arrival in (*self._holders, *self._waiting))
+
     def _made(self) -> tuple[Engine, Policy, Instant]:
         if self._ready is None:
             instant = Instant(0)
@@ -337,14 +368,17 @@ class Prepared:
 
     def _gone_on(self, ready: tuple[Engine, Policy, Instant], change: Change) -> Instant:
         engine, _, instant = ready
+        self._apply(engine, instant, change)
+        engine.wake(instant.at)
+        engine.play()
+        return instant
+
+    def _apply(self, engine: Engine, instant: Instant, change: Change) -> None:
         cluster = self._cluster
         for edit in change.edits:
             cluster = edit.on(cluster)
             engine.change(Changed(edit, cluster))
         engine.submit(instant.noted(change.arrivals))
-        engine.wake(instant.at)
-        engine.play()
-        return instant
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:

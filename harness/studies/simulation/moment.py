@@ -16,7 +16,7 @@ from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
 from harness.studies.simulation.differences import OF_THE_CLUSTER
-from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, played
+from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, Turn, played
 from harness.studies.simulation.replayed import with_submitted
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ class Moment(Protocol):
         """Returns True if it is known that one of the jobs fits on no nodes after a change.
 
         If the result is False, the jobs may or may not start.
+        """
+
+    def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
+        """Returns what the policy decides about submitted jobs after a change; None if that is not known.
+
+        Each job has a ClusterQueue of the same tree. Admitted jobs may still have to wait for nodes.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -183,6 +189,11 @@ class Dump:
         if change is None:
             return tell(self.played(difference))
         return self._shared.prepared.asked(change, tell)
+
+    def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
+        """See `Moment`."""
+        change = self._change(difference) if self._shared.is_ready else None
+        return None if change is None else self._shared.prepared.turns(change, names)
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
         """See `Moment`."""

@@ -16,7 +16,7 @@ from harness.policy import ENDLESS
 from harness.runs.questions import running_jobs
 from harness.runs.replaying import jobs_of
 from harness.studies.forecasting.new_job import submitted
-from harness.studies.simulation.instant import Instant, Scheduler, played
+from harness.studies.simulation.instant import Instant, Scheduler, Turn, played
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.workloads import CheckState
@@ -102,6 +102,10 @@ class Replayed:
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
         """See `Moment`. This is not known before the replay."""
         return False
+
+    def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
+        """See `Moment`. This is not known before the replay."""
+        return None
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
         """See `Moment`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,18 +47,44 @@ class Plays:
         self.moment = moment
         self.steps: dict[str, int] = {}
         self._asked = asked
-        self._known: list[tuple[Difference, Mapping[tuple[str, ...], Outcome]]] = []
+        self._known: list[tuple[Difference, dict[tuple[str, ...], Outcome]]] = []
 
     def outcome(self, names: tuple[str, ...], difference: Difference) -> Outcome:
-        """Returns the outcome of a change for one job."""
-        if difference.func not in OF_THE_CLUSTER:
-            return self.moment.asked(partial(_outcomes, [names]), difference)[names]
+        """Returns the outcome of a change for one job.
+
+        If the job does not start, the policy may know this without the rest of the instant.
+        """
+        shared = difference.func in OF_THE_CLUSTER
+        known = self._known_of(difference) if shared else {}
+        if names not in known:
+            known.update(self._turns(names, difference, shared=shared))
+        if names not in known:
+            asked = self._asked if shared else [names]
+            known.update(self.moment.asked(partial(_outcomes, asked), difference))
+        return known[names]
+
+    def _known_of(self, difference: Difference) -> dict[tuple[str, ...], Outcome]:
         for other, outcomes in self._known:
             if other.func is difference.func and other.keywords == difference.keywords:
-                return outcomes[names]
-        found = self.moment.asked(partial(_outcomes, self._asked), difference)
-        self._known.append((difference, found))
-        return found[names]
+                return outcomes
+        self._known.append((difference, {}))
+        return self._known[-1][1]
+
+    def _turns(
+        self, names: tuple[str, ...], difference: Difference, *, shared: bool
+    ) -> Iterator[tuple[tuple[str, ...], Outcome]]:
+        """Yields the outcomes for jobs that are not admitted, or that fit on no nodes.
+
+        If the change is shared, all jobs of the same ClusterQueue have an outcome.
+        """
+        queue = self.queue_of(names[0])
+        if queue is None:
+            return
+        alike = [each for each in self._asked if self.queue_of(each[0]) is queue] if shared else [names]
+        turns = self.moment.turns([each[0] for each in alike], difference) or ()
+        for each, (admitted, victims) in zip(alike, turns, strict=bool(turns)):
+            if not admitted or self.moment.lacks_room(each, difference):
+                yield each, Outcome(_PREEMPTS if victims else _WAITS, victims)
 
     def queue_of(self, name: str) -> ClusterQueue | None:
         """Returns the ClusterQueue of a job, or None if the job consists only of Pods."""

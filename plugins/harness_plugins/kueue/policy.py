@@ -52,6 +52,7 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pod_counts import ended_so_far
 from harness_plugins.kueue.state.workload import Workload
 from harness_plugins.kueue.time_limits import TimeLimits
+from harness_plugins.kueue.turns import QUIET, turns_of
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
@@ -60,9 +61,6 @@ if TYPE_CHECKING:
 
 _FOR_PODS = "pods of admitted workloads are not ready"
 """The message for a workload that fits, but must wait until the pods of admitted workloads are ready."""
-
-_QUIET = 3
-"""The number of consecutive cycles without a change after which the policy stops running cycles."""
 
 _NOTHING: Iterator[Decision] = iter(())
 
@@ -214,7 +212,7 @@ class KueuePolicy:
         """
         if now != self._now:
             self._advance(now)
-        if not self._stirred and self.scheduler.passes(_QUIET):
+        if not self._stirred and self.scheduler.passes(QUIET):
             return _NOTHING
         return self._cycle(now)
 
@@ -234,7 +232,7 @@ class KueuePolicy:
                 self._return(workload)
         if limits.active and limits.are_due(now):
             yield from limits.enforce(now)
-        if self._blocked is not None or not scheduler.passes(_QUIET):
+        if self._blocked is not None or not scheduler.passes(QUIET):
             decisions = self._blocked or self._cycles()
             self._blocked = None
             for decision in decisions:
@@ -288,6 +286,24 @@ class KueuePolicy:
         workload = self._workloads.get(job.index)
         boosted = workload is None or workload.priority != job.priority
         return None if workload is None or boosted else self.scheduler.untried_up_to(workload)
+
+    def turns(
+        self, jobs: Sequence[Job], stays: Callable[[Job], bool]
+    ) -> list[tuple[bool, tuple[str, ...]]] | None:
+        """See `Policy`. Trees that share places in topologies, or pods that must be ready, are not known."""
+        workloads = [self._workloads.get(job.index) for job in jobs]
+        limits, pods_ready, scheduler = self._limits, self.pods_ready, self.scheduler
+        if (
+            self._previews is not None
+            or self.failures is not None
+            or scheduler.topologies is not None
+            or self._blocked is not None
+            or self._evictions.returning
+            or (pods_ready is not None and pods_ready.may_block)
+            or (limits.active and limits.are_due(self._now))
+        ):
+            return None
+        return turns_of(scheduler, workloads, self._now, lambda each: stays(each.job), limits.ends_at_once)
 
     # --- what changes ---------------------------------------------------------------------------------------
 
@@ -396,18 +412,18 @@ class KueuePolicy:
         """Runs cycles until several of them in a row change nothing. Yields None when a cycle pauses."""
         scheduler = self.scheduler
         idle = 0
-        while idle < _QUIET:
+        while idle < QUIET:
             before = scheduler.cycles
             outcomes = scheduler.cycle()
             if scheduler.cycles == before:
-                scheduler.rest(_QUIET - idle)
+                scheduler.rest(QUIET - idle)
                 break
             if outcomes:
                 yield from self._carry_out(outcomes)
                 while self._put_off:
                     yield from self._follow(self._put_off.pop(0))
             idle = idle + 1 if scheduler.idle else 0
-            if scheduler.passes(_QUIET - idle):
+            if scheduler.passes(QUIET - idle):
                 break
 
     def _hear(self, now: int) -> None:

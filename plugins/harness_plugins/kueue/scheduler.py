@@ -181,7 +181,8 @@ class Scheduler:
             self.local_queues.follow(cluster, self.cache.tree, self._usable())
         changed(edit, after, concerned)
         for pending in self._by_number:
-            pending.follow(partial(self._namespace_mismatch, pending.queue))
+            if edit.kind == "ClusterQueue" and pending.queue.name == edit.name:
+                pending.follow(partial(self._namespace_mismatch, pending.queue))
             if pending.queue.usable:
                 self._heads.join(pending)
 
@@ -359,6 +360,11 @@ class Scheduler:
     def untried_up_to(self, workload: Workload) -> int | None:
         """See `PendingQueue`."""
         return self._queue_of(workload).untried_up_to(workload)
+
+    def only(self, workload: Workload) -> None:
+        """Considers only a workload's tree from now on, if this is possible, and records no refusals."""
+        self._heads.only(workload.cluster_queue.root)
+        self._cycle.records = False
 
     def anybody_waits(self) -> bool:
         """Returns True if a workload is pending in any queue."""

@@ -97,6 +97,10 @@ class TimeLimits:
             return True
         return False
 
+    def ends_at_once(self, workload: Workload) -> bool:
+        """Returns True if a workload would be evicted as soon as it is admitted."""
+        return self._times.is_over(workload)
+
     def are_due(self, now: int) -> bool:
         """Returns True in the rare cases in which `enforce` may yield decisions now."""
         pods_ready = self._pods_ready

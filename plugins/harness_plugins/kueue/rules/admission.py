@@ -70,6 +70,7 @@ class AdmissionCycle:
         in_vain: the second passes that failed in the last cycle and must be tried once more.
         refused: the heads whose reason for waiting has changed since their last attempt. The caller that
             reads this list also clears it.
+        records: whether `refused` is filled.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class AdmissionCycle:
         self.entries: list[Entry] = []
         self.in_vain: list[SecondPass] = []
         self.refused: list[Refused] = []
+        self.records = True
         self._figures = figures
         self._snapshot = Snapshot(cache)
 
@@ -145,6 +147,8 @@ class AdmissionCycle:
         waits_for: Mapping[Workload, Workload | None] = NOBODY,
     ) -> None:
         """Records why an entry fails, unless the reason is the same as at its last attempt."""
+        if not self.records:
+            return
         workload = entry.workload
         why = why_not(entry.assignment, reason) + message
         before = workload.place.told
@@ -163,7 +167,7 @@ class AdmissionCycle:
     def leave_out(self, workload: Workload, message: str) -> None:
         """Records why a head is skipped before nomination, if the reason is new."""
         told = workload.place.told
-        if told.last != message:
+        if self.records and told.last != message:
             workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 

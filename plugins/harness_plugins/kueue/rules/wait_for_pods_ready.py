@@ -191,9 +191,14 @@ class PodsReady:
     # --- what follows from it -----------------------------------------------------------------------------
 
     @property
+    def may_block(self) -> bool:
+        """True if workloads whose pods are not ready keep others from being admitted."""
+        return self._settings.block_admission
+
+    @property
     def blocks(self) -> bool:
         """True if no workload can be admitted now because some workload is not ready."""
-        return self._settings.block_admission and self._unready > 0
+        return self.may_block and self._unready > 0
 
     def unready(self) -> list[Workload]:
         """Returns the workloads whose pods are not ready, in the order in which they were admitted."""

@@ -60,6 +60,9 @@ class Heads(Protocol):
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
+    def only(self, root: int) -> None:
+        """Considers the heads of other trees no more, if this is possible."""
+
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
 
@@ -102,7 +105,7 @@ class EveryCycle:
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
     def add(self, pending: PendingQueue) -> None:
-        """Does nothing, like the next four methods, because every cycle considers all queues."""
+        """Does nothing, like the next five methods, because every cycle considers all queues."""
 
     def join(self, pending: PendingQueue) -> None:
         """Does nothing."""
@@ -111,6 +114,9 @@ class EveryCycle:
         """Does nothing."""
 
     def forget(self, workload: Workload) -> None:
+        """Does nothing."""
+
+    def only(self, root: int) -> None:
         """Does nothing."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:

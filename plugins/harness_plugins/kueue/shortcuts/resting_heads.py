@@ -137,6 +137,10 @@ class RestingHeads:
         with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
         return any(self._pending[each].queue.root == root for each in with_heads)
 
+    def only(self, root: int) -> None:
+        """Considers the heads of other trees no more."""
+        self._active = {each for each in self._active if self._pending[each].queue.root == root}
+
     @property
     def stirs(self) -> bool:
         """See `Heads`."""

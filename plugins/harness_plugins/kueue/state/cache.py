@@ -45,8 +45,10 @@ class Cache:
     def __init__(
         self, cluster: Cluster, *, also: Iterable[FlavorResource] = (), before: Cache | None = None
     ) -> None:
-        also = also if before is None else {*also, *before.used()}
-        tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
+        tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
+        if before is not None and tree.flavor_resources != before.tree.flavor_resources:
+            tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also={*also, *before.used()})
+        self.tree: QuotaTree = tree
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
         self.holders: dict[int, Holders] = {}
@@ -98,9 +100,10 @@ class Cache:
             if not same:
                 holders.renumber(numbers)
             total: dict[int, int] = {}
-            for workload in holders.everybody:
-                for cell, amount in workload.usage:
-                    total[cell] = total.get(cell, 0) + amount
+            spared = [(workload.usage, 1) for workload in holders.spared]
+            for usage, count in (*holders.usages.items(), *spared):
+                for cell, amount in usage:
+                    total[cell] = total.get(cell, 0) + amount * count
             tree.charge(node, sorted(total.items()))
             if holders.workloads and holders.queue.usable:
                 insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)

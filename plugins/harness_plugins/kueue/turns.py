@@ -1,0 +1,72 @@
+"""Runs the cycles of one tree at one time, without the engine and without the other trees.
+
+Trees do not affect each other as long as no workload releases its quota. Whether an evicted workload that was
+admitted at the same time is gone at once depends on its pods, and thereby on the workloads of other trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness_plugins.kueue.rules.outcomes import Admitted, Preempted
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.state.workload import Workload
+
+QUIET = 3
+"""The number of consecutive cycles without a change after which the policy stops running cycles."""
+
+
+def turns_of(
+    scheduler: Scheduler,
+    workloads: Sequence[Workload | None],
+    now: int,
+    stays: Callable[[Workload], bool],
+    ends_at_once: Callable[[Workload], bool],
+) -> list[tuple[bool, tuple[str, ...]]] | None:
+    """Returns what the cycles at this time decide about pending workloads of one tree: see `Policy`.
+
+    Afterwards, only the quotas of this tree are as the cycles leave them. The result is None if quota might
+    be released, or if more cycles of other trees might give this tree more cycles.
+
+    Args:
+        scheduler: the scheduler.
+        workloads: the workloads. A workload that is None is not known, and neither is the result.
+        now: the current time.
+        stays: whether a workload keeps its quota for some time if it is evicted.
+        ends_at_once: whether a workload is evicted as soon as it is admitted.
+    """
+    asked = [each for each in workloads if each is not None]
+    if len(asked) < len(workloads) or len({each.cluster_queue.root for each in asked}) != 1:
+        return None
+    scheduler.only(asked[0])
+    victims: dict[Workload, dict[str, None]] = {each: {} for each in asked}
+    standing = [scheduler.standing()]  # before each cycle since the last one that changed something
+    while not scheduler.passes(0):
+        admitted: list[Admitted] = []
+        evicted: list[Target] = []
+        before = scheduler.cycles
+        for outcome in scheduler.cycle():
+            if isinstance(outcome, Admitted) and not ends_at_once(outcome.workload):
+                admitted.append(outcome)
+            elif isinstance(outcome, Preempted) and all(stays(each.workload) for each in outcome.targets):
+                evicted += outcome.targets
+                if outcome.preemptor in victims:
+                    names = sorted(each.workload.name for each in outcome.targets)
+                    victims[outcome.preemptor].update(dict.fromkeys(names))
+            else:
+                return None
+        for each in admitted:
+            scheduler.reserve(each, now)
+        for target in evicted:
+            scheduler.evict(target, now)
+        if scheduler.cycles == before:
+            break
+        if not scheduler.idle:
+            if len(standing) > QUIET:
+                return None
+            standing.clear()
+        standing.append(scheduler.standing())
+        if standing[-1] in standing[:-1]:
+            break
+    return [(each.has_quota, tuple(victims[each])) for each in asked]
