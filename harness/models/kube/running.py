@@ -37,9 +37,6 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
 def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> list[Arrival]:
     """Returns one job for each of these pods of a cluster. `first` is the number of the first job."""
-    manifests = {
-        (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
-    }
     stays = cluster.staying
     several = [
         pod
@@ -47,6 +44,11 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
         if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod)))
         and (not pod.terminating or leaving(cluster, pod))
     ]
+    if not several:
+        return []
+    manifests = {
+        (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
+    }
     several.sort(key=lambda pod: (pod.key not in stays, pod.start is None, pod.start or 0))
     found: list[Arrival] = []
     for number, pod in enumerate(several, first):

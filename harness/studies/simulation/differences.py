@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.errors import InputError
 from harness.base.units import format_amount
@@ -13,11 +13,13 @@ from harness.cluster.changes.difference_patch import difference_patch
 from harness.cluster.model import UNLIMITED, ClusterQueue, ResourceFlavor, ResourceQuota, frozen
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.workloads import Workload
     from harness.cluster.model import Cluster
     from harness.policy import PodSet
 
 Amounts = Mapping[str, int]
+_T = TypeVar("_T", "Workload", "Pod")
 
 
 def workload_of(cluster: Cluster, name: str) -> Workload | None:
@@ -34,9 +36,7 @@ def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[Po
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
 
-    return replace(
-        cluster, workloads=tuple(changed(each) if each.key in names else each for each in cluster.workloads)
-    )
+    return replace(cluster, workloads=_with(cluster.workloads, names, changed))
 
 
 def with_count(pod_set: PodSet, count: int) -> PodSet:
@@ -70,15 +70,18 @@ def _tolerates(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool
 
 def with_priority(cluster: Cluster, names: Collection[str], value: int, class_name: str) -> Cluster:
     """Returns a cluster in which a job has another priority."""
-    workloads = tuple(
-        replace(each, priority=value, priority_class=class_name) if each.key in names else each
-        for each in cluster.workloads
-    )
-    pods = tuple(
-        replace(each, priority=value, priority_class=class_name) if each.key in names else each
-        for each in cluster.pods
-    )
+
+    def changed(each: _T) -> _T:
+        return replace(each, priority=value, priority_class=class_name)
+
+    workloads, pods = _with(cluster.workloads, names, changed), _with(cluster.pods, names, changed)
     return replace(cluster, workloads=workloads, pods=pods)
+
+
+def _with(several: Iterable[_T], names: Collection[str], change: Callable[[_T], _T]) -> tuple[_T, ...]:
+    """Returns objects, of which those with some keys are changed."""
+    last = {name.rpartition("/")[2] for name in names}  # compared first, because a key is put together
+    return tuple([change(each) if each.name in last and each.key in names else each for each in several])
 
 
 # --- the queue --------------------------------------------------------------------------------------------

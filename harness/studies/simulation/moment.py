@@ -311,7 +311,7 @@ class Dump:
         if len(made) != len(own):
             return None
         found = [arrival for arrival in self._own if arrival[0].id not in changed]
-        first = 1 + max(arrival[0].index for arrival in self._shared.arrivals)
+        first = self._shared.next_index
         for number, arrival in enumerate(made):
             job, before = arrival[0], own[arrival[0].id]
             index = before.index
@@ -350,6 +350,11 @@ class Dump:
     def arrivals(self) -> Sequence[Arrival]:
         """The jobs of the instant, in order."""
         return running_jobs(self.scheduler.policy, self.cluster, 0)
+
+    @cached_property
+    def next_index(self) -> int:
+        """An index after those of all jobs."""
+        return 1 + max(arrival[0].index for arrival in self.arrivals)
 
 
 def _holds(each: Workload | Pod) -> bool:
