@@ -219,9 +219,13 @@ def test_the_types_of_kueue_have_no_cycles() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("command", [["--help"], ["replay", "--help"], ["compare", "--help"], ["--version"]])
-def test_help_loads_nothing_heavy(command: list[str]) -> None:
-    """`--help` imports neither polars nor pyarrow, which take longer than everything else together."""
+DUMP = str(ROOT / "docs" / "examples" / "live.json.gz")
+HELP = [["--help"], ["replay", "--help"], ["compare", "--help"], ["--version"]]
+
+
+@pytest.mark.parametrize("command", [*HELP, ["simulate", "--cluster", DUMP]])
+def test_light_commands_load_nothing_heavy(command: list[str]) -> None:
+    """They import neither polars nor pyarrow, which take longer than everything else together."""
     script = (
         "import sys\nfrom harness.cli import main\n"
         f"try:\n    main({command!r})\nexcept SystemExit as stop:\n    assert not stop.code\n"

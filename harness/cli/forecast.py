@@ -118,7 +118,8 @@ def forecast(
     weekdays. A future ends when all workloads in question have started.
     """
     from harness.runs.elsewhere import dask_executor
-    from harness.studies.forecasting.from_files import Asked, scheduler_of
+    from harness.runs.live_cluster import scheduler_of
+    from harness.studies.forecasting.from_files import Asked
     from harness.studies.forecasting.text import text, verdict
 
     plugins = loaded_plugins(ctx)

@@ -158,7 +158,7 @@ def _read(
     """Returns the patched cluster and the name of the default scheduler."""
     from harness.cluster.load import load_cluster
     from harness.runs.inputs import cluster_for, default_plugin, read_trace
-    from harness.studies.forecasting.from_files import scheduler_of
+    from harness.runs.live_cluster import scheduler_of
 
     if trace is not None:
         cluster = cluster_for(path, read_trace(trace, plugins))

@@ -9,10 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from harness.analysis.explanation.history import EVICTIONS, PREEMPTS, STARTS, Event, History, Other, Stretch
+from harness.analysis.explanation.history import (
+    EVICTIONS,
+    PREEMPTS,
+    STARTS,
+    Event,
+    History,
+    Other,
+    Stretch,
+    filled_in,
+)
 from harness.analysis.explanation.standing import standings
-from harness.analysis.explanation.vocabulary import Figures, Table, Units, read, share_of
-from harness.base.grouping import grouped
+from harness.analysis.explanation.vocabulary import Figures, Units, read, share_of
 from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -300,46 +308,6 @@ def _short(event: Event) -> list[str]:
     if event.what != "refuse" or figures.holders:
         return []
     return [*(figures.short or figures.most_free or figures.request)]
-
-
-def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Completes refusals with recorded holders, and with figures from earlier refusals."""
-    found: list[Event] = []
-    for event in events:
-        figures = event.figures
-        if event.what == "refuse" and figures.again:
-            first = next((each for each in reversed(found) if _is_first_of(each, event)), None)
-            if first is not None:
-                ahead, waits_for = figures.ahead, figures.waits_for
-                figures = replace(first.figures, again=True, ahead=ahead, waits_for=waits_for)
-                event = replace(event, figures=figures, as_at=first.time)
-        elif figures.holders:
-            event = replace(event, holders=_by_label(figures.holders))
-        found.append(event)
-    return found
-
-
-def _is_first_of(earlier: Event, event: Event) -> bool:
-    """Returns True if an earlier refusal contains the figures for the reason of a repeated refusal."""
-    mine, theirs = event.figures, earlier.figures
-    return (
-        earlier.what == "refuse"
-        and not theirs.again
-        and earlier.reason == event.reason
-        and theirs.lacks == mine.lacks
-        and theirs.message.startswith(mine.message)
-        and bool(mine.message or mine.lacks or not theirs.message)
-    )
-
-
-def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
-    found = grouped(
-        (label, (queue, amount)) for queue, amounts in holders.items() for label, amount in amounts.items()
-    )
-    return {
-        label: tuple(sorted(held, key=lambda each: (-each[1], each[0])))
-        for label, held in sorted(found.items())
-    }
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.analysis.explanation.standing import Standing, waits
-from harness.analysis.explanation.vocabulary import Figures
+from harness.analysis.explanation.vocabulary import Figures, Table
+from harness.base.grouping import grouped
 
 PREEMPTS = "preempts"
 """The name of a preemption in the history of the preemptor. All other events are named after their action."""
@@ -188,3 +189,43 @@ class History:
         """The number of preemptions that the job benefited from."""
         return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip
+
+
+def filled_in(events: Sequence[Event]) -> list[Event]:
+    """Completes refusals with recorded holders, and with figures from earlier refusals."""
+    found: list[Event] = []
+    for event in events:
+        figures = event.figures
+        if event.what == "refuse" and figures.again:
+            first = next((each for each in reversed(found) if _is_first_of(each, event)), None)
+            if first is not None:
+                ahead, waits_for = figures.ahead, figures.waits_for
+                figures = replace(first.figures, again=True, ahead=ahead, waits_for=waits_for)
+                event = replace(event, figures=figures, as_at=first.time)
+        elif figures.holders:
+            event = replace(event, holders=_by_label(figures.holders))
+        found.append(event)
+    return found
+
+
+def _is_first_of(earlier: Event, event: Event) -> bool:
+    """Returns True if an earlier refusal contains the figures for the reason of a repeated refusal."""
+    mine, theirs = event.figures, earlier.figures
+    return (
+        earlier.what == "refuse"
+        and not theirs.again
+        and earlier.reason == event.reason
+        and theirs.lacks == mine.lacks
+        and theirs.message.startswith(mine.message)
+        and bool(mine.message or mine.lacks or not theirs.message)
+    )
+
+
+def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
+    found = grouped(
+        (label, (queue, amount)) for queue, amounts in holders.items() for label, amount in amounts.items()
+    )
+    return {
+        label: tuple(sorted(held, key=lambda each: (-each[1], each[0])))
+        for label, held in sorted(found.items())
+    }

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 _EVICTIONS = ("preempt", "evict")
 _ENDS = ("gone", "finish")
@@ -97,6 +98,8 @@ def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     Returns:
         A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.
     """
+    import polars as pl  # not for sentences about an instant, which need no tables
+
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()
     # A pod that waits again belongs to a job that keeps its quota or never had any.

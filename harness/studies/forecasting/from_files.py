@@ -14,7 +14,6 @@ from harness.base.units import LONGEST, parse_duration
 from harness.cluster.changes.remake import require_manifests
 from harness.cluster.changes.timed import is_dated
 from harness.cluster.dates import latest_of
-from harness.cluster.kinds.queues_missing import REMEDY, without_queues
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
 from harness.engine.losses import Losses
@@ -23,7 +22,8 @@ from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
 from harness.runs.estimates.present import Now, now_of
 from harness.runs.executors import InParallel
-from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.inputs import read_trace
+from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions, ignored_fields
 from harness.runs.run import Run
@@ -341,35 +341,6 @@ def _reason(error: TraceError) -> str:
     """Returns the first reason why an input can't be read, and the number of further faults."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
-
-
-def require_queues(cluster: Cluster) -> None:
-    """Raises an error if Kueue's Workloads have no queues.
-
-    Raises:
-        InputError: they have no queues.
-    """
-    lost = without_queues(cluster.workloads, cluster.cluster_queues)
-    if lost:
-        raise InputError(
-            f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
-            f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
-            hint=REMEDY,
-        )
-
-
-def scheduler_of(cluster: Cluster) -> str:
-    """Returns the plugin for a live cluster, which is Kueue's if there are ClusterQueues.
-
-    Without ClusterQueues, the plugin is kube-scheduler's. Kueue's Configuration determines whether fair
-    sharing is on. A KubeSchedulerConfiguration can name any plugin.
-    """
-    if cluster.scheduler is not None:
-        return default_plugin(cluster)
-    if cluster.cluster_queues:
-        fair = cluster.kueue is not None and cluster.kueue.strategies is not None
-        return "fairsharing" if fair else "kueue-classic"
-    return "default-preemption"
 
 
 def _horizon(value: str | int) -> int:

@@ -17,10 +17,9 @@ from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
 from harness.runs.dump_changes import not_as_it_was, why_not_waiting
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
+from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.questions import assumptions, ignored_fields
-from harness.runs.request import Request
 from harness.runs.settings import losses_of
-from harness.studies.forecasting.from_files import require_queues, scheduler_of
 from harness.studies.forecasting.new_job import read_jobs, with_runtimes
 from harness.studies.simulation.answer import STARTS, Answer, Simulation
 from harness.studies.simulation.changes import with_changes
@@ -175,6 +174,8 @@ class Question:
 
     @cached_property
     def _replayed(self) -> Replayed:
+        from harness.runs.request import Request  # loads polars, which a question about a dump does not need
+
         if self.at is None:
             raise OptionError("--trace asks about a time in its replay", hint="give the time with --at TIME")
         assert self.trace is not None

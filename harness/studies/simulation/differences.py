@@ -79,7 +79,7 @@ def with_priority(cluster: Cluster, names: Collection[str], value: int, class_na
 
 
 def _with(several: Iterable[_T], names: Collection[str], change: Callable[[_T], _T]) -> tuple[_T, ...]:
-    """Returns objects, of which those with some keys are changed."""
+    """Returns objects after a change to those with the given keys."""
     last = {name.rpartition("/")[2] for name in names}  # compared first, because a key is put together
     return tuple([change(each) if each.name in last and each.key in names else each for each in several])
 

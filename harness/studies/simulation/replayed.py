@@ -14,7 +14,6 @@ from harness.base.units import date_text, exact_duration, parse_duration, since_
 from harness.engine.events import NEVER
 from harness.policy import ENDLESS
 from harness.runs.questions import running_jobs
-from harness.runs.replaying import jobs_of
 from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.instant import Instant, Scheduler, Turn, played
 
@@ -96,6 +95,8 @@ class Replayed:
         workloads = tuple(each for each in cluster.workloads if each.key not in own)
         pods = tuple(each for each in cluster.pods if each.key not in own)
         there = replace(cluster, workloads=workloads, pods=pods)
+        from harness.runs.replaying import jobs_of  # loads polars; see `Question`
+
         jobs = jobs_of(self.plan, self._arrivals(cluster, own))
         return played(jobs.chunks(), there, self.scheduler, self.at)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.analysis.explanation.histories import filled_in
-from harness.analysis.explanation.history import Event, Other
+from harness.analysis.explanation.history import Event, Other, filled_in
 from harness.analysis.explanation.sentences import Sentences
 from harness.analysis.explanation.vocabulary import Figures, Units, read
 from harness.base.grouping import grouped

@@ -1,0 +1,42 @@
+"""Checks the dump of a live cluster, and chooses its scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.base.errors import InputError
+from harness.base.text import counted
+from harness.cluster.kinds.queues_missing import REMEDY, without_queues
+from harness.runs.inputs import default_plugin
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+
+
+def require_queues(cluster: Cluster) -> None:
+    """Raises an error if Kueue's Workloads have no queues.
+
+    Raises:
+        InputError: they have no queues.
+    """
+    lost = without_queues(cluster.workloads, cluster.cluster_queues)
+    if lost:
+        raise InputError(
+            f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
+            f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
+            hint=REMEDY,
+        )
+
+
+def scheduler_of(cluster: Cluster) -> str:
+    """Returns the plugin for a live cluster, which is Kueue's if there are ClusterQueues.
+
+    Without ClusterQueues, the plugin is kube-scheduler's. Kueue's Configuration determines whether fair
+    sharing is on. A KubeSchedulerConfiguration can name any plugin.
+    """
+    if cluster.scheduler is not None:
+        return default_plugin(cluster)
+    if cluster.cluster_queues:
+        fair = cluster.kueue is not None and cluster.kueue.strategies is not None
+        return "fairsharing" if fair else "kueue-classic"
+    return "default-preemption"
