@@ -39,7 +39,7 @@ from harness_plugins.kueue.rules.outcomes import (
     Replaced,
     why_not,
 )
-from harness_plugins.kueue.rules.preemption import fits, put_back, remove
+from harness_plugins.kueue.rules.preemption import fits, used_together
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.amounts import Amounts
@@ -295,12 +295,12 @@ class AdmissionCycle:
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)
-        gone = dict.fromkeys([*victims, *[target.workload for target in targets]])
-        for workload in gone:
-            remove(tree, workload)
+        gone = used_together(dict.fromkeys([*victims, *[target.workload for target in targets]]))
+        for queue, amounts in gone:
+            tree.refund(queue, amounts)
         enough = fits(tree, node, assignment.usage, borrowing=True)
-        for workload in gone:
-            put_back(tree, workload)
+        for queue, amounts in gone:
+            tree.charge(queue, amounts)
         return enough
 
     def _has_place(self, assignment: Assignment) -> bool:

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, final
 
@@ -28,8 +28,8 @@ from harness_plugins.kueue.rules.preemption import (
     Target,
     fill_back,
     fits,
-    put_back,
     remove,
+    used_together,
     within_nominal,
 )
 from harness_plugins.kueue.rules.preemption_policy import ANY, EVERY_PRIORITY, Allowed, allowed_by
@@ -262,12 +262,20 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
                     fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
-                    for target in targets:
-                        put_back(tree, target.workload, cells)
+                    _restore(tree, targets, cells)
                     return targets
-    for target in targets:
-        put_back(tree, target.workload, cells)
+    _restore(tree, targets, cells)
     return []
+
+
+def _restore(tree: QuotaTree, targets: list[Target], cells: Sequence[int]) -> None:
+    """Adds the usage of targets to the tree again."""
+    workloads = [target.workload for target in targets]
+    for node, amounts in used_together(workloads, cells):
+        tree.charge(node, amounts)
+    for workload in workloads:
+        for placed in workload.placed:
+            placed.charge()
 
 
 def _reason(workload: Workload, phase: _Phase) -> str:

@@ -32,7 +32,7 @@ from harness_plugins.kueue.rules.fungibility import (
     Quality,
     scan_of,
 )
-from harness_plugins.kueue.rules.preemption import put_back, remove
+from harness_plugins.kueue.rules.preemption import used_together
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
 from harness_plugins.kueue.rules.topology.joint import joint_groups
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
@@ -271,10 +271,11 @@ class Assigner:
         targets = oracle.targets(((cell, amount),), (cell,))
         if not targets:
             return NO_CANDIDATES, borrowing
-        for target in targets:
-            remove(tree, target.workload, (cell,))
+        gone = used_together([target.workload for target in targets], (cell,))
+        for node, amounts in gone:
+            tree.refund(node, amounts)
         borrowing, _ = height(self._cache, queue, cell, amount)
-        for target in targets:
-            put_back(tree, target.workload, (cell,))
+        for node, amounts in gone:
+            tree.charge(node, amounts)
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing

@@ -5,7 +5,7 @@ Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
@@ -174,6 +174,28 @@ def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = 
     tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.charge()
+
+
+def used_together(
+    workloads: Iterable[Workload], cells: Sequence[int] | None = None
+) -> list[tuple[int, Amounts]]:
+    """Returns what workloads use in each queue, by the node of the queue.
+
+    To refund or charge the sums has the same effect on the tree as to do so for one workload after another.
+
+    Args:
+        workloads: the workloads.
+        cells: see `remove`.
+    """
+    found: dict[int, dict[int, int]] = {}
+    for workload in workloads:
+        node = workload.cluster_queue.node
+        total = found.get(node)
+        if total is None:
+            total = found[node] = {}
+        for cell, amount in workload.usage if cells is None else amounts_of(workload.usage, cells):
+            total[cell] = total.get(cell, 0) + amount
+    return [(node, tuple(total.items())) for node, total in found.items()]
 
 
 def fill_back(

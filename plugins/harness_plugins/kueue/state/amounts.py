@@ -13,6 +13,11 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
     """Returns the amounts of the given flavor-resources. They are found by bisection."""
     if len(cells) >= len(amounts):
         return amounts
+    if len(cells) == 1:  # the most common case, in which there is no need to bisect a few amounts
+        for each in amounts:
+            if each[0] == cells[0]:
+                return (each,)
+        return ()
     found: list[tuple[int, int]] = []
     for cell in cells:
         at = bisect_left(amounts, (cell,))
