@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.models.quota import UNLIMITED, QuotaTree
+from harness.models.quota import NO_PARENT, UNLIMITED, QuotaTree, plus
 
 _MOST = 3  # the maximum number of queues to list
 
 
 def shortage(
-    tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
+    tree: QuotaTree,
+    node: int,
+    request: Iterable[tuple[int, int]],
+    *,
+    borrow: bool = True,
+    short: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Returns the numbers of a request that does not fit.
 
     The result has these fields. It omits unlimited quotas.
 
     - `request` has the requested quantities, and `short` has the missing part of each quantity.
-    - `usage` and `quota` are the usage and the quota of the queue.
+    - `usage` and `quota` are the usage and the quota of the queue. `max` has the quantities up to which the
+      queue may borrow, where its borrowing limit prevents the request. If a cohort's limit prevents the
+      request, all three fields have the cohort as well.
     - `pool` is the root cohort with the usage of its queues.
     - `kept` has the quantities that lending limits keep in the queues. They are not part of the pool.
-    - `holders` has the queues that use most of a flavor that is short, if its resource has several flavors.
+    - `holders` has the queues that use most of what is short, if a short resource has several flavors.
 
     Args:
         tree: the quota tree.
         node: the node of the queue.
         request: the requested quantity of each flavor-resource.
         borrow: whether the queue can use unused quota of its cohort.
+        short: the missing part of each quantity, if it is not the part that `tree` lacks now.
     """
     labels, asked = tree.labels, _summed(request)
-    missing = lacking(tree, node, asked.items(), borrow=borrow)
+    missing = lacking(tree, node, asked.items(), borrow=borrow) if short is None else short
     detail: dict[str, Any] = {
         "queue": tree.names[node],
         "request": {labels[cell]: amount for cell, amount in asked.items()},
@@ -39,6 +47,9 @@ def shortage(
         "usage": {tree.names[node]: _amounts(tree, tree.usage, node, asked)},
         "quota": {tree.names[node]: _amounts(tree, tree.nominal, node, asked)},
     }
+    if borrow:
+        for table, name, label, amount in _limits(tree, node, asked):
+            detail.setdefault(table, {}).setdefault(name, {})[label] = amount
     top = tree.root[node]
     if top != node:
         detail["pool"] = {
@@ -49,10 +60,9 @@ def shortage(
         kept = _amounts(tree, tree.kept, top, (cell for cell in asked if tree.kept[top * tree.width + cell]))
         if kept:
             detail["pool"]["kept"] = kept
-    if len(tree.flavor_resources) > 1:
-        holders = _holders(tree, top, [cell for cell in asked if labels[cell] in missing])
-        if holders:
-            detail["holders"] = holders
+    cells = [cell for cell in asked if labels[cell] in missing]
+    if _has_several_flavors(tree, cells):
+        detail["holders"] = _holders(tree, top, cells)
     return detail
 
 
@@ -78,16 +88,35 @@ def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
     return asked
 
 
-def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
-    """Returns the queues below a root that use the most of a short resource with several flavors.
+def _limits(tree: QuotaTree, node: int, request: Mapping[int, int]) -> Iterator[tuple[str, str, str, int]]:
+    """Yields the borrowing limits that prevent a request, as table, name, label and quantity."""
+    for cell, amount in request.items():
+        at = node
+        while tree.parent[at] != NO_PARENT:
+            here, limit = at * tree.width + cell, tree.borrowing_limit[at * tree.width + cell]
+            used, quota = tree.usage[here], tree.subtree[here]
+            if limit is not None and used + amount > plus(quota, limit):
+                name, label = tree.names[at], tree.labels[cell]
+                if at != node:
+                    yield "usage", name, label, used
+                    yield "quota", name, label, quota
+                yield "max", name, label, plus(quota, limit)
+            amount -= min(amount, tree.local_available(at, cell))
+            at = tree.parent[at]
 
-    If a resource has only one flavor, the timeline already contains the usage of the queues.
+
+def _has_several_flavors(tree: QuotaTree, cells: Iterable[int]) -> bool:
+    flavors = Counter(each.resource for each in tree.flavor_resources)
+    return any(flavors[tree.flavor_resources[cell].resource] > 1 for cell in cells)
+
+
+def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
+    """Returns the queues below a root that use the most of the given flavor-resources.
+
+    If no short resource has several flavors, the timeline already contains the usage of the queues.
     """
     found: dict[str, dict[str, int]] = {}
-    flavors = Counter(each.resource for each in tree.flavor_resources)
     for cell in cells:
-        if flavors[tree.flavor_resources[cell].resource] < 2:
-            continue
         used = [
             (-tree.usage[node * tree.width + cell], name)
             for name, node in tree.queues.items()

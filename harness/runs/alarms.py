@@ -49,7 +49,7 @@ def alarms(run: Run) -> Iterator[str]:
     if run.info["cluster"]["nodes"] and found["idle"] and (whole or not found["started"]):
         yield (
             f"{found['idle']:,} of {found['admitted']:,} admitted jobs never ran: some or all of their pods "
-            f"found no node, but the jobs keep their quota; {_explained(run, found['first_idle'])}"
+            f"found no node while the jobs held quota; {_explained(run, found['first_idle'])}"
         )
 
 

@@ -690,3 +690,24 @@ def test_a_pod_group_that_is_placed_in_part_is_told_with_those_that_wait(
         "2 pods bound to node-1 (1), node-2 (1), 2 of its group together while 1 more wait",
         "1 pod bound to node-0",
     ]
+
+
+def test_holders_are_those_of_the_flavor_that_is_short(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """All cpu of f is free until b takes it in the same cycle. What a holds of g is another flavor."""
+    docs = list(yaml.safe_load_all(queues({"a": {"cpu": "0"}, "b": {"cpu": "2"}})))
+    docs.append({**docs[0], "metadata": {"name": "g"}})
+    for doc, nominal in zip(docs[1:3], ("1", "1"), strict=True):
+        own = {"name": "g", "resources": [{"name": "cpu", "nominalQuota": nominal}]}
+        doc["spec"]["resourceGroups"][0]["flavors"].append(own)
+    trace = write_trace(
+        {"job_id": "long", "queue": "b", "request.cpu": 2000, "duration": 50},
+        {"job_id": "held", "queue": "a", "request.cpu": 1000, "duration": 90},
+        {"job_id": "next", "queue": "b", "request.cpu": 2000, "duration": 90, "submit_time": 1},
+        {"job_id": "last", "queue": "a", "request.cpu": 2000, "duration": 90, "submit_time": 2},
+    )
+    run = replayed(trace, yaml.safe_dump_all(docs), tmp_path, plugin="kueue-classic")
+    told = [line for line in lines(run, "last") if " waits (" in line]
+    assert "most cpu of f held by b 2" in told[0]
+    later = [line for line in told if "all queues of all used 0 of 2 cpu of f" in line]
+    assert later
+    assert not any("held by" in line for line in later)

@@ -302,10 +302,10 @@ class Histories:
 def _short(event: Event) -> list[str]:
     """Returns the labels of the scarce resources in a refusal, or else the labels of the request.
 
-    The list is empty if the refusal already names the holders.
+    The list is empty if the policy recorded the holders.
     """
     figures = event.figures
-    if event.what != "refuse" or figures.holders:
+    if event.what != "refuse" or figures.holders is not None:
         return []
     return [*(figures.short or figures.most_free or figures.request)]
 

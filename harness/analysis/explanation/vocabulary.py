@@ -55,7 +55,8 @@ class Figures:
         pod: the pod that the decision is about.
         victims: for each pod that must go before the chosen node is free, its priority.
         nominated: for each label, the requests of pods that were nominated earlier.
-        holders: for each label that is short, the queues that hold the most, with their amounts by label.
+        holders: for each label that is short, the queues that hold the most, with their amounts by label. It
+            is None if the policy did not record them.
         ahead: for each job that was considered earlier, the amount that is reserved for it, by label.
         waits_for: the jobs that the refused job waits for. Each has the name of the job for which it is
             evicted, or "".
@@ -99,7 +100,7 @@ class Figures:
     pod: str = ""
     victims: Mapping[str, int] = field(default_factory=dict)
     nominated: Mapping[str, int] = field(default_factory=dict)
-    holders: Table = field(default_factory=dict)
+    holders: Table | None = None
     ahead: Table = field(default_factory=dict)
     waits_for: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +151,7 @@ def read(detail: str | None) -> Figures:
         pod=_text(found.get("pod")),
         victims=_amounts(found.get("victims")),
         nominated=_amounts(found.get("nominated")),
-        holders=_table(found.get("holders")),
+        holders=_table(found["holders"]) if isinstance(found.get("holders"), dict) else None,
         ahead=_table(found.get("ahead")),
         waits_for=_texts(found.get("waitsFor")),
         fields=_usages(found.get("fields")),

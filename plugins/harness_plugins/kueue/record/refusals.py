@@ -143,7 +143,7 @@ class Refusals:
         short = lacking(tree, node, cells)
         for each, amounts in failed.ahead:
             tree.refund(each.cluster_queue.node, amounts)
-        detail = {**shortage(tree, node, cells), "short": short}
+        detail = shortage(tree, node, cells, short=short)
         for each, amounts in failed.ahead:
             tree.charge(each.cluster_queue.node, amounts)
         for each in gone:
