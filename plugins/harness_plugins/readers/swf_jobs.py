@@ -60,15 +60,16 @@ def jobs_of(
         *recorded_hosts(records),
     )
     frame = jobs[layout.job].hstack(layout.columns)
+    processors, unsure = _machine(header, options, records)
     empty = [column.name for column in frame if column.null_count() == frame.height]
     notes = (
         *layout.notes,
         *_notes(records, options, int(records.select(cut.sum()).item())),
         times.note(unix=unix),
+        *unsure,
     )
-    return Reading(
-        frame.drop(empty), read, left_out, notes, {**_metadata(header, name, options), **layout.metadata}
-    )
+    metadata = {**_metadata(header, name, processors), **layout.metadata}
+    return Reading(frame.drop(empty), read, left_out, notes, metadata)
 
 
 class _Times:
@@ -101,9 +102,12 @@ def _processors(options: Mapping[str, Any]) -> pl.Expr:
 def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, int]]:
     """Returns the records that are jobs, and the number of other records by reason."""
     status = pl.col("status")
+    part = status.is_in(_PARTS)
+    whole = (~part).any().over("job")
     drops_unknown = options["unknown_run"] == "drop"
     reasons = {
-        "part of a job that has its own record (status 2, 3 or 4)": status.is_in(_PARTS),
+        "part of a job that has its own record (status 2, 3 or 4)": part & whole,
+        "part of a job that has no record of its own (status 2, 3 or 4)": part & ~whole,
         "cancelled (status 5)": status == _CANCELLED if options["cancelled"] == "drop" else None,
         "submit time unknown": pl.col("submit") < 0,
         "run time unknown (-1)": pl.col("run") == -SECOND if drops_unknown else None,
@@ -133,9 +137,10 @@ def _named(name: str) -> pl.Expr:
 
 
 def _leading_number(text: str) -> int | None:
-    """Returns the number at the beginning of a header value, such as `338 (batch partition; 512 total)`."""
-    match = re.match(r"\d+", text)
-    return int(match[0]) if match and len(match[0]) <= _LONGEST_NUMBER else None
+    """Returns the number at the beginning of a header value, such as `1,338 (batch partition; 512 total)`."""
+    match = re.match(r"\d{1,3}(,\d{3})+(?!\d)|\d+", text)
+    digits = match[0].replace(",", "") if match else ""
+    return int(digits) if 0 < len(digits) <= _LONGEST_NUMBER else None
 
 
 def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tuple[str, ...]:
@@ -155,6 +160,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     cancelled = count(pl.col("status") == _CANCELLED)
     never_waited = jobs.height > 1 and count(pl.col("wait") > 0) == 0
     nameless = count(_tenant(jobs, options).is_null())
+    after = count(pl.col("preceding") > 0)
     notes = (
         f"processors are the {wanted} number"
         + where(count(pl.col(wanted) <= 0), f"lack it, so the {other} number is used"),
@@ -164,18 +170,36 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
         if cancelled
         else "",
         "no job of the log waited: its submit times may be start times" if never_waited else "",
+        f"{agreeing(after, 'job', 'follow')} another job (column 17), but all arrive at their submit time"
+        if after
+        else "",
         f"the queue is the log's {tenant}" + where(nameless, "have none: the queue is 'default'"),
     )
     return tuple(note for note in notes if note)
 
 
-def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Returns the number of processors of a log that has only nodes, by default one per node."""
-    per_node: int = options["processors_per_node"] or 1
-    return (_leading_number(header.get("maxnodes", "")) or 0) * per_node
+def _machine(
+    header: Mapping[str, str], options: Mapping[str, Any], jobs: pl.DataFrame
+) -> tuple[int, tuple[str, ...]]:
+    """Returns the machine's number of processors, or 0 if it is unknown, and a note if the header misleads.
+
+    If the header has only the number of nodes, a node has one processor, unless an option says otherwise.
+    """
+    processors = _leading_number(header.get("maxprocs", ""))
+    if processors:
+        return processors, ()
+    nodes, per_node = _leading_number(header.get("maxnodes", "")) or 0, options["processors_per_node"]
+    largest = int(jobs["processors"].max() or 0)  # type: ignore[arg-type]
+    if nodes and not per_node and largest > nodes:
+        why = (
+            f"the header gives {counted(nodes, 'node')} but no MaxProcs, and a job has {largest:,} processors"
+        )
+        option = "machines" if "node_spec" in jobs.columns else "processors_per_node"
+        return 0, (f"the size of the machine is unknown: {why}; set {option}",)
+    return nodes * (per_node or 1), ()
 
 
-def _metadata(header: Mapping[str, str], name: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _metadata(header: Mapping[str, str], name: str, processors: int) -> dict[str, str]:
     where = [header[key] for key in ("installation", "computer") if key in header]
     metadata = {"harness.source": ", ".join([*where, f"Standard Workload Format log {name}"])}
     if "acknowledge" in header:
@@ -183,7 +207,6 @@ def _metadata(header: Mapping[str, str], name: str, options: Mapping[str, Any]) 
             "no formal licence; acknowledge the Parallel Workloads Archive (Dror Feitelson) and "
             f"{header['acknowledge']}"
         )
-    processors = _leading_number(header.get("maxprocs", "")) or _of_nodes(header, options)
     if processors:
         metadata["harness.capacity.cpu"] = str(processors * 1000)
     return metadata

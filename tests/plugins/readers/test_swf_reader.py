@@ -103,6 +103,9 @@ def test_what_the_header_says_is_kept(tmp_path: Path) -> None:
         ("; MaxNodes: 16\n", 4, 64_000),
         ("; MaxNodes: -1\n", 0, None),
         ("; maxnodes: 16\n", 0, 16_000),
+        ("; MaxNodes: 1,024 (of 2,048)\n", 0, 1_024_000),
+        ("; MaxNodes: 3\n", 0, None),
+        ("; MaxNodes: 3\n", 2, 6_000),
     ],
 )
 def test_nodes_say_how_large_a_machine_is_where_processors_do_not(
@@ -111,6 +114,10 @@ def test_nodes_say_how_large_a_machine_is_where_processors_do_not(
     """A node has one processor, unless the user says how many."""
     opened = read(tmp_path, log({}, header=header), processors_per_node=per_node)
     assert opened.metadata.get("harness.capacity.cpu") == (None if cpu is None else str(cpu))
+    why = "the header gives 3 nodes but no MaxProcs, and a job has 4 processors; set processors_per_node"
+    assert (f"the size of the machine is unknown: {why}" in opened.notes) == (
+        ": 3" in header and not per_node
+    )
 
 
 def test_notes_of_the_header_are_notes_of_the_trace(tmp_path: Path) -> None:
@@ -225,7 +232,7 @@ def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
         cancelled="drop",
     )
     assert opened.left_out == {
-        "part of a job that has its own record (status 2, 3 or 4)": 1,
+        "part of a job that has no record of its own (status 2, 3 or 4)": 1,
         "cancelled (status 5)": 1,
         "submit time unknown": 1,
         "run time unknown (-1)": 1,
@@ -363,3 +370,18 @@ def test_a_run_time_below_minus_one_is_no_run_time(tmp_path: Path) -> None:
     """A job that never ended has the difference of nothing and its start."""
     opened = read(tmp_path, log({"run": -1_359_980_917}, {}))
     assert opened.left_out == {"run time negative: the job never ended": 1}
+
+
+def test_parts_without_a_record_of_their_job_are_counted_apart(tmp_path: Path) -> None:
+    """Job 1 has a record for all of its parts. Job 2 has only parts."""
+    rows = ({"job": 1, "status": 2}, {"job": 1}, {"job": 2, "status": 2}, {"job": 2, "status": 3})
+    assert read(tmp_path, log(*rows)).left_out == {
+        "part of a job that has its own record (status 2, 3 or 4)": 1,
+        "part of a job that has no record of its own (status 2, 3 or 4)": 2,
+    }
+
+
+def test_jobs_that_follow_others_are_noted(tmp_path: Path) -> None:
+    """The trace has no dependencies: a job arrives at its submission, whatever came before it."""
+    notes = read(tmp_path, log({}, {"preceding": 1, "think": 60})).notes
+    assert "1 job follows another job (column 17), but all arrive at their submit time" in notes
