@@ -520,6 +520,59 @@ def test_other_columns_stand_in_for_alloc_tres(read_text: Read) -> None:
         assert any(column in note for note in trace.notes), column
 
 
+def test_a_span_that_sacct_does_not_know_is_absent_and_counted(read_text: Read) -> None:
+    """Slurm prints INVALID for a span that it cannot write. The run is then that from start to end."""
+    head = ("JobID", "State", "Submit", "Start", "End", "AllocCPUS", "Elapsed", "Suspended", "Timelimit")
+    known = {"AllocCPUS": "2", "Elapsed": "00:00:50", "Suspended": "00:00:10", "Timelimit": "00:10:00"}
+    unknown = {**known, "JobIDRaw": "8", "Elapsed": "INVALID", "Timelimit": "Partition_Limit"}
+    trace = read_text(dump(known, unknown, head=head))
+    assert [each.total_seconds() for each in trace.frame["duration"]] == [50, 50]
+    assert trace.frame["requested_time"].null_count() == 1
+    assert any(
+        note.startswith("2 spans are unknown to sacct (INVALID or Partition_Limit)") for note in trace.notes
+    )
+
+
+def test_memory_of_a_cpu_counts_the_cpus_that_are_known(read_text: Read) -> None:
+    """Older versions give it for a CPU; without ReqCPUS, the granted number is the only one."""
+    head = ("JobID", "State", "Submit", "Start", "End", "AllocCPUS", "NNodes", "ReqMem")
+    row = {"AllocCPUS": "6", "NNodes": "1", "ReqMem": "2Gc"}
+    assert only(read_text(dump(row, head=head)))["request.memory"] == 12 * 1024 * MIB
+
+
+def test_without_requested_gpus_the_granted_ones_are_requested(read_text: Read) -> None:
+    """No column says how many GPUs were requested; if one does and names none, none is requested."""
+    row = {"AllocTRES": "cpu=2,gres/gpu=3,mem=1G,node=1", "ReqCPUS": "1"}
+    head = (*(name for name in HEAD if name != "ReqTRES"), "ReqCPUS")
+    trace = read_text(dump(row, head=head), resources="requested")
+    assert (only(trace)["request.cpu"], only(trace)["request.nvidia.com/gpu"]) == (1000, 3)
+    assert "there is no ReqTRES: jobs request the GPUs that they were granted" in trace.notes
+    assert "request.nvidia.com/gpu" not in read_text(dump(row), resources="requested").frame.columns
+
+
+def test_devices_of_older_columns_are_not_dropped_silently(read_text: Read) -> None:
+    """AllocGRES of older versions counts devices in another way, so the reader only says that it is there."""
+    head = (*HEAD, "AllocGRES")
+    said = "1 rows have devices only in AllocGRES or ReqGRES"
+    trace = read_text(dump({"AllocGRES": "gpu:2"}, {"JobIDRaw": "8", "AllocGRES": ""}, head=head))
+    assert any(note.startswith(said) for note in trace.notes)
+    told = {"AllocGRES": "gpu:2", "AllocTRES": "cpu=2,gres/gpu=2,node=1"}
+    assert not any("AllocGRES" in note for note in read_text(dump(told, head=head)).notes)
+
+
+def test_unknown_energy_of_the_document_is_no_fault(read_text: Read) -> None:
+    """Slurm prints 2^64 - 2 for energy that it did not measure, and the reader needs only other amounts."""
+    amounts = [
+        {"type": "cpu", "name": "", "count": 2},
+        {"type": "energy", "name": "", "count": 2**64 - 2},
+        {"type": "gres", "name": "gpu", "count": 1},
+    ]
+    times = {"submission": 1000, "eligible": 1000, "start": 1010, "end": 1070, "elapsed": 60}
+    job = {"job_id": 7, "state": {"current": ["COMPLETED"]}, "time": times, "tres": {"allocated": amounts}}
+    row = only(read_text(json.dumps({"jobs": [job]}), reader="slurm"))
+    assert (row["request.cpu"], row["request.nvidia.com/gpu"]) == (2000, 1)
+
+
 def test_components_are_requeued_together(read_text: Read) -> None:
     """One job with two runs, of which each holds what both components hold."""
     again = {"Submit": "1020", "Eligible": "1141", "Start": "1150", "End": "1190"}

@@ -26,6 +26,7 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _MOST = 10**12
+_COUNTED = frozenset(("cpu", "mem", "node", "gres", "license", "bb"))
 _FLAGS = frozenset((REQUEUED, RESIZING, "COMPLETING", "REQUEUE_HOLD", "SPECIAL_EXIT"))
 
 
@@ -146,8 +147,10 @@ class _Entry:
             if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
                 self._fault(f"tres.{name}", "has an entry that is not a resource")
                 continue
-            count = self._number(item, "count")
             kind = f"{item['type']}/{item['name']}" if item.get("name") else item["type"]
+            if item["type"] not in _COUNTED:  # Slurm writes numbers like 2^64 - 2 for unknown energy
+                continue
+            count = self._number(item, "count")
             if count is not None:
                 counts[kind] = count * MIB if kind == "mem" else count
         if any(count > INT64_MAX // 2 for count in counts.values()):

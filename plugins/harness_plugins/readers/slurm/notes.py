@@ -37,7 +37,7 @@ def notes_of(
     """
     return (
         *_about_times(jobs, clock, options),
-        *_about_columns(dump),
+        *_about_columns(dump, options),
         *_about_amounts(jobs, options),
         *_about_runs(jobs, options, lost),
         *_about_ends(jobs, options),
@@ -82,9 +82,11 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
 
 
-def _about_columns(dump: Dump) -> Iterator[str]:
+def _about_columns(dump: Dump, options: Mapping[str, Any]) -> Iterator[str]:
     if "AllocTRES" in dump.lacks:
         yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from requests"
+    elif "ReqTRES" in dump.lacks and options["resources"] == "requested":
+        yield "there is no ReqTRES: jobs request the GPUs that they were granted"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
         yield "there is neither ElapsedRaw nor Suspended: run times include suspensions"
     if "JobIDRaw" in dump.lacks:

@@ -237,12 +237,12 @@ def span_of(text: str) -> int:
 def limit_of(text: str) -> int | None:
     """Returns the time limit in a cell, which is a number of minutes or a span.
 
-    For `UNLIMITED` and for the limit of the partition, the result is None.
+    For `UNLIMITED`, the result is None.
 
     Raises:
         ValueError: the text is not a time limit.
     """
-    if text in ("", "UNLIMITED", "INFINITE", "Partition_Limit"):
+    if text in ("", "UNLIMITED", "INFINITE"):
         return None
     if ":" in text:
         return span_of(text)

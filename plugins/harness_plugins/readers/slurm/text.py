@@ -33,6 +33,10 @@ _NEEDED = (
 """Groups of columns. A dump must have at least one column of each group."""
 
 _NO_NODES = ("None assigned", "None", "")
+_UNKNOWN_SPANS = ("INVALID", "Partition_Limit")
+_INVALID = "spans are unknown to sacct (INVALID or Partition_Limit), so they count as absent"
+_DEVICES = ("AllocGRES", "ReqGRES")
+_UNREAD = "rows have devices only in AllocGRES or ReqGRES: the reader takes GPUs from AllocTRES and ReqTRES"
 _COUNT_MOST = 10**9
 
 
@@ -45,7 +49,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     faults: list[Fault] = []
     table = open_cells(path, faults, _meaning)
     _require_columns(path, table.names)
-    row = _Row(table.names, clock, faults)
+    row = _Row(table.names, clock, faults, table.counted)
     records: list[Record] = []
     steps = 0
     for number, cells in table.lines:
@@ -61,7 +65,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     if not records:
         raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"run {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]
-    wanted = ("AllocTRES", "Suspended", "ElapsedRaw", "JobIDRaw")
+    wanted = ("AllocTRES", "ReqTRES", "Suspended", "ElapsedRaw", "JobIDRaw")
     lacks = tuple(name for name in wanted if name not in table.names)
     return Dump(records, len(records) + steps, {STEPS: steps} if steps else {}, notes, lacks)
 
@@ -76,7 +80,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
 def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
     """Returns the content of a row without the name of the job, or None for cells that are not a row."""
     faults: list[Fault] = []
-    row = _Row(names, Clock(UTC), faults)
+    row = _Row(names, Clock(UTC), faults, {})
     if row.is_step(cells):
         return STEPS
     record = row.record(0, cells)
@@ -84,11 +88,14 @@ def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
 
 
 class _Row:
-    def __init__(self, names: Sequence[str], clock: Clock, faults: list[Fault]) -> None:
+    def __init__(
+        self, names: Sequence[str], clock: Clock, faults: list[Fault], counted: dict[str, int]
+    ) -> None:
         self._places: Mapping[str, int] = {name: place for place, name in enumerate(names)}
         self._ids = [self._places[name] for name in ("JobIDRaw", "JobID") if name in self._places]
         self._clock = clock
         self._faults = faults
+        self._counted = counted
         self._line = 0
         self._cells: Sequence[str] = ()
 
@@ -111,13 +118,15 @@ class _Row:
         if not state.replace("_", "").isalpha():
             self._fault("State", "is not a state such as COMPLETED")
         allocated, requested = self._amounts()
-        suspended = self._parsed("Suspended", span_of) or 0
+        suspended = self._span("Suspended", span_of) or 0
         elapsed = self._count("ElapsedRaw")
-        record_elapsed = self._parsed("Elapsed", span_of) if elapsed is None else elapsed * SECOND
-        limit = self._parsed("TimelimitRaw" if "TimelimitRaw" in self._places else "Timelimit", limit_of)
+        record_elapsed = self._span("Elapsed", span_of) if elapsed is None else elapsed * SECOND
+        limit = self._span("TimelimitRaw" if "TimelimitRaw" in self._places else "Timelimit", limit_of)
         restarts = self._count("Restarts")
         if len(self._faults) > before or identity is None:
             return None
+        if allocated.gpus is None and requested.gpus is None and any(map(self._text, _DEVICES)):
+            self._tally(_UNREAD)
         return Record(
             f"line {line:,}",
             self._text("Cluster"),
@@ -146,15 +155,17 @@ class _Row:
         """Returns the granted and requested amounts, from TRES if possible, or from other columns."""
         allocated = self._parsed("AllocTRES", tres_of_text) or Tres()
         requested = self._parsed("ReqTRES", tres_of_text) or Tres()
-        nodes = self._first("NNodes", "ReqNodes") if requested.nodes is None else requested.nodes
-        cpus = self._first("ReqCPUS", "NCPUS") if requested.cpus is None else requested.cpus
+        nodes, cpus = requested.nodes, requested.cpus
+        nodes = self._first("NNodes", "ReqNodes", "AllocNodes") if nodes is None else nodes
+        cpus = self._first("ReqCPUS", "NCPUS", "AllocCPUS") if cpus is None else cpus
         memory, rounded = requested.memory, requested.rounded
         if memory is None:
             memory, rounded = self._parsed("ReqMem", lambda text: requested_memory(text, cpus, nodes)) or (
                 None,
                 False,
             )
-        requested = replace(requested, nodes=nodes, cpus=cpus, memory=memory, rounded=rounded)
+        gpus = requested.gpus if "ReqTRES" in self._places else allocated.gpus
+        requested = replace(requested, nodes=nodes, cpus=cpus, memory=memory, gpus=gpus, rounded=rounded)
         if "AllocTRES" not in self._places:
             allocated = replace(
                 requested,
@@ -187,6 +198,16 @@ class _Row:
         except ValueError as error:
             self._fault(name, str(error))
             return None
+
+    def _span(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """Returns the parsed cell, or None if `sacct` itself does not know its span, which is counted."""
+        if self._text(name) in _UNKNOWN_SPANS:
+            self._tally(_INVALID)
+            return None
+        return self._parsed(name, parse)
+
+    def _tally(self, what: str) -> None:
+        self._counted[what] = self._counted.get(what, 0) + 1
 
     def _time(self, name: str, since: int | None) -> int | None:
         return self._parsed(name, lambda text: self._clock.time(text, since))
