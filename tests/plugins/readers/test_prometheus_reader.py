@@ -118,7 +118,6 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "8 pods were gone before the end was scraped: they end with their last sample, which is within 5 s",
         "nothing was scraped for more than two intervals once, at most 23.424 s",
         "4 pods have no series of requests, so nothing is requested",
-        "with _ for other characters: nvidia_com_mig_1g_5gb",
     ],
 )
 def test_what_samples_cannot_tell_is_said(opened: Callable[..., Trace], says: str) -> None:
@@ -235,6 +234,32 @@ def test_series_with_and_without_a_node_are_one_container(read_text: Read) -> No
         series(requests, (15, 2), resource="cpu", unit="core", container="two", node="n"),
     ]
     assert only(read_text(answer(*lived(), *found), name="a.json"))["request.cpu"] == 2100
+
+
+def test_resources_have_the_names_of_the_cluster(read_text: Read) -> None:
+    """kube-state-metrics writes _ for dots, slashes and dashes; a name that is not known keeps them."""
+    names = {
+        "nvidia_com_gpu": "nvidia.com/gpu",
+        "nvidia_com_mig_1g_5gb": "nvidia.com/mig-1g.5gb",
+        "nvidia_com_mig_1g_10gb_me": "nvidia.com/mig-1g.10gb.me",
+        "amd_com_gpu": "amd.com/gpu",
+        "hugepages_2Mi": "hugepages-2Mi",
+        "example_com_fpga": "example_com_fpga",
+    }
+    requests = "kube_pod_container_resource_requests"
+    found = [series(requests, (10, 1), resource=name, unit="integer", container="c") for name in names]
+    trace = read_text(answer(*lived(), *found), name="a.json")
+    columns = {name.removeprefix("request.") for name in trace.frame.columns if name.startswith("request.")}
+    assert columns == set(names.values())
+    assert "resources keep Prometheus' names, with _ for other characters: example_com_fpga" in trace.notes
+
+
+def test_warnings_of_the_server_are_noted(read_text: Read) -> None:
+    """A store that could not answer leaves out series, which nothing else would tell."""
+    warned = json.loads(answer(*lived())) | {"warnings": ["store b: unavailable", "store b: unavailable"]}
+    notes = read_text(json.dumps(warned) + answer(), name="a.json").notes
+    says = "the server warns in 1 answer, so data may be missing: store b: unavailable"
+    assert [note for note in notes if "warns" in note] == [says]
 
 
 def test_pods_of_one_name_are_told_by_uid(read_text: Read) -> None:

@@ -271,5 +271,7 @@ def _notes(
     nameless = sum(not pod.uid for pod in pods)
     if nameless:
         yield f"{agreeing(nameless, 'pod', 'have')} no label uid: several pods with one name count as one"
+    for warning, count in sorted(samples.warnings.items()):
+        yield f"the server warns in {counted(count, 'answer')}, so data may be missing: {warning:.200}"
     for what, count in sorted(samples.ignored.items()):
         yield f"not read: {count:,} {what}"

@@ -32,11 +32,13 @@ class Samples:
         series: the values by metric, by labels of the series, and by time in microseconds.
         times: all times of samples.
         ignored: the number of ignored series by reason.
+        warnings: the number of answers with each warning of the server, such as about missing data.
     """
 
     series: dict[str, dict[Labels, dict[int, float]]] = field(default_factory=dict)
     times: set[int] = field(default_factory=set)
     ignored: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
 
 
 def read_answers(paths: list[Path]) -> Samples:
@@ -82,6 +84,8 @@ def _answer(document: Any, place: str, found: Samples, faults: list[Fault]) -> N
     if not isinstance(data, Mapping) or not isinstance(data.get("result"), list):
         faults.append(Fault(place, "is not an answer to query or query_range: there is no data.result"))
         return
+    warned = document.get("warnings")
+    found.warnings.update(dict.fromkeys(map(str, warned if isinstance(warned, list) else ()), 1))
     if data.get("resultType") not in ("matrix", "vector"):
         found.ignored[f"answers of type {shown(str(data.get('resultType')))}"] += 1
         return
