@@ -230,3 +230,61 @@ def test_labels_of_nodes_are_pairs(read_text: Callable) -> None:
 def entries(value: Any) -> Any:
     """The entries of a map, whichever way this release of polars has them."""
     return value.items() if isinstance(value, dict) else [(each["key"], each["value"]) for each in value]
+
+
+def test_amounts_that_a_division_loses_are_noted(read_text: Callable) -> None:
+    """No nodes are known for b and c, so their cores are not; d has neither, and loses nothing."""
+    text = "job_id,submit_time,duration,queue,cores,nodes\na,0,1,q,4,2\nb,0,1,q,4,0\nc,0,1,q,4,\nd,0,1,q,,\n"
+    trace = read_text(text, reader="csv", map="request.cpu=cores / nodes")
+    assert trace.frame["request.cpu"].to_list() == [2000, None, None, None]
+    says = "request.cpu: 2 rows have an amount but no divisor, so no amount is known"
+    assert [note for note in trace.notes if "divisor" in note] == [says]
+
+
+@pytest.mark.parametrize(("first", "noted"), [(1_700_000_000, True), (86_400, False)])
+def test_seconds_since_1970_without_a_unit_are_doubted(read_text: Callable, first: int, noted: bool) -> None:
+    """They are taken as seconds since the trace's origin, which is then decades before the first job."""
+    text = f"job_id,submit_time,duration,queue,request.cpu\na,{first},1,q,1\nb,{first + 5},1,q,1\n"
+    notes = read_text(text, reader="csv").notes
+    assert any("add their unit, such as unix" in note for note in notes) == noted
+
+
+def test_a_table_without_a_header_is_told_how_to_read_it(read_text: Callable) -> None:
+    """Numbers are no names of columns, so the first line is probably a record."""
+    with pytest.raises(TraceError) as caught:
+        read_text("v1,s1,0,3600,4\nv2,s1,300,7200,2\n", reader="csv")
+    assert caught.value.hint is not None
+    assert "--set header=no" in caught.value.hint
+    with pytest.raises(TraceError) as caught:
+        read_text("id,queue\n1,2\n", reader="csv")
+    assert "header=no" not in (caught.value.hint or "")
+
+
+def test_a_table_of_no_rows_is_told_as_such(read_text: Callable) -> None:
+    with pytest.raises(TraceError, match="has no rows"):
+        read_text("job_id,submit_time,duration,queue,request.cpu\n", reader="csv")
+
+
+@pytest.mark.parametrize(
+    ("size", "amount"),
+    [
+        ("4Gi", 2**32),
+        ("1.5GiB", 3 * 2**29),
+        ("512Mi", 2**29),
+        ("8G", 2**33),
+        ("4Gc", None),
+        ("100Mn", 100 << 20),
+    ],
+)
+def test_sizes_may_be_written_as_in_kubernetes(read_text: Callable, size: str, amount: int | None) -> None:
+    """All letters are powers of 1024, with an i and a B or without."""
+    text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\nb,0,1,q,1M\n"
+    frame = read_text(text, reader="csv", map="request.memory=size(mem)").frame
+    assert frame["request.memory"].to_list() == [amount, 2**20]
+
+
+@pytest.mark.parametrize("size", ["4i", "4Bi", "4GB", "Gi"])
+def test_what_is_no_size_is_refused(read_text: Callable, size: str) -> None:
+    text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\n"
+    with pytest.raises(InputError, match="is not a size such as"):
+        read_text(text, reader="csv", map="request.memory=size(mem)")

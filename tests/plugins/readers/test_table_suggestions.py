@@ -131,3 +131,18 @@ def test_suggest_knows_records_in_a_document_and_delimiters(
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()
+
+
+def test_units_in_the_names_of_columns_are_those_of_the_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without them 16 GB would be 16 bytes, and minutes seconds."""
+    monkeypatch.chdir(tmp_path)
+    head = "Job ID,Submitted,Runtime (min),RAM (GB),vCPU,time_limit_hours,Team"
+    (tmp_path / "a.csv").write_text(f"{head}\nj,2024-01-01T00:00:00Z,2,16,4,3,x\n")
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    drafted = yaml.safe_load(capsys.readouterr().out)["columns"]
+    assert drafted["duration"] == "col('Runtime (min)') : m"
+    assert drafted["requested_time"] == "time_limit_hours : h"
+    assert drafted["request.memory"] == "col('RAM (GB)') : GB"
+    assert (drafted["request.cpu"], drafted["queue"]) == ("vCPU", "Team")

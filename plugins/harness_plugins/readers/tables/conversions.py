@@ -31,6 +31,8 @@ class Conversions:
     Attributes:
         doubts: the checks that rows of the table may fail, in the order in which they were added.
         twice: expressions by column that select the times in an hour that occurs twice.
+        lost: the expression that selects the amounts that are lost because their divisor is 0 or absent, or
+            None without a division.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -39,6 +41,7 @@ class Conversions:
         self._steps: list[pl.Expr] = []
         self.doubts: list[Doubt] = []
         self.twice: dict[str, pl.Expr] = {}
+        self.lost: pl.Expr | None = None
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
         """Computes these expressions, row numbers, and the doubts (columns `0`, `1`, ...) for a table."""
@@ -47,8 +50,9 @@ class Conversions:
             plan = plan.with_columns(step)
         doubts = (doubt.rows.alias(str(place)) for place, doubt in enumerate(self.doubts))
         twice = (rows.alias(f"twice {name}") for name, rows in self.twice.items())
+        lost = () if self.lost is None else (self.lost.fill_null(value=False).alias("lost"),)
         return plan.select(
-            ROW, *(expr.alias(name) for name, expr in found.items()), *doubts, *twice
+            ROW, *(expr.alias(name) for name, expr in found.items()), *doubts, *twice, *lost
         ).collect()
 
     def kept(self, expr: pl.Expr) -> pl.Expr:

@@ -47,6 +47,7 @@ _TEXTS = (
 )
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
 HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
+_RECORD = "if the first line is a record, use --set header=no, and map columns by number, as in job_id=1"
 _DELIMITERS = {"comma": ",", "tab": "\t"}
 
 
@@ -112,7 +113,9 @@ class TableMapping:
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
             what = f"is not mapped, and the table has no such column; it has {', '.join(has):.200}"
-            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=HINT)
+            numbers = self.header and any(name.replace(".", "", 1).isdecimal() for name in has)
+            hint = _RECORD if numbers else HINT
+            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=hint)
         return replace(self, columns=columns)
 
     def _own(self, has: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, OptionError, TraceError
-from harness.readers.counts import counted
+from harness.base.units import DAY
+from harness.readers.counts import agreeing, counted
 from harness.readers.schema import REQUEST, Reading, leave_out
 from harness_plugins.readers.tables.cells import Cell
 from harness_plugins.readers.tables.counting import latest, unmet
@@ -23,6 +24,8 @@ from harness_plugins.readers.tables.times import Clock
 from harness_plugins.readers.tables.values import ROW, Columns
 
 _CORE = 1000
+_YEAR = 365 * DAY
+_FAR = 20 * _YEAR
 _FIRST = "main"
 _BEGIN, _END, _NUMBER, _ALL = "\0begin", "\0end", "\0number", "\0all"
 
@@ -67,13 +70,14 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
     frame, without = leave_out(frame, dict(unmet(rows, frame, mapping, clock)))
     left_out |= without
     cells = _cells(mapping, rows.columns, clock)
-    trace, twice = _values(rows, frame, cells)
+    trace, twice, lost = _values(rows, frame, cells)
     empty = {f"without {name}": pl.col(name).is_null() for name in ("submit_time", "duration")}
     trace, without = leave_out(trace, empty)
     left_out |= without
     if not trace.height:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         what = f"no row is left of {rows.frame.height:,}{counts and f': {counts}'}"
+        what = what if rows.frame.height else "has no rows"
         raise TraceError(str(rows.root), [Fault("", what)])
     totals = [name for name in trace.columns if name.startswith(TOTAL)]
     trace = with_pods(trace, totals)
@@ -82,7 +86,7 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
         trace.drop(ROW),
         rows.frame.height,
         left_out,
-        tuple(_notes(mapping, sum({**rows.twice, **twice}.values()))),
+        (*_notes(mapping, sum({**rows.twice, **twice}.values())), *_doubtful(trace, lost)),
         {"harness.source": root.name, **_about(mapping)},
         lambda row: rows.place(int(numbers[row])),
     )
@@ -105,8 +109,12 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
     return cells
 
 
-def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns all columns of the trace, and how many times of each column are in an hour that occurs twice.
+def _values(
+    rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]
+) -> tuple[pl.DataFrame, dict[str, int], dict[str, int]]:
+    """Returns all columns of the trace, and two numbers of rows for each column.
+
+    The first number is that of times in an hour that occurs twice, and the second that of lost amounts.
 
     Each column has its own plan, so its intermediate results are freed when the column is complete.
 
@@ -115,14 +123,17 @@ def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
+    lost: dict[str, int] = {}
     for cell in cells:
         found = cell.terms.worked_out(frame, value=cell.expr)
         columns.append(found["value"].alias(cell.name))
         if any(found[str(place)].any() for place in range(len(cell.terms.doubts))):
             doubtful.append(Made(cell.name, cell.source.text, cell.columns, cell.terms, found))
         twice |= {name: int(found[f"twice {name}"].sum()) for name in cell.terms.twice}
+        if cell.terms.lost is not None:
+            lost[cell.name] = int(found["lost"].sum())
     raise_doubts(rows, doubtful)
-    return pl.DataFrame(columns), twice
+    return pl.DataFrame(columns), twice, lost
 
 
 def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
@@ -142,6 +153,19 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if mapping.about.get("left_out"):
         yield f"jobs missing from the data: {mapping.about['left_out']}"
     yield from (str(each) for each in mapping.about.get("conventions", ()))
+
+
+def _doubtful(trace: pl.DataFrame, lost: Mapping[str, int]) -> Iterator[str]:
+    """Yields notes about amounts without a divisor, and about times that are probably not what they seem."""
+    for name, count in lost.items():
+        if count:
+            yield f"{name}: {agreeing(count, 'row', 'have')} an amount but no divisor, so no amount is known"
+    submitted = trace["submit_time"]
+    if submitted.dtype == pl.Duration and submitted.cast(pl.Int64).min() >= _FAR:  # type: ignore[operator]
+        yield (
+            f"submit_time: all jobs arrive more than {_FAR // _YEAR} years after the trace's origin. If the "
+            "numbers count from 1970, add their unit, such as unix"
+        )
 
 
 def _about(mapping: TableMapping) -> dict[str, str]:

@@ -18,19 +18,28 @@ from harness_plugins.readers.tables.sample import Sample, sample_of
 
 _TIME = r"(_?(time|at|date|ts))*"
 _SIZE = r"(_?(alloc|allocated|used|count|num|req|requested))*"
+_UNITS = {
+    "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "ms": "ms", "min": "m", "mins": "m",
+    "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "bytes": "B",
+    **{f"{letter.lower()}{i}b": f"{letter}{i}B" for letter in "KMGT" for i in ("", "i")},
+}  # fmt: skip
+"""The units of the language, for the last word of a column's name."""
+_UNIT = f"(_({'|'.join(_UNITS)}))?"
 _LOOKS = {
     "job_id": r"(primary_|id_|task_|allocation_)?(job|task|jid|allocation)(_?id)?(_?raw)?|id_job|id|jid|uuid",
     "submit_time": rf"(job_)?(time_)?(submi(t|ssion|tted)|adt|creat(ed?|ion)|arriv(al|ed)|queued){_TIME}",
     "started": rf"(time_)?(start(ed)?|begin|began|sdt){_TIME}",
     "ended": rf"(time_)?(end(ed)?|finish(ed)?|complet(ed|ion)|edt){_TIME}",
-    "duration": r"(job_)?run_?time(_s)?|elapsed(_?(raw|time))?|duration(_s)?|wall_?(clock|time)_used|ran",
-    "queue": r"(partition|queue|account|project|qos|pool|group|tenant|platform)(_?(name|id))?",
+    "duration": rf"((job_)?run_?time|elapsed(_?(raw|time))?|duration|wall_?(clock|time)_used|ran){_UNIT}",
+    "queue": r"(partition|queue|account|project|qos|pool|group|team|tenant|platform)(_?(name|id))?",
     "user": r"(hashed_|id_)?(user|usr|owner)(_?(name|id|hash))?",
     "pods": rf"(num_?|n_?)?(nodes?|hosts?){_SIZE}|nnum[ra]|number_of_nodes",
-    "cpu": rf"(num_?|n_?|alloc_?|req_?)?(cores?|cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
-    "memory": r"(alloc_?|req_?)?(mem|memory|ram)(_?(alloc|allocated|req|requested|mb|gb|bytes))*",
+    "cpu": rf"(num_?|n_?|alloc_?|req_?)?(cores?|(v_?)?cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
+    "memory": r"(alloc_?|req_?)?(mem|memory|ram)(_?(alloc|allocated|req|requested|[kmgt]i?b|bytes))*",
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
-    "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
+    "requested_time": (
+        rf"((time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime){_UNIT}"
+    ),
 }
 """The pattern of typical column names for each wanted column, which ignores case."""
 
@@ -156,7 +165,7 @@ def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
 
 def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
     if "duration" in found:
-        yield _Line("duration", *_span(frame[found["duration"]], has["duration"]))
+        yield _Line("duration", *_span(frame[found["duration"]], has["duration"], _unit(found["duration"])))
     elif "started" in found and "ended" in found:
         unit = _instant(frame[found["ended"]], "").removeprefix(" : ")
         difference = f"{has['ended']} - {has['started']}"
@@ -164,7 +173,8 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
     else:
         yield _Line("duration", "'1h'", "no column looks like a run time, so all jobs have the same")
     if "requested_time" in found:
-        yield _Line("requested_time", *_span(frame[found["requested_time"]], has["requested_time"]))
+        limit = found["requested_time"]
+        yield _Line("requested_time", *_span(frame[limit], has["requested_time"], _unit(limit)))
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
@@ -175,7 +185,13 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
         if wanted in has:
             column = frame[found[wanted]]
             source = f"size({has[wanted]})" if wanted == "memory" and _is_text(column) else has[wanted]
-            units = "in bytes? for MiB, add ': MiB'" if wanted == "memory" and source == has[wanted] else ""
+            units = ""
+            if wanted == "memory" and source == has[wanted]:
+                unit = _unit(found[wanted])
+                source = f"{source} : {unit}" if unit else source
+                units = (
+                    f"in {unit}? powers of 1024 are MiB and GiB" if unit else "in bytes? for MiB, add ': MiB'"
+                )
             remark = "; ".join(filter(None, (whose.format(name), units)))
             yield _Line(f"{kind}.{name}", source, remark)
     if not {"cpu", "memory", "gpu"} & set(has):
@@ -229,7 +245,12 @@ def _zone(column: pl.Series) -> str:
     )
 
 
-def _span(column: pl.Series, term: str) -> tuple[str, str]:
+def _unit(name: str) -> str:
+    """Returns the unit that the last word of a column's name names, or ""."""
+    return _UNITS.get(_plain(name).rpartition("_")[2], "")
+
+
+def _span(column: pl.Series, term: str, unit: str) -> tuple[str, str]:
     if isinstance(column.dtype, pl.Duration):
         return term, ""
     if _numbers(column) is None and column.dtype == pl.String:
@@ -237,7 +258,7 @@ def _span(column: pl.Series, term: str) -> tuple[str, str]:
     numbers = _numbers(column)
     if numbers is not None and float(numbers.max() or 0) >= _NO_LIMIT:  # type: ignore[arg-type]
         term = f"below({term}, {_NO_LIMIT})"
-    return term, "in seconds? for minutes, add ': m'"
+    return (f"{term} : {unit}", "") if unit else (term, "in seconds? for minutes, add ': m'")
 
 
 def _numbers(column: pl.Series) -> pl.Series | None:

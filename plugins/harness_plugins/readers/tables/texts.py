@@ -18,8 +18,8 @@ DECIMALS = 9
 ONE = 10**DECIMALS
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
-_SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)([KMGTP]?)[nc]?$"
-_WHOLE_SIZE = r"^([0-9]{1,18})[KMGTP]?[nc]?$"
+_SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)(?:[KMGTP]iB?|[KMGTP]?[nc]?)$"
+_WHOLE_SIZE = r"^([0-9]{1,18})(?:[KMGTP]iB?|[KMGTP]?[nc]?)$"
 _POWERS = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "": 20}
 """The powers of two of Slurm's letters. A number without a letter is in MiB."""
 _ISO_SPAN = r"^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]+)?)S)?)?$"
@@ -65,7 +65,7 @@ def _wide(digits: pl.Expr) -> pl.Expr:
 def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
     """Returns text such as `85G` as bytes, rounded to the nearest byte."""
     powers = {letter: 2**power for letter, power in _POWERS.items()}
-    letter = cell.str.extract(_SIZE, 2)
+    letter = pl.when(cell.str.contains(_SIZE)).then(cell.str.extract(r"([KMGTP])", 1).fill_null(""))
     unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
     whole = kept(cell.str.extract(_WHOLE_SIZE, 1).cast(pl.Int64))
     rest = kept(pl.when(whole.is_null()).then(cell.str.extract(_SIZE, 1)))
