@@ -157,11 +157,20 @@ def test_one_line_a_node_is_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", ["DOWN*", "IDLE+DRAIN", "MIXED+DRAIN+NOT_RESPONDING", "FAIL", "DOWN+POWERED_DOWN"]
+    "state",
+    ["DOWN*", "IDLE*", "IDLE+DRAIN", "MIXED+DRAIN+NOT_RESPONDING", "FAIL", "DOWN+POWERED_DOWN", "FUTURE"],
 )
 def test_a_node_that_takes_no_job_is_unschedulable(tmp_path: Path, state: str) -> None:
     """Whatever else it is."""
     assert loaded(converted(tmp_path, NODE.replace("IDLE", state))).nodes["n1"].unschedulable
+
+
+@pytest.mark.parametrize("state", ["IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_DOWN", "IDLE+POWER", "IDLE~"])
+def test_a_node_that_is_powered_down_takes_jobs(tmp_path: Path, state: str) -> None:
+    """Slurm powers it up for a job; a cluster in a cloud may have no other nodes while it is idle."""
+    found = converted(tmp_path, NODE.replace("IDLE", state))
+    assert not loaded(found).nodes["n1"].unschedulable
+    assert any("is powered down now" in note for note in found.notes)
 
 
 def test_accounts_below_accounts_are_queues_in_cohorts(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_times_are_those_of_a_zone_or_seconds(tmp_path: Path) -> None:
 
 
 def test_spans_that_touch_are_one_and_states_are_told_apart(tmp_path: Path) -> None:
-    """A node that does not respond is down even while it drains; a node that is only reserved has no row."""
+    """A node that does not respond is down even while it drains. Reserved and powered-down ones take jobs."""
     text = HEAD + "".join(
         f"a|n|{start}|{end}|{state}\n"
         for start, end, state in (
@@ -73,6 +73,7 @@ def test_spans_that_touch_are_one_and_states_are_told_apart(tmp_path: Path) -> N
             (280, 290, "IDLE*"),
             (400, 500, "RESERVED"),
             (600, "Unknown", "FAIL"),
+            (500, 590, "IDLE+CLOUD+POWERED_DOWN"),
             (700, 800, "DOWN"),
         )
     )

@@ -24,14 +24,17 @@ _GRES = re.compile(r"gpu(?::([^:(,]+))?:([0-9]{1,9})")
 _UNUSABLE = (
     "DOWN",
     "DRAIN",
+    "ERROR",
     "FAIL",
+    "FUTURE",
+    "INVAL",
     "MAINT",
     "NOT_RESPONDING",
-    "POWERED_DOWN",
-    "POWER_DOWN",
     "REBOOT",
     "UNKNOWN",
 )
+_POWERED_DOWN = re.compile(r"POWER(ED|ING)?_DOWN|\bPOWER\b|~")
+"""States of power saving. Slurm starts jobs on such a node by powering it up."""
 
 
 def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[str, int]]]:
@@ -79,6 +82,10 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
         manifest["spec"] = {"unschedulable": True}
         notes.add("Node", name, "is down or drained now, and unschedulable for the whole replay")
         return manifest, {}
+    if _POWERED_DOWN.search(row.text("State")):
+        notes.add(
+            "Node", name, "is powered down now: Slurm needs time to power it up, and the replay does not"
+        )
     return manifest, amounts
 
 
@@ -89,8 +96,9 @@ def _gres(text: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _unusable(state: str) -> bool:
+    """Returns True if Slurm starts no jobs in this state. A star means that the node does not respond."""
     words = re.split(r"[^A-Z_]+", state)
-    return any(word.startswith(_UNUSABLE) for word in words)
+    return state.endswith("*") or any(word.startswith(_UNUSABLE) for word in words)
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:

@@ -18,8 +18,11 @@ COMMAND = "sacctmgr -P show event"
 HEAD = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State")
 """The columns that this module reads."""
 
-_LOST = frozenset({"DOWN", "FAIL", "ERROR", "POWERED_DOWN", "POWER_DOWN", "REBOOT", "UNKNOWN"})
-"""The states in which Slurm runs no jobs on a node. Slurm requeues or ends the node's jobs (`NODE_FAIL`)."""
+_LOST = frozenset({"DOWN", "FAIL", "ERROR", "REBOOT", "UNKNOWN"})
+"""The states in which Slurm runs no jobs on a node. Slurm requeues or ends the node's jobs (`NODE_FAIL`).
+
+A node that power saving has powered down is not among them: Slurm starts jobs on it by powering it up.
+"""
 
 _CLOSED = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAILING", "MAINT", "INVAL", "FUTURE"})
 """The states in which jobs continue, but no more jobs start."""
