@@ -260,6 +260,25 @@ def test_a_table_without_a_header_is_told_how_to_read_it(read_text: Callable) ->
     assert "header=no" not in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(("mark", "option"), [(";", "';'"), ("\t", "tab"), ("|", "'|'")])
+def test_another_delimiter_is_told_with_its_option(read_text: Callable, mark: str, option: str) -> None:
+    text = CANONICAL.replace(",", mark)
+    with pytest.raises(TraceError) as caught:
+        read_text(text, reader="csv")
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith(f"use --set delimiter={option}")
+
+
+def test_a_time_without_its_unit_is_told_about_units(read_text: Callable) -> None:
+    """The remedy is a unit, not the removal of the value."""
+    text = "job_id,submit_time,duration,queue,request.cpu\na,2026-01-01T00:00:00Z,1,q,1\n"
+    with pytest.raises(TraceError) as caught:
+        read_text(text, reader="csv")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("a unit such as : iso")
+    assert len(read_text(text, reader="csv", map="submit_time=submit_time:iso").frame) == 1
+
+
 def test_a_table_of_no_rows_is_told_as_such(read_text: Callable) -> None:
     with pytest.raises(TraceError, match="has no rows"):
         read_text("job_id,submit_time,duration,queue,request.cpu\n", reader="csv")

@@ -48,6 +48,8 @@ _TEXTS = (
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
 HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
 _RECORD = "if the first line is a record, use --set header=no, and map columns by number, as in job_id=1"
+_MARKS = {";": "';'", "\t": "tab", "|": "'|'", ",": "comma"}
+"""Characters that often separate columns, as values of the option `delimiter`."""
 _DELIMITERS = {"comma": ",", "tab": "\t"}
 
 
@@ -113,10 +115,16 @@ class TableMapping:
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
             what = f"is not mapped, and the table has no such column; it has {', '.join(has):.200}"
-            numbers = self.header and any(name.replace(".", "", 1).isdecimal() for name in has)
-            hint = _RECORD if numbers else HINT
-            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=hint)
+            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=self._remedy(has))
         return replace(self, columns=columns)
+
+    def _remedy(self, has: Sequence[str]) -> str:
+        """Returns a hint for a table that lacks columns, which is often a wrong delimiter or no header."""
+        other = next((mark for mark in _MARKS if len(has) == 1 and mark in has[0]), None)
+        if other is not None:
+            return f"if the columns are separated by {other!r}, use --set delimiter={_MARKS[other]}"
+        numbers = self.header and any(name.replace(".", "", 1).isdecimal() for name in has)
+        return _RECORD if numbers else HINT
 
     def _own(self, has: Sequence[str]) -> list[str]:
         """Returns columns of a table that need no mapping."""
