@@ -7,10 +7,37 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from cli_environment import called, clean_environment
+
+from harness.cli import cli
+
+
+def subcommands(
+    command: click.Command = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name, the group itself first."""
+    name = " ".join(("harness", *path))
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=name)
+        for each in command.list_commands(context):
+            inner = command.get_command(context, each)
+            assert inner is not None
+            yield from subcommands(inner, (*path, each))
+
+
+def examples() -> list[str]:
+    """The examples of every command, each once."""
+    found = []
+    for _, command in subcommands():
+        _, _, lines = (command.epilog or "").partition("Examples:\n")
+        found += [line.strip() for line in lines.split("\n") if line.strip()]
+    return list(dict.fromkeys(found))
 
 
 def expanded(command: str) -> tuple[list[str], str | None]:

@@ -7,17 +7,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import polars as pl
 import pytest
 from cli_environment import called
-from command_lines import brief, carried_out, undrawn
+from command_lines import brief, carried_out, examples, subcommands, undrawn
 from doc_pages import write_pm100
 
-from harness.cli import cli
 from harness.plugins import load
 
 ROOT = Path(__file__).parents[2]
@@ -32,27 +31,6 @@ timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-01 00:00:00,60,1,60,0e4a51
 2017-10-01 00:01:00,120,16,1920,6214e9
 """
-
-
-def commands(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command with its full name, the group itself first."""
-    name = " ".join(("harness", *path))
-    yield name, command
-    if isinstance(command, click.Group):
-        context = click.Context(command, info_name=name)
-        for each in command.list_commands(context):
-            inner = command.get_command(context, each)
-            assert inner is not None
-            yield from commands(inner, (*path, each))
-
-
-def examples() -> list[str]:
-    """The examples of every command, each once."""
-    found = []
-    for _, command in commands():
-        _, _, lines = (command.epilog or "").partition("Examples:\n")
-        found += [line.strip() for line in lines.split("\n") if line.strip()]
-    return list(dict.fromkeys(found))
 
 
 @pytest.fixture(scope="module")
@@ -122,24 +100,24 @@ def test_an_example_works_as_it_stands(
 ) -> None:
     """Whatever help shows can be copied, here with fewer twins; a shell opens what is read from a file.
 
-    The charts of one report are drawn.
+    Charts are drawn in tests/report.
     """
     if " tune " in example:
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     if re.search(r" trace (record|fetch) | events (march|http)|^kubectl ", example):
         pytest.skip("asks a live server, or needs a recording; tests/live does it")
-    shutil.copytree(stocked, folder, dirs_exist_ok=True)
+    unasked = [] if " bench " in example else ["bench"]
+    shutil.copytree(stocked, folder, ignore=shutil.ignore_patterns(*unasked), dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")
     if example.startswith("harness mcp "):
         pytest.skip("serves until stdin ends; tests/tool_server asks it")
-    short = brief(example) if example.endswith(" -o report.html") else undrawn(brief(example))
-    code, out, err = shell(example) if " < " in example else carried_out(short, capsys)
+    code, out, err = shell(example) if " < " in example else carried_out(undrawn(brief(example)), capsys)
     assert code == 0 or (example.startswith("harness simulate ") and code == NOT_NOW), err
     assert out
 
 
-@pytest.mark.parametrize(("name", "command"), list(commands()))
+@pytest.mark.parametrize(("name", "command"), list(subcommands()))
 def test_help_opens_with_one_sentence_and_ends_with_examples(name: str, command: click.Command) -> None:
     """The first paragraph says in one sentence what the command does; two real examples come last."""
     first = " ".join((command.help or "").split("\n\n")[0].split())
@@ -162,7 +140,7 @@ def test_a_group_lists_whole_sentences_about_its_commands(group: str, harness: C
 
 def test_every_option_says_what_it_does() -> None:
     """No option is without help."""
-    for name, command in commands():
+    for name, command in subcommands():
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.opts[-1]}"
