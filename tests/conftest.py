@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
@@ -16,6 +17,7 @@ from more_examples import examples
 from pluggy import PluginManager
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # of tables so small, threads would wait for each other
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would each compile what they import
 
 import polars as pl
 
@@ -23,6 +25,7 @@ import harness
 import harness_plugins
 from harness.runs import identity
 
+sys.dont_write_bytecode = False  # and each worker would rewrite the asserts of all tests
 settings.register_profile("harness", parent=examples(100))
 settings.load_profile("harness")
 
