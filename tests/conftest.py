@@ -26,6 +26,11 @@ import harness_plugins
 from harness.runs import identity
 
 sys.dont_write_bytecode = False  # and each worker would rewrite the asserts of all tests
+gc.set_threshold(20_000, *gc.get_threshold()[1:])
+"""Modules and collected tests stay to the end, so the garbage collector looks at them less often.
+
+It still looks at all of them, because Hypothesis asks it who refers to a random generator.
+"""
 settings.register_profile("harness", parent=examples(100))
 settings.load_profile("harness")
 
@@ -58,14 +63,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
             # pytest-xdist 3.8 writes the name of the group where pytest 9.2 does not read it
             item._id = type(item.id).parse(f"{item.nodeid}@{group.args[0]}")  # type: ignore[attr-defined]
-
-
-def pytest_collection_finish() -> None:
-    """Modules and collected tests stay to the end, so the garbage collector looks at them less often.
-
-    It still looks at all of them, because Hypothesis asks it who refers to a random generator.
-    """
-    gc.set_threshold(20_000, *gc.get_threshold()[1:])
 
 
 def _shared(item: pytest.Item) -> str | None:
