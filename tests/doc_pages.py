@@ -127,6 +127,9 @@ def shared(place: Path, *, whole: bool) -> None:
             frame.filter(some | named).drop("row").write_parquet(path)
     with chdir(place):
         _own_files(place, elastic=False)
+    if not whole:
+        month = (place / "month.txt").read_text().splitlines(keepends=True)
+        (place / "month.txt").write_text("".join(month[:60]))
 
 
 def stock(place: Path, page: str) -> None:
