@@ -243,10 +243,12 @@ def test_what_is_no_run_says_where_runs_are(harness: Callable, run: Path, trace:
     assert harness("compare", trace).err.startswith("Error: trace.parquet is a file, not the folder of a run")
 
 
-def test_two_replays_at_once_end_in_one_whole_run(shell: Callable, trace: str, folder: Path) -> None:
+def test_two_replays_at_once_end_in_one_whole_run(
+    shell: Callable, harness: Callable, trace: str, folder: Path
+) -> None:
     """Whoever is later keeps or replaces the same run."""
     start = f"harness replay {trace} -q --force >/dev/null &"
-    ended = shell(f"{start} a=$!; {start} b=$!; {start} c=$!; wait $a && wait $b && wait $c")
+    ended = shell(f"{start} a=$!; {start} b=$!; wait $a && wait $b")
     assert (ended.code, ended.err) == (0, "")
     (run,) = (folder / "results" / "trace").iterdir()
-    assert shell(f"harness compare results/trace/{run.name}").code == 0
+    assert harness("compare", run).code == 0
