@@ -106,8 +106,9 @@ def test_an_example_works_as_it_stands(
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     if re.search(r" trace (record|fetch) | events (march|http)|^kubectl ", example):
         pytest.skip("asks a live server, or needs a recording; tests/live does it")
-    unasked = [] if " bench " in example else ["bench"]
+    unasked = ["docs"] if " bench " in example else ["docs", "bench"]
     shutil.copytree(stocked, folder, ignore=shutil.ignore_patterns(*unasked), dirs_exist_ok=True)
+    (folder / "docs").symlink_to(stocked / "docs")
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")
     if example.startswith("harness mcp "):
