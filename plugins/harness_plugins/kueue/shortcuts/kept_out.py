@@ -65,9 +65,10 @@ class KeptOut:
             head: a head that is not one of them.
         """
         queue, place = head.cluster_queue, head.place
+        # The order of entries from different cohorts depends on the shares of the cohorts.
         if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
             return 0
-        keepers = [each for each in runs if each.reserves and each.pending.queue.root == queue.root]
+        keepers = [each for each in runs if each.reserves and each.pending.queue.path == queue.path]
         if not keepers or not self._by_age or place.namespace_mismatch:
             return 0
         assignment = self._assigned(head)
