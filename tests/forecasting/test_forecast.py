@@ -342,7 +342,7 @@ def test_the_command_prints_tables_that_fit_a_terminal(
     assert "1 wait and 1 run at 2026-01-05T11:00:00Z; starts from now, in 3 futures of at most 7d00h" in lines
     assert any(line.startswith("mine would start in 9h00m") for line in lines)
     assert any(line.split()[:3] == ["next", "q", "quota"] for line in lines)
-    assert "no workload is preempted in any future" in lines
+    assert "without mine, no workload is preempted in any future" in lines
     assert all(
         len(line) <= 80 for line in lines if not line.startswith(("-", "no interval", "1 wait", "mine"))
     )

@@ -33,7 +33,9 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     names = _names(forecast)
     parts += [_workloads(forecast, rows, names, width), ""]
     if not forecast.risks:
-        parts += ["no workload is preempted in any future", ""]
+        job = forecast.submitted
+        without = f"without {_name(job.name)}, " if job is not None else ""
+        parts += [f"{without}no workload is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
     return "\n".join(parts).rstrip()
 

@@ -111,6 +111,7 @@ FORMATS: tuple[Format, ...] = (
         "Slurm's accounting: sacct -P and sacct --json",
         sniff.is_slurm,
         options=options.SLURM_OPTIONS,
+        advise="slurm.others",
     ),
     Format(
         "csv",

@@ -286,6 +286,32 @@ def test_a_dump_without_what_is_needed_is_refused_with_the_command(
     assert "sacct -aXDP --noconvert" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("head", "command", "instead"),
+    [
+        ("JOBID|PARTITION|STATE\n7|gpu|PENDING\n", "squeue", "run SLURM_TIME_FORMAT=%s sacct"),
+        ("             JOBID PARTITION     NAME\n", "squeue", "run SLURM_TIME_FORMAT=%s sacct"),
+        ("JobId=7 JobName=train\n", "scontrol show job", "run SLURM_TIME_FORMAT=%s sacct"),
+        ("PARTITION AVAIL  TIMELIMIT\n", "sinfo", "run SLURM_TIME_FORMAT=%s sacct"),
+        ("NodeName=n1 Arch=x86_64\n", "scontrol show nodes", "harness cluster from-slurm reads it"),
+        ("Name|Priority|GraceTime\n", "sacctmgr show qos", "harness cluster from-slurm reads it"),
+        ("Cluster|Account|User\n", "sacctmgr show assoc", "harness cluster from-slurm reads it"),
+    ],
+)
+def test_output_of_another_slurm_command_is_recognized(
+    tmp_path: Path, readers: Plugins, head: str, command: str, instead: str
+) -> None:
+    """The hint names the command that printed the file, and what to do instead."""
+    path = tmp_path / "answer.txt"
+    path.write_text(head)
+    with pytest.raises(TraceError, match="no reader accepts") as caught:
+        open_trace(path, readers)
+    hint = caught.value.hint
+    assert hint is not None
+    assert f"output of {command}, " in hint
+    assert instead in hint
+
+
 # --- rules, on rows by hand -------------------------------------------------------------------------------
 
 HEAD = ("JobIDRaw", "JobID", "User", "Partition", "Account", "QOS", "Submit", "Eligible", "Start", "End",
