@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--target-load", metavar="LOAD",
     help="Mean demand divided by capacity, for a trace that does not state the size of its machine. "
-    "[default: the recorded peak is the capacity, or 0.8]",
+    "[default: the capacity is the recorded peak; if there is none, 0.8]",
 )  # fmt: skip
 @click.option(
     "--node",

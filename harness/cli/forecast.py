@@ -77,7 +77,7 @@ Examples:
 @click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
-    help="Set the width of intervals by the errors of forecasts at N moments of the history, if it records "
+    help="Derive the width of intervals from the errors of forecasts at N past moments, if it records "
     "starts. 0 turns this off.",
 )  # fmt: skip
 @click.option(

@@ -92,7 +92,8 @@ def sweep(
     verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
     if (item is not None) != (verb == "run"):
         raise OptionError(
-            "run makes a single item, which --item selects", hint="harness sweep run SPEC --item 0"
+            "sweep run requires --item, and only sweep run accepts it",
+            hint="harness sweep run SPEC --item 0",
         )
     spec = _spec(paths, names, cluster, vary, seeds)
     made = Sweep(prepared(spec, loaded_plugins(ctx)), output)

@@ -122,7 +122,7 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
         if not grown or any(taken.count(names[at]) > 1 for at in alike):
             name, path = given[alike[-1]]
             raise OptionError(
-                f"{option}: two of them would have the name {name or _name(path, 1)!r}",
+                f"{option}: two files would have the name {name or _name(path, 1)!r}",
                 hint=f"give them different names: {option} first=PATH {option} second={path}",
             )
         for at in grown:

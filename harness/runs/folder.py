@@ -191,7 +191,7 @@ def reading(folder: Path) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise RunError(
             f"{folder}: a table cannot be read: {_first_line(error)}",
-            hint="its checksum is right, so try again",
+            hint="the file is not damaged: its checksum is right; try again",
         ) from error
 
 

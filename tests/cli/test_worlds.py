@@ -254,7 +254,7 @@ def test_events_change_every_cluster_and_its_patches(
         ),
         (
             ["--patch", "more.yaml", "--patch", "more.yaml"],
-            "--patch: two of them would have the name 'more'",
+            "--patch: two files would have the name 'more'",
             "--patch first",
         ),
         (["--patch", "nothing.yaml"], "nothing.yaml: cannot be read", "files or folders"),
@@ -316,10 +316,10 @@ def test_files_are_called_by_their_stem_or_by_what_tells_them_apart(
     [
         (
             ["q.yaml", "./q.yaml"],
-            "two of them would have the name 'q'",
+            "two files would have the name 'q'",
             "--cluster first=PATH --cluster second=q.yaml",
         ),
-        (["a=x.yaml", "a=y.yaml"], "two of them would have the name 'a'", "second=y.yaml"),
+        (["a=x.yaml", "a=y.yaml"], "two files would have the name 'a'", "second=y.yaml"),
         (["a@b=x.yaml"], "'a@b' cannot be the name of 'x.yaml'", "letters, digits"),
         (["=x.yaml"], "'' cannot be the name of 'x.yaml'", "letters, digits"),
         ([""], "--cluster '' names no file", "NAME=PATH"),

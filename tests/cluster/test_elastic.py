@@ -251,7 +251,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
     assert warnings == (
         (
             "ElasticQuotaTree tree: min and max of the root differ, which ACK does not allow; "
-            "both limit all quotas together"
+            "both apply to the whole tree"
         ),
         (
             "ElasticQuotaTree kube-system/tree: spec.root.children[].attributes is not modelled: "

@@ -1,6 +1,6 @@
 """Statistics of durations that may still be growing when the window ends.
 
-A duration that hasn't ended counts with its length so far, and nothing is estimated. Jobs that are still
+The value of a duration that hasn't ended is its length so far, and nothing is estimated. Jobs that are still
 running at the end of a window tend to be long, so statistics of only the completed jobs would be biased. Each
 statistic has a flag that says whether it is only a lower bound. A mean is a lower bound if any duration is
 still growing. A percentile lies between two order statistics, and it is a lower bound if any growing duration

@@ -28,7 +28,7 @@ SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields the number of jobs that starved, in total and by queue.
 
-    An unfinished job counts with the delay that it has accrued so far.
+    For an unfinished job, the delay is what has accrued so far.
 
     Args:
         run: the run.

@@ -106,7 +106,7 @@ WORKLOAD = Coverage(
         usual=("Ready", "Retry", "Rejected"),
     ),
     assumed("an admission check changes nothing in the pods", "status.admissionChecks[].podSetUpdates"),
-    harmless("Kueue only counts with it", "status.admissionChecks[].retryCount"),
+    harmless("Kueue only uses it as a counter", "status.admissionChecks[].retryCount"),
     modelled("status.requeueState.count", "status.requeueState.requeueAt"),
     assumed("Kueue moves no pod of the workload to another node", "status.unhealthyNodes"),
     assumed(

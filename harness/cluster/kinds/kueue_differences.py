@@ -108,7 +108,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "keeps_transformed_inputs": (
             13986,
-            "A retained resource with multiplyBy counts with its multiplied quantity.",
+            "Kueue also multiplies the quantity of a retained resource with multiplyBy.",
         ),
         "no_candidates_last": (
             13616,

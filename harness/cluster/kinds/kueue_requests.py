@@ -72,8 +72,8 @@ class Counting(Value):
             requests: the quantities that the pod requests, by resource.
             exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
                 rounded sources and multipliers up to whole units.
-            keeps_inputs: whether a retained source counts with its requested quantity. Before PR 13986, Kueue
-                also multiplied this quantity.
+            keeps_inputs: whether a retained source keeps its requested quantity. Before PR 13986, Kueue
+                multiplied this quantity too.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}

@@ -137,8 +137,8 @@ class Folder:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise InputError(
                 f"{self.path} cannot be written: {reason}",
-                hint="nothing recorded so far is lost; free some disk space and start again soon, because "
-                "for some minutes the server still has the missing changes",
+                hint="nothing recorded so far is lost; free some disk space and start again within a few "
+                "minutes, because the server keeps the missing changes only for that long",
             ) from error
 
     def _tell(self) -> None:

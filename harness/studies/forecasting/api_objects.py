@@ -312,9 +312,9 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """Returns the template of pods.
 
-    In a Workload, the template has no priority yet. Requests of 0 are included if they matter, as in a trace.
-    Kueue counts all requests, and kube-scheduler assumes default requests when it scores a pod that requests
-    no cpu or memory.
+    In a Workload, the template has no priority yet. Requests of 0 are included only where they matter. Kueue
+    reads all of them. For kube-scheduler, 0 cpu or memory differs from no request, because it scores a pod
+    without a request by a default request.
     """
     spec = template_of(pod_set, [], job.id)
     if not _requests_anything(spec):

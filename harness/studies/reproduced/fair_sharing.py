@@ -62,7 +62,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
             "20, 30, 10",
             by_usage("BestEffortFIFO"),
         ),
-        Row("a LocalQueue with weight 2 counts with half of its usage", "30, 20", weighted_usage()),
+        Row("weight 2 halves the usage of a LocalQueue", "30, 20", weighted_usage()),
     ]
 
 
@@ -76,8 +76,8 @@ def story_2(*, own: bool) -> Counter[str]:
     """Two departments have three teams with 4 cores each. Team 1A requests nothing.
 
     Args:
-        own: whether 1B and 1C have jobs, which arrive when the other department holds all capacity. If so,
-            the result covers only the teams of department 1, or else only those of department 2.
+        own: True if 1B and 1C have jobs, which arrive when department 2 holds all capacity. The result then
+            covers only the teams of department 1. Otherwise, it covers only those of department 2.
     """
     made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
     made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]

@@ -59,7 +59,7 @@ class QuotaRequest(NamedTuple):
         return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
-        """Returns all limits that refuse the request now, with nominated pods, or () if it is admitted."""
+        """Returns all limits that the pod and the nominated pods exceed now, or () if the pod is admitted."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)

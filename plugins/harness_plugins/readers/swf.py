@@ -53,7 +53,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a log. A job becomes a pod, or a gang of pods if the number of its nodes is known.
 
     Raises:
-        TraceError: lines do not have 18 numbers (21 columns in the extension). The error lists all faults.
+        TraceError: lines do not have 18 numbers (or 21 columns, in MetaCentrum's extension). The error lists
+            all faults.
         OptionError: an option is out of range.
     """
     data = contents(path)

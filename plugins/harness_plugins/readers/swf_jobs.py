@@ -119,7 +119,7 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """Returns the queue's name in the extension, or else its number. Unknown queues are null."""
+    """Returns the queue's name in MetaCentrum's extension, or else its number. Unknown queues are null."""
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 

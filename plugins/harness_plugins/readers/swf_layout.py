@@ -75,7 +75,7 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 
 
 def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
-    """Returns the distinct hosts of each job in the extension, separated by commas."""
+    """Returns the distinct hosts of each job in MetaCentrum's extension, separated by commas."""
     if "hosts" not in records.columns:
         return []
     hosts = pl.col("hosts").str.strip_chars("{}").str.split(",").list.unique(maintain_order=True)

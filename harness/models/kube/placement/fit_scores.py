@@ -1,7 +1,7 @@
 """Computes NodeResourcesFit's score of a node by the scoring strategy in a KubeSchedulerConfiguration.
 
-Containers that request no cpu or memory count with default requests. An extended resource counts only for
-pods that request it. A resource that a node lacks does not count on that node.
+For containers that request no cpu or memory, the score uses default requests. An extended resource counts
+only for pods that request it. A resource that a node lacks does not count on that node.
 
 Upstream: `resourceAllocationScorer` and the related scorers in pkg/scheduler/framework/plugins/noderesources.
 """

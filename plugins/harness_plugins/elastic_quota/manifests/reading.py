@@ -40,7 +40,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
         draft.warnings.add("ElasticQuotaTree", name, what)
     top = draft.quota_nodes.get(root.string("name"))
     if top is not None and any(top.min_of(each) != top.max_of(each) for each in top.named):
-        what = "min and max of the root differ, which ACK does not allow; both limit all quotas together"
+        what = "min and max of the root differ, which ACK does not allow; both apply to the whole tree"
         draft.warnings.add("ElasticQuotaTree", name, what)
 
 

@@ -99,7 +99,10 @@ class SecondPassNominator:
         return _assignment(one, PREEMPT, asked.added(placed), targets), placed
 
     def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
-        """Returns the targets of a second pass. They must free the workload's whole quota once more."""
+        """Returns the targets of a second pass. They must free quota for the whole workload again.
+
+        The workload already holds its quota, so the search asks for more than the workload needs.
+        """
         lacking, workload = asked.lacking(), one.workload
         admission = workload.admission
         if lacking is None or admission is None:

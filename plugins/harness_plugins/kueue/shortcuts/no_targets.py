@@ -237,9 +237,9 @@ class FairReasons:
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
-        At each cohort above the queue, from the bottom up, one branch contains the queue. The siblings of
-        this branch count with their whole usage. A sibling does not count if its share is smaller than that
-        of the queue's branch after all earlier candidates are removed.
+        At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
+        at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
+        than the queue's branch, after all earlier candidates are removed.
 
         Args:
             incoming: the workload that needs targets.

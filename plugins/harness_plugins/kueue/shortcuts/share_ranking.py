@@ -15,7 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """The order of the shares right below each cohort, not including trials and reservations.
+    """The order of the shares of each cohort's children. It ignores what a cycle only tries or reserves.
 
     Args:
         cache: lists the queues that changed.

@@ -14,7 +14,7 @@ MOST_PODS = 1 << 60
 
 @final
 class Capacity:
-    """The capacities of all domains. A search replaces those of chosen domains with what each domain gets.
+    """The capacities of all domains. Once a search chooses a domain, what it gets replaces its capacity.
 
     Attributes:
         pods, slices: how many pods and slices a domain can take.
