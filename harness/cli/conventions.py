@@ -20,6 +20,6 @@ def conventions(trace: Trace) -> Iterator[str]:
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:
         kept = counted(len(trace.notes), "convention")
-        yield f"note: the reader applied {kept}: harness trace info {trace.path}"
+        yield f"note: the reader applied {kept}; see harness trace info {trace.path}"
     else:
         yield from (f"note: {note}" for note in trace.notes)

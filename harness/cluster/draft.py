@@ -176,7 +176,7 @@ class Draft(Value):
 
         The cluster will contain these objects. Each object is a frozen dataclass, and its key is its name or
         `namespace/name`. If the object has a method `scaled(scale)`, harness uses it to scale the object with
-        the cluster. A method `quota(cluster)` returns a `Quota`. Metrics measure the jobs of the queue with
-        the object's key against it, unless the queue has a ClusterQueue or an elastic quota.
+        the cluster. A method `quota(cluster)` returns a `Quota`. Metrics use this quota for the queue with
+        the object's key, unless the queue has a ClusterQueue or an elastic quota.
         """
         return self.brought.setdefault(kind, Objects())

@@ -304,7 +304,7 @@ class Life:
         self.units.clear()
 
     def unit_of(self, pod: int) -> Unit:
-        """Returns the unit of a pod on nodes, which is created when its first pod is bound."""
+        """Returns the unit of a pod on nodes. It creates the unit when the unit's first pod is bound."""
         if self.unit is not None:
             return self.unit
         if self.job.gang:

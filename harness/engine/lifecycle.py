@@ -367,7 +367,7 @@ class Lifecycle:
             life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
-        """Complete an eviction, after which the pods are gone and wait again."""
+        """Complete an eviction: the pods release their resources, and wait for capacity again."""
         life, pod = who
         self.last = self.now
         if pod == NEVER:

@@ -345,7 +345,7 @@ class Run:
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
-        """Keep data that is read from short tables in `memory` during the block, for further queries."""
+        """During the block, keep what is read from short tables for further queries, in `memory`."""
         before, self.memory = self.memory, {} if self.memory is None else self.memory
         try:
             yield

@@ -17,7 +17,7 @@ def test_conventions_are_told_once_and_then_where_they_are(harness: Callable, fo
     assert "note: a job is one pod that requests all its processors" in told
     ended = harness("replay", "log.parquet")
     told = [line for line in ended.err.split("\n") if line.startswith("note: ")]
-    assert told == ["note: the reader applied 5 conventions: harness trace info log.parquet"]
+    assert told == ["note: the reader applied 5 conventions; see harness trace info log.parquet"]
     assert (
         "  a job is one pod that requests all its processors\n" in harness("trace", "info", "log.parquet").out
     )

@@ -430,7 +430,7 @@ POD = {
                 priority_class(5, "high"),
                 *(elastic(each, f"{{max: {BOTH}}}", labels={"is-parent": "false"}) for each in "pq"),
             ],
-            "elastic quota p, q: may evict pods for a pod that it still refuses",
+            "elastic quota p, q: may evict pods and still refuse the pod that preempts them",
         ),
         (
             "a queue that should order jobs by usage, if Kueue's Configuration has no `admissionFairSharing`",

@@ -95,7 +95,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
     wanted, times = max(1, round(len(there) * scale)), factor_text(str(scale))
     if wanted > MOST_NODES:
         raise InputError(
-            f"{times} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
+            f"scaled by {times}, the cluster would have {wanted:,} nodes; it can have {MOST_NODES:,}",
             hint="use a smaller scale, or fewer and larger nodes",
         )
     made: dict[str, Node] = {}

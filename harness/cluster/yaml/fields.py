@@ -31,7 +31,7 @@ class Fields:
         where: the file, document and object, for messages.
         faults: the list to which faults are added.
         path: the path of this mapping, such as `spec.template`.
-        with_words: the mappings of the same object that contain `words`, or None for a new object.
+        with_words: the mappings of the same object with texts that `words` returns, or None for a new object.
     """
 
     def __init__(

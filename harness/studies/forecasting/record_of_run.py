@@ -228,7 +228,7 @@ def _check_jobs(
             job.id for row, pods in admitted.iter_rows() if not counts_are_known(job := jobs[row], pods)
         )
         if first := min(several, default=""):
-            why = f"it does not say how many pods of each pod set job {first} was admitted with"
+            why = f"it does not say how many pods each pod set of job {first} had when the job was admitted"
         elif any(each.topology for each in cluster.flavors.values()):
             why = "it does not say which place in a topology a workload was admitted to"
     elif gang := min((job.id for job in jobs.values() if job.gang and job.pods > 1), default=""):

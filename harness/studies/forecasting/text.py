@@ -153,7 +153,7 @@ def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | No
     yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
     pairs = zip(forecast.futures, forecast.others[name].futures, strict=True)
     if any(one.end != two.end for one, two in pairs):
-        yield from folded(["preempted counts up to the end of the shorter future of each pair"], width)
+        yield from folded(["in each pair, preemptions count only up to the end of the shorter future"], width)
     same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
     if same:
         yield from folded([f"the other waiting workloads ({same:,}) start as before"], width)

@@ -19,7 +19,7 @@ _SHARES = (200, 300, 400, 500, 500, 600, 700)
 def with_devices(
     chance: Chance, frame: pl.DataFrame, manifests: Sequence[Manifest]
 ) -> tuple[pl.DataFrame, list[Manifest]]:
-    """Returns a copy of a world with devices on its nodes, where the original counts thousandths of GPUs.
+    """Returns a copy of a world in which GPUs are devices. The original's amounts become thousandths of GPUs.
 
     Half of the pods that request one GPU request a share of a GPU instead.
     """

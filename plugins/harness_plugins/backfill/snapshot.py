@@ -196,7 +196,7 @@ class Snapshot:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def has_room(self, job: Job) -> bool:
-        """Returns True if each pod of a job fits on some node alone."""
+        """Returns True if each pod of a job, considered by itself, fits on some node."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 

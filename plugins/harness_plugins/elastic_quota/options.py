@@ -70,8 +70,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
     if quotas and asked is None and native != ACK:
         yield f"semantics={native}, because the cluster has {_MANIFESTS[native]}; set semantics to change it"
     elif quotas and asked not in (None, native):
-        stand = "stands" if native == ACK else "stand"
-        what = f"semantics={asked} is chosen, but {_MANIFESTS[native]} {stand} for semantics={native}"
+        what = f"semantics={asked} is chosen, but the default for {_MANIFESTS[native]} is semantics={native}"
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
     for semantics, only in _OF.items():
         for option in only if semantics != semantics_of(quotas, asked) else ():
@@ -125,7 +124,12 @@ _OF_KOORDINATOR = (
         f"{_KOORDINATORS}how long a quota may exceed its runtime before pods are evicted",
         type=parse_duration,
     ),
-    Option("quirks", True, f"{_KOORDINATORS}reproduce what only its code explains", type=boolean),
+    Option(
+        "quirks",
+        True,
+        f"{_KOORDINATORS}reproduce the details that only Koordinator's code explains",
+        type=boolean,
+    ),
     Option(
         "enableMinQuotaScale",
         True,

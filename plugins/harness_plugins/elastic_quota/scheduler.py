@@ -109,7 +109,7 @@ class QuotaScheduler:
 
     @property
     def _state(self) -> int:
-        """The version of the state, which also changes when a query of a quota changes limits."""
+        """The version of the state. It also changes when reading a quota updates its scaled limits."""
         return self._version + self.usage.tree.rescaled
 
     # --- events -------------------------------------------------------------------------------------------

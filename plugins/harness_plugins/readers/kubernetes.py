@@ -251,8 +251,8 @@ def _notes(
     kept = sum(life.deleted for life in lives)
     if watched:
         missing = (
-            f"{agreeing(kept, 'object', 'were')} deleted while they were watched, and count "
-            "in their last state; "
+            f"{agreeing(kept, 'object', 'were')} deleted while they were watched; their "
+            "last states are used; "
             "objects from before the watch are missing"
         )
     else:

@@ -28,7 +28,7 @@ def test_evictions_that_do_not_help_need_priorities_and_a_quota_that_may_be_full
     """One quota for all that nodes have refuses nobody for whom a node has room."""
     (both,) = warned(A, B, CLASS)
     assert both.startswith(
-        "elastic quota a, b: may evict pods for a pod that it still refuses. With quirks=on"
+        "elastic quota a, b: may evict pods and still refuse the pod that preempts them. With quirks=on"
     )
     assert warned(A, B) == warned(A, CLASS) == []
     (less,) = warned(flat("a", 0, 9), CLASS)

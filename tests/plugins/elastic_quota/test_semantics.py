@@ -56,7 +56,7 @@ def test_manifests_choose_the_semantics_and_a_mismatch_is_warned_of(
     elif asked not in (None, native):
         assert len(said) == 1
         assert said[0].startswith(f"semantics={asked} is chosen, but ")
-        assert f"for semantics={native}" in said[0]
+        assert f"is semantics={native}" in said[0]
     else:
         assert said == []
 

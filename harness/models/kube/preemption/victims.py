@@ -74,7 +74,7 @@ These are two function fields of DefaultPreemption. `IsEligiblePod` selects pods
 
 
 def of_lower_priority(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-    """Returns the pods that kube-scheduler can evict, and thus all pods of lower priority."""
+    """Returns the pods that kube-scheduler can evict, which are all pods of lower priority."""
     return [other for other in node.by_importance() if other.priority < preemptor.priority]
 
 

@@ -27,8 +27,8 @@ _ROOT = "root"
 
 
 _EVICTS = (
-    "may evict pods for a pod that it still refuses. With quirks=on, dry runs check the quota only "
-    "as each victim is put back; a node that also refuses a victim is not a candidate"
+    "may evict pods and still refuse the pod that preempts them. With quirks=on, dry runs check the "
+    "quota only when they put a victim back; if it also refuses the victim, the node is no candidate"
 )
 _SPARES = (
     "names several resources in its max: with quirks=on, a pod that does not request the overused "
