@@ -148,6 +148,15 @@ def each_its_own(seed: int) -> World:
         for document in manifests:
             if document["kind"] == "ClusterQueue":
                 document["spec"]["queueingStrategy"] = "BestEffortFIFO"
+    return _with_own_amounts(given._replace(manifests=manifests), random)
+
+
+def each_its_own_below_cohorts(seed: int) -> World:
+    """Queues of one or two kinds, right below the root and below cohorts, with jobs of amounts of their own."""
+    return _with_own_amounts(alike(seed), Random(seed))
+
+
+def _with_own_amounts(given: World, random: Random) -> World:
     jobs = Jobs()
     for job, duration, *_ in next(given.jobs.chunks()):
         pod_sets = tuple(
@@ -155,7 +164,7 @@ def each_its_own(seed: int) -> World:
         )
         fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
         jobs.add(job.id, job.queue, grace=job.grace_period / SECOND, pod_sets=pod_sets, **fields)
-    return given._replace(manifests=manifests, jobs=jobs)
+    return given._replace(jobs=jobs)
 
 
 def crowded(seed: int) -> World:

@@ -28,6 +28,7 @@ from kueue_fuzz import (
     changing,
     crowded,
     each_its_own,
+    each_its_own_below_cohorts,
     failing,
     fuzz,
     placed,
@@ -206,6 +207,7 @@ def that_changes_under_own_amounts(seed: int) -> World:
 KINDS = (
     (crowded, 150),
     (each_its_own, 200),
+    (each_its_own_below_cohorts, 600),
     (that_changes_under_own_amounts, 60),
     (with_previews, 800),
     (that_changes, 2000),
@@ -243,6 +245,11 @@ def test_without_shortcuts_an_eightieth_of_the_worlds_goes_the_same_way(
 def test_without_the_fungibility_gate_a_head_that_fits_in_part_is_tried_once_more() -> None:
     """The first pod set of j13 fits at 50 s and the second does not, so its scan counts as unfinished."""
     _decides_the_same(of_a_release, [292])
+
+
+def test_futile_heads_of_cohorts_do_not_keep_out_a_head_right_below_the_root() -> None:
+    """A head that their reservations would keep out is admitted, because its turn comes first."""
+    _decides_the_same(each_its_own_below_cohorts, [347])
 
 
 @pytest.mark.slow
