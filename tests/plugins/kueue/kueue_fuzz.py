@@ -152,7 +152,7 @@ def each_its_own(seed: int) -> World:
 
 
 def each_its_own_below_cohorts(seed: int) -> World:
-    """Queues of one or two kinds, right below the root and below cohorts, with jobs of amounts of their own."""
+    """Queues of one or two kinds, some below cohorts, whose jobs ask for amounts of their own."""
     return _with_own_amounts(alike(seed), Random(seed))
 
 
