@@ -36,7 +36,7 @@ def test_a_borrowing_limit_is_told_where_it_is_in_the_way() -> None:
 
 
 def test_holders_cover_all_that_is_short_if_a_resource_has_several_flavors() -> None:
-    """Cpu has one flavor and gpu two: the holders of both are told; nobody holding it is told as well."""
+    """Cpu has one flavor and gpu two. The record names who holds them, or is empty if nobody does."""
     groups = (group("f", "g", nominal=4), group("plain", nominal=4, of="cpu"))
     tree = QuotaTree({name: ClusterQueue(name, "all", groups) for name in "ab"}, {})
     cells = {label: cell for cell, label in enumerate(tree.labels)}

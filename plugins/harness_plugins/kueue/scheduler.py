@@ -382,7 +382,7 @@ class Scheduler:
                 place = workload.place
                 if place.told != _OVERLOOKED and not place.namespace_mismatch and self.within_quota(workload):
                     place.told = _OVERLOOKED
-                    self._heads.forget(workload)
+                    self._heads.reason_changed(workload)
                     yield workload
 
     def _wake(self, root: int, *, wakes: bool) -> None:

@@ -104,7 +104,7 @@ class Vain:
     def notice(self, entries: Iterable[Entry]) -> None:
         """Nothing is learned."""
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Nothing is forgotten."""
 
 

@@ -154,7 +154,7 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
 
 
 def test_a_queue_that_would_borrow_reaches_only_its_own_candidates() -> None:
-    """A's nominal quota is 4 cores, of which 3 are kept; b borrows the rest, and gives up one for a core."""
+    """A has a nominal quota of 4 cores and uses 3. B borrows the other one, and gives it back to a."""
     world = Cohorts(queue("a", 4), queue("b", 4))
     world.hold("a", "a1", cpu=2).hold("a", "a2", priority=-1).hold("b", "b1", "b2", "b3", "b4", "b5")
     one = world.incoming("a", cpu=1)

@@ -118,7 +118,7 @@ def test_who_was_told_to_go_before_keeps_what_it_holds_for_the_rest_of_its_time(
 
 
 def test_the_quota_of_who_was_deactivated_is_free_and_its_pods_go() -> None:
-    """It is told to go where it was not yet, and never comes back; one that holds nothing takes no part."""
+    """It must go if it was not evicted yet, and never comes back. Without quota, it takes no part."""
     off = workload("off", conditions=held(), active=False)
     late = workload("late", conditions={}, holds=False, active=False)
     assert outcome(dump(off, late), "admit", "evict", "start", "reject") == [

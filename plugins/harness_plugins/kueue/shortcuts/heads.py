@@ -54,7 +54,7 @@ class Heads(Protocol):
     def requeue_inadmissible(self, root: int) -> None:
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Considers a workload at its next turn, because its reason for waiting has changed."""
 
     def waits(self, root: int) -> bool:
@@ -113,7 +113,7 @@ class EveryCycle:
     def reactivate(self, root: int) -> None:
         """Does nothing."""
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Does nothing."""
 
     def only(self, root: int) -> None:

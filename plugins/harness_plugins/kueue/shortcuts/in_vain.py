@@ -196,9 +196,9 @@ class InVain:
         """Updates what is known about heads that were considered, because their reasons may have changed."""
         for entry in entries:
             if entry.reason:  # else it was admitted
-                self.forget(entry.workload)
+                self.reason_changed(entry.workload)
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Updates what is known about a workload, because its reason for waiting may have changed."""
         block = self._pending[workload.cluster_queue.number].block_of(workload)
         if block is None:

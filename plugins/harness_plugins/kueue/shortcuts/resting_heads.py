@@ -39,7 +39,7 @@ class Vain(Protocol):
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates what is known about heads that were considered, because their reasons may have changed."""
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Updates what is known about a workload whose reason for waiting has changed."""
 
 
@@ -128,9 +128,9 @@ class RestingHeads:
         if self._inadmissible[root]:
             self._to_requeue[root] = None
 
-    def forget(self, workload: Workload) -> None:
+    def reason_changed(self, workload: Workload) -> None:
         """Considers a workload at its next turn, because its reason for waiting has changed."""
-        self._in_vain.forget(workload)
+        self._in_vain.reason_changed(workload)
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads, including resting heads."""
