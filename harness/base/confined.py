@@ -155,7 +155,6 @@ def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 
 def _kernel() -> ctypes.CDLL | None:
-    """Returns the C library on Linux, and None on other systems."""
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 

@@ -184,10 +184,7 @@ def _parts(
 def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict[int, int | None]:
     """Returns the maximum width of the cells in each column with names, or None for no limit.
 
-    Args:
-        widths: the width of each column of the table.
-        least: the minimum width of each column that can become narrower.
-        excess: by how much the table is too wide. The widest columns become narrower.
+    The widest columns become narrower, until the table is narrower by `excess`.
     """
     rooms = {column: widths[column] for column in least}
     while excess > 0:

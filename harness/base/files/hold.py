@@ -206,7 +206,6 @@ def _touched(lock: Path) -> float:
 
 
 def _boot() -> str:
-    """Returns an identifier of this machine's last boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -117,7 +117,6 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _zstd(packed: bytes) -> Iterator[bytes]:
-    """Unpack a zstd file with pyarrow, block by block."""
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:

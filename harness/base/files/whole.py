@@ -124,7 +124,6 @@ def _put_into_place(hold: Hold, place: Path) -> None:
 
 
 def _mode(place: Path) -> int | None:
-    """Returns the type and permissions of a path, or None if the path doesn't exist."""
     try:
         return place.stat().st_mode
     except FileNotFoundError:
@@ -154,11 +153,7 @@ def _make(folder: Path, made: list[Path]) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Write a file, or the names in a folder, to the disk immediately.
-
-    Raises:
-        OSError: the system failed to write.
-    """
+    """Write a file, or the names in a folder, to the disk immediately."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY)

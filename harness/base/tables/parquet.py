@@ -169,7 +169,6 @@ class TableWriter:
             self._file.close()
 
     def _spill(self) -> None:
-        """Move the rows that are only in memory to the file."""
         held, self._held = self._held, None
         for piece in held or ():
             self._opened().append(piece)
@@ -181,13 +180,7 @@ class TableWriter:
 
 
 class _File:
-    """A Parquet file that grows in chunks.
-
-    Args:
-        path: the file.
-        schema: the type of each column in the file.
-        origin: the number of microseconds to add to times.
-    """
+    """A Parquet file that grows in chunks. `origin` is the number of microseconds to add to times."""
 
     def __init__(self, path: Path, schema: Mapping[str, pl.DataType], origin: int) -> None:
         self._schema, self._origin = schema, origin
@@ -209,22 +202,13 @@ class _File:
             )
 
     def append(self, piece: pl.DataFrame) -> None:
-        """Write rows with times and durations as integers.
-
-        Raises:
-            UnwritableError: the rows can't be written to the file.
-        """
+        """Write rows with times and durations as integers."""
         frame = _typed(piece, self._schema, self._origin)
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
         with _told():
             self._writer.write_table(pa.Table.from_arrays(table.columns, schema=self._arrow))
 
     def close(self) -> None:
-        """Finish the file.
-
-        Raises:
-            UnwritableError: it cannot be finished.
-        """
         with _told():
             self._writer.close()
 
@@ -237,7 +221,6 @@ def _arrow_schema(columns: tuple[tuple[str, pl.DataType], ...]) -> pa.Schema:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Convert errors of the system about a file into an `UnwritableError`."""
     try:
         yield
     except OSError as error:
