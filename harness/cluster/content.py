@@ -141,7 +141,6 @@ def default_of(kind: str, field: str) -> str:
 
 
 def _objects(cluster: Cluster) -> dict[str, Objects]:
-    """Returns the objects that the content lists, by kind and name, sorted by name."""
     local = {"/".join(key): each for key, each in cluster.local_queues.items()}
     budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
     several: tuple[Mapping[str, Any], ...] = (
@@ -248,7 +247,6 @@ def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as it appears in manifests, or in words."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -272,12 +270,10 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Returns True if a nested object is written as one text and not field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 
 def _word(name: str) -> str:
-    """Returns the name that a field of the model has in manifests."""
     return _WORDS.get(name) or re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 

@@ -155,7 +155,6 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
 
 
 def _rough(resource: str, amount: int) -> str:
-    """Returns a quantity as text, with one decimal place in its unit."""
     unit = unit_of(resource, amount)
     suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
     return f"{amount / unit:,.1f}{suffix}"

@@ -68,7 +68,6 @@ def rooms(cluster: Cluster) -> list[Room]:
 
 
 def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Returns the sum of nominal quotas by flavor and resource."""
     found: dict[str, dict[str, int]] = {}
     owned = [queue.resource_groups for queue in cluster.cluster_queues.values()]
     owned += [cohort.resource_groups for cohort in cluster.cohorts.values()]

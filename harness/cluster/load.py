@@ -68,11 +68,7 @@ def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], boo
 
 
 def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of a file, and whether all documents could be read. Messages start with `where`.
-
-    Raises:
-        ClusterError: the file can't be read.
-    """
+    """Returns the documents of a file, and whether all could be read. Messages start with `where`."""
     own: list[Fault] = []
     documents, complete = read_documents(text_of(path), own)
     if where:
@@ -185,7 +181,6 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """Returns a sentence about a kind that harness doesn't read, and about what harness assumes instead."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
@@ -284,7 +279,6 @@ def read_object(
 
 
 def _name(content: Mapping[str, Any]) -> str:
-    """Returns the name that messages use for an object, including its namespace if it has one."""
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return ""

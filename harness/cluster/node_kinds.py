@@ -66,7 +66,6 @@ def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
 
 
 def _is_own(node: Node, key: str) -> bool:
-    """Returns True if a label only repeats the name of the node."""
     return key == HOSTNAME and node.labels.get(key) == node.name
 
 

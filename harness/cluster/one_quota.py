@@ -64,7 +64,6 @@ def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: st
 
 
 def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
-    """Returns the queue without its cohort and without its borrowing and lending limits."""
     groups = tuple(
         ResourceGroup(
             group.covered_resources,

@@ -151,7 +151,6 @@ class _Objects:
                 yield Owner(kind, labels[name], labels.get(uid, ""))
 
     def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
-        """Returns the object that an owner reference names, or None if the dump does not contain it."""
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))
@@ -202,7 +201,6 @@ class _Owners:
                     self._made[each.namespace, made[1]] = each
 
     def with_workload(self, pod: Pod) -> Pod:
-        """Returns a Pod with the key of its Workload, if there is one."""
         found = self._of_pod(pod)
         return pod if found is None else replace(pod, workload=found.key)
 

@@ -67,7 +67,6 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
 
 
 def _alike(before: list[Any], after: list[Any]) -> bool:
-    """Returns True if two lists contain the same items, and each item is a mapping."""
     return len(before) == len(after) and all(
         isinstance(old, Mapping) and isinstance(new, Mapping) and _named(old) == _named(new)
         for old, new in zip(before, after, strict=True)

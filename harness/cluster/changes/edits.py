@@ -114,7 +114,6 @@ def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
 
 
 def _named(cluster: Cluster) -> Iterable[str]:
-    """Yields the names of the cohorts that queues and cohorts name."""
     yield from (queue.cohort for queue in cluster.cluster_queues.values())
     yield from (cohort.parent for cohort in cluster.cohorts.values())
 

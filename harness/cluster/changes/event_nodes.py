@@ -166,10 +166,7 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
-        """Returns the duration that a row specifies as `name=SPAN`, in microseconds.
-
-        The default is `usual`.
-        """
+        """Returns the microseconds of `name=SPAN` in a row, or `usual` if the row has none."""
         text = row.cells["value"]
         if not text:
             return usual
@@ -204,7 +201,6 @@ class Nodes:
 
     @property
     def _resources(self) -> dict[str, None]:
-        """The resources that at least one node has."""
         return {
             str(resource): None
             for content in self._nodes.values()
@@ -225,7 +221,6 @@ def _cordoned(name: str) -> Iterator[Part]:
 
 
 def _drained(name: str, timeout: int) -> Iterator[Part]:
-    """Yields the parts of a drain: a cordon, and evictions that begin at the same time."""
     first, *others = _cordoned(name)
     yield first._replace(annotations={DRAIN: f"{timeout}us"})
     yield from others

@@ -69,7 +69,6 @@ def _is_empty(part: Part, starts: Moment, ends: Moment | None) -> bool:
 
 
 def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
-    """Returns the document for one part of a row, including the time during which it applies."""
     times = {FROM: (starts, part.delay), UNTIL: (ends, part.until_delay)}
     annotations = dict(part.annotations) | {
         name: str(moment._replace(time=moment.time + delay))
@@ -82,12 +81,7 @@ def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Docu
 
 @final
 class _Rules:
-    """Converts rows to parts of documents that change the objects of a cluster.
-
-    Args:
-        cluster: a cluster made from manifests.
-        faults: the list to which faults are added.
-    """
+    """Converts rows to parts of documents that change the objects of a cluster."""
 
     def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
         self._cluster, self._faults = cluster, faults
@@ -95,7 +89,6 @@ class _Rules:
         self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # (knob path, value) -> parts
 
     def parts(self, row: Row) -> Iterator[Part]:
-        """Yields the parts of a row, one for each object."""
         kind, name, field = (row.cells[column] for column in ("kind", "name", "field"))
         if not (kind and name and field):
             return
@@ -112,7 +105,6 @@ class _Rules:
             yield from self._of_field(row, field)
 
     def _objects(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """Returns the manifests of a kind's objects by name."""
         found: dict[str, Mapping[str, Any]] = {}
         for content in self._cluster.manifests:
             if content.get("kind") == kind:
@@ -129,7 +121,6 @@ class _Rules:
         return found
 
     def _of_knob(self, row: Row, path: str) -> Sequence[Part]:
-        """Returns the parts of a row that sets a knob of one or more objects."""
         value = row.cells["value"]
         if (path, value) not in self._turned:
             column = "field"
@@ -194,7 +185,6 @@ def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -
 
 
 def _patch(content: Any, place: Place, value: object) -> Any:
-    """Returns a patch that sets a single value of an object."""
     if not place:
         return value
     step, *rest = place

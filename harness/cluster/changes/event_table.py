@@ -99,7 +99,6 @@ def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[R
 
 
 def _whole(rows: list[Row], faults: list[Fault]) -> list[Row]:
-    """Adds a fault for each empty cell in a required column, and returns the rows."""
     faults += (Fault(row.where(name), "is empty") for row in rows for name in NEEDED if not row.cells[name])
     return rows
 
@@ -128,7 +127,6 @@ def _of_csv(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a Parquet file, starting with the column names."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -153,7 +153,6 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource, with the flavor as a prefix if there is one."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property
@@ -224,7 +223,6 @@ def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterato
 
 
 def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
-    """Yields each flavor and resource, with the place of its quota."""
     groups = (content.get("spec") or {}).get("resourceGroups") or ()
     for first, group in enumerate(groups):
         for second, flavor in enumerate(group.get("flavors") or ()):
@@ -237,11 +235,7 @@ def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
 
 
 def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs that a path names. There is at least one.
-
-    Raises:
-        InputError: no knob has this path. The message suggests a similar path.
-    """
+    """Returns the knobs that a path names. There is at least one."""
     match = _PATH.fullmatch(path)
     if match is None:
         raise InputError(
@@ -273,7 +267,6 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 
 
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs of one object that match a key, which is a resource with or without a flavor."""
     own = [each for each in settings if each.owner == owner]
     exact = [each for each in own if each.flavor and like(key, each.full)]
     found = exact or [each for each in own if like(key, each.resource)]
@@ -296,7 +289,6 @@ def like(pattern: str, text: str) -> bool:
 
 
 def _flat(values: Values) -> Iterator[tuple[str, Any]]:
-    """Yields (path, value) pairs from nested values."""
     given: Any = values
     if not isinstance(given, Mapping) or not given:
         raise InputError(
@@ -328,11 +320,7 @@ def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _written(setting: _Setting, value: Any) -> int | str | None:
-    """Returns a value as it appears in a manifest. None removes the field.
-
-    Raises:
-        InputError: the value is not valid for the knob.
-    """
+    """Returns a value as it appears in a manifest. None removes the field."""
     knob, path = setting.knob, setting.path
     if value is None:
         if knob.needed:

@@ -64,7 +64,6 @@ def named_like(made: Cluster, cluster: Cluster) -> Cluster:
 
 
 def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
-    """Returns the states of a cluster from the trace's origin on. See `unrolled`."""
     from harness.cluster.changes.states import Span, States
 
     faults: list[Fault] = []
@@ -90,11 +89,8 @@ def _walk_of(cluster: Cluster, origin: int | None, begin: int) -> _Walk:
 class _Walk(NamedTuple):
     """The states of a cluster.
 
-    Attributes:
-        first: the cluster before the first change.
-        instants: the changes, with their times.
-        lacking: maps the nodes that documents change but the cluster does not have to the first such time.
-        dated: whether times are microseconds since 1970.
+    `lacking` maps the nodes that documents change but the cluster does not have to the first such time. If
+    the states are `dated`, times are microseconds since 1970.
     """
 
     first: Cluster
@@ -124,16 +120,7 @@ def _walked(
 ) -> _Walk:
     """Returns the states of a cluster from a given time on.
 
-    Args:
-        states: the states.
-        begin: the time.
-        source: the name of the cluster at the time, for messages.
-        called: returns the name that the cluster has at a later time.
-        at_first: see `States.first`.
-        dated: whether times are microseconds since 1970.
-
-    Raises:
-        ClusterError: the manifests are faulty at some time.
+    `called` returns the name that the cluster has at a later time. `at_first` is `States.first`.
     """
     first = before = states.first(begin, source, at_first)
     instants = []
@@ -159,7 +146,6 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """Returns a warning about a document whose object isn't in the cluster."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
@@ -278,11 +264,8 @@ def _called_at(source: str, text: Callable[[int], str], at: int) -> str:
 def _edits(before: State, after: State, turned: Iterable[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
     """Yields the changes of objects, in the order of the documents that begin or cease to apply.
 
-    Args:
-        before: the state before the change.
-        after: the state after the change.
-        turned: the documents that begin or cease to apply. Each has a flag that says whether it is announced.
-            An object's change is announced if all of its documents are announced.
+    Each document in `turned` has a flag that says whether it is announced. An object's change is announced if
+    all of its documents are announced.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:

@@ -148,11 +148,8 @@ def _target(content: Mapping[str, Any]) -> _Target:
 class _World:
     """The manifests of a cluster while patches are applied to them.
 
-    Args:
-        manifests: the manifests. If a patch names a node of a pool, they contain the pool's Nodes instead of
-            the pool.
-        faults: the list to which faults are added.
-        given: the original manifests, with all pools.
+    If a patch names a node of a pool, `manifests` contain the pool's Nodes instead of the pool. `given` are
+    the original manifests, with all pools.
     """
 
     def __init__(
@@ -263,7 +260,6 @@ class _World:
         return None
 
     def _there(self, places: Iterable[int]) -> dict[int, _Target]:
-        """Returns the objects at the given indices that have not been removed."""
         return {at: _target(content) for at in places if (content := self._objects[at])}
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:

@@ -141,7 +141,6 @@ class States:
         return tuple(self._over.object(number, holding))
 
     def _turned(self, state: State, numbers: Iterable[int], source: Callable[[], str]) -> State:
-        """Returns the state after some objects have changed."""
         before, after = list[Document](), list[Document]()
         for number in dict.fromkeys(numbers):
             before += self._present[number]
@@ -161,11 +160,7 @@ class States:
         after: Sequence[Document],
         source: Callable[[], str],
     ) -> Frozen[str, Node] | None:
-        """Returns the nodes after some of them changed, or None if their sums may be too large.
-
-        Raises:
-            ClusterError: a changed node is faulty.
-        """
+        """Returns the nodes after some of them changed, or None if their sums may be too large."""
         new = [each for each in after if id(each.content) not in self._nodes_read]
         if new or self._faults:  # otherwise, all nodes have returned to earlier forms
             draft = Draft(faults=list(self._faults))
@@ -184,7 +179,6 @@ class States:
         return changed(cluster.nodes, nodes)
 
     def _whole(self, source: str) -> State:
-        """Returns the state that all current objects form."""
         if self._faults:
             raise ClusterError(source, self._faults)
         for number in self._over.of:

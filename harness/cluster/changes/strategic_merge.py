@@ -168,7 +168,6 @@ class Merge:
         return result
 
     def _whole(self, item: Any, said: str) -> Any:
-        """Returns a list item that comes entirely from the patch."""
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(said, f"this list is replaced as a whole; leave out the item instead of {DIRECTIVE}")
@@ -185,10 +184,7 @@ class Merge:
         return self._by_key(_KEYS[name], effects=name == "taints")
 
     def _by_key(self, key: str, *, effects: bool) -> _Finder:
-        """Returns the function that finds items by a key.
-
-        If `effects` is set, it also compares their effects.
-        """
+        """Returns the function that finds items by a key and, with `effects`, also by their effects."""
 
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))

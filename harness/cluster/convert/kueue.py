@@ -169,10 +169,7 @@ def _guarantee(
 
 
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
-    """Returns the nominal quota and the borrowing limit of each resource, summed over flavors.
-
-    A borrowing limit of None means that there is no limit.
-    """
+    """Returns the nominal quota and borrowing limit (or None) of each resource, summed over flavors."""
     found: dict[str, tuple[int, int | None]] = {}
     for group in groups:
         for quotas in group.flavors:

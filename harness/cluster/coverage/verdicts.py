@@ -130,7 +130,6 @@ class Place:
         return found
 
     def _make(self, step: str) -> Place:
-        """Returns the place one step below this place, and creates it if necessary."""
         if step == "[]":
             self.item = self.item or Place()
             return self.item
@@ -215,7 +214,6 @@ class Place:
 
 
 def _covered(above: Finding, value: Any, found: list[Finding]) -> None:
-    """Adds the finding that covers a field, if it is an assumption and the field has a nonempty value."""
     if above.row is not None and above.row.verdict is Verdict.ASSUMED and value not in (None, "", [], {}):
         found.append(above)
 

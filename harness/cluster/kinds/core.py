@@ -52,7 +52,6 @@ def read_node(fields: Fields, draft: Draft) -> None:
 
 
 def _check_slices(node: Node, fields: Fields) -> None:
-    """Check that the GPUs of a node can be divided into the slices that the node offers."""
     partition = partition_of(node)
     if partition is not None and partition.fault:
         fields.fault("", partition.fault)
@@ -161,7 +160,6 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """Returns the number of nodes in a NodePool, or None if the manifest is faulty or isn't a NodePool."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
@@ -198,13 +196,11 @@ def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[d
 
 
 def _labels(metadata: Any) -> Mapping[str, Any] | None:
-    """Returns the labels in `metadata`, or None if they are faulty."""
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else metadata
     return {} if labels is None else labels if isinstance(labels, Mapping) else None
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:
-    """Returns the quantities that pods can use: a node's `allocatable`, or else its `capacity`."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing, so nothing can run on this node")

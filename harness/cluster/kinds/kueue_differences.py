@@ -222,5 +222,4 @@ def _about_gate(gate: str, release: Release) -> str:
 
 
 def _link(pull: int, release: Release) -> str:
-    """Returns a link to a pull request, or to the file with the gates and their defaults if there is none."""
     return f"{_REPOSITORY}/{f'pull/{pull}' if pull else f'blob/{release}/{_GATES_ARE_IN}'}"

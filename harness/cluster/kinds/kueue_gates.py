@@ -203,7 +203,6 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
 
 
 def _who_has(gate: str) -> str:
-    """Returns a phrase that names the releases in which a gate exists."""
     having = [each for each in RELEASES if state_at(GATES_BY_RELEASE[gate], each) not in "-+"]
     if not having:
         return ""

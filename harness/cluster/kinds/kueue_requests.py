@@ -167,12 +167,10 @@ def _outputs(item: Fields) -> Mapping[str, Fraction]:
 
 
 def _quantity(resource: str, amount: int) -> Fraction:
-    """Returns a quantity of the model in the unit that manifests use, which is cores for cpu."""
     return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
 
 
 def _written(resource: str, value: Fraction) -> str:
-    """Returns a quantity as text, with decimal places if it is not a whole number of units."""
     whole = value.denominator == 1
     return format_amount(resource, round_up(resource, value)) if whole else f"{float(value):g}"
 

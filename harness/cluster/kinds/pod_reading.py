@@ -99,7 +99,6 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
-    """Returns the grace period of a pod's deletion in microseconds, which is by default that of the pod."""
     name = "deletionGracePeriodSeconds"
     if name in metadata:
         return metadata.integer(name, least=0) * SECOND

@@ -157,7 +157,6 @@ def _holds_less(own: Workload, found: Workload) -> bool:
 
 
 def _class_names(workload: Fields) -> Iterator[str]:
-    """Yields the RuntimeClasses that the pod sets of a Workload name."""
     for pod_set in workload.raw("spec")["podSets"]:
         name = mapping_of(mapping_of(pod_set, "template"), "spec").get("runtimeClassName")
         if isinstance(name, str) and name:

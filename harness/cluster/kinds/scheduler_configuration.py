@@ -154,7 +154,6 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
 
 
 def _scoring(fields: Fields) -> ScoringStrategy:
-    """Read a `scoringStrategy`, with kube-scheduler's defaults."""
     kind = fields.choice("type", (LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO), LEAST_ALLOCATED)
     resources = tuple(
         (item.string("name", required=True), item.integer("weight", least=0, most=100) or 1)
@@ -198,7 +197,6 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
 
 
 def _algorithm(fields: Fields, default: str | None) -> str | None:
-    """Read the `preemptionAlgorithm`, which must have a known value. If it is absent, return the default."""
     if "preemptionAlgorithm" not in fields:
         return default
     return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

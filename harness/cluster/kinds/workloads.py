@@ -208,7 +208,6 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
 
 def _unready(status: Fields) -> Iterator[CheckState]:
-    """Yields the admission checks that are not ready."""
     for item in status.items("admissionChecks"):
         state = item.string("state", "Ready")
         if state != "Ready":
@@ -217,7 +216,6 @@ def _unready(status: Fields) -> Iterator[CheckState]:
 
 
 def _grace_period(spec: Fields) -> int | None:
-    """Returns the longest grace period of the pods in any pod set."""
     name = "terminationGracePeriodSeconds"
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
@@ -225,7 +223,6 @@ def _grace_period(spec: Fields) -> int | None:
 
 
 def _deadline(spec: Fields) -> int | None:
-    """Returns the longest `activeDeadlineSeconds` of any pod, or None if a pod set has no limit."""
     times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
@@ -301,7 +298,6 @@ def read_pod_set(fields: Fields) -> PodSet:
 
 
 def _topology(fields: Fields) -> TopologyRequest | None:
-    """Returns the `topologyRequest` of a pod set, or None if it requests nothing."""
     found = read_topology_request(fields.child("topologyRequest"))
     return None if found == TopologyRequest() else found
 
@@ -354,10 +350,7 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """Returns the mappings in a list.
-
-    If the value is not a list, there is already a fault, and the result is empty.
-    """
+    """Returns the mappings in a list. If the value is not a list, there is already a fault."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -388,7 +381,6 @@ def _read_admission(fields: Fields) -> Admission:
 
 
 def _gated_by(annotations: Any) -> str:
-    """Returns the gate in an annotation. An empty annotation is not a gate."""
     text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
     return text if isinstance(text, str) else ""
 

@@ -209,7 +209,6 @@ def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dic
 
 
 def _whole(resource: str, amount: int) -> int:
-    """Returns a quantity rounded to whole cores or MiB, which is easier to read."""
     unit = {"cpu": 1000, "memory": 2**20}.get(resource, 1)
     return amount // unit * unit
 

@@ -121,7 +121,6 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the non-blank lines of a text file, with their numbers."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

@@ -123,15 +123,8 @@ def _leading_objects(
 ) -> tuple[list[Document], int, str]:
     """Returns the JSON objects at the beginning of a text, such as the output of `kubectl get -o json`.
 
-    Args:
-        chunk: a text. If it contains `---`, then only at its very beginning.
-        line: the number of its first line.
-        number: the number of documents before it.
-        faults: the list to which faults are added.
-
-    Returns:
-        The documents, the number of the first line after them, and the rest of the text. The rest is not
-        JSON, so the YAML parser then reads it or reports its faults.
+    Also returns the number of the first line after them, and the rest of the text, which is for the YAML
+    parser. The text contains `---` at most at its very beginning. `number` counts the documents before it.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
@@ -178,7 +171,6 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(text: str) -> bool:
-    """Returns True if a text contains only comments, directives and document markers."""
     return all(_NO_CONTENT.fullmatch(row) for row in text.split("\n"))
 
 
@@ -190,9 +182,7 @@ class _FatalError(Exception):
 class _Anchored:
     """A value that aliases can refer to.
 
-    Attributes:
-        size: the number of values in it after all aliases are expanded. It is 0 until the end of the value is
-            read.
+    `size` counts the values in it after all aliases are expanded. It is 0 until the end of the value is read.
     """
 
     value: Any
@@ -203,10 +193,7 @@ class _Builder:
     """Builds the value of one document from the events of PyYAML's loader.
 
     PyYAML's own composer is not used because it rejects repeated anchors, although YAML allows them.
-
-    Attributes:
-        broken: whether the parser could not read the document to its end.
-        expanded: how many values aliases have created in this document and in earlier documents.
+    `expanded` counts the values that aliases have created in this document and in earlier documents.
     """
 
     def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:
@@ -221,7 +208,6 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
 
     def build(self, chunk: str) -> Any:
-        """Returns the value of the document, and adds the document's faults to `faults`."""
         try:
             return self._document(_Loader(chunk).get_event)
         except _FatalError as error:
