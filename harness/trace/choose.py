@@ -60,7 +60,6 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """Returns the named reader, or else a reader that accepts the folder."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:
@@ -82,10 +81,6 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Returns True if a reader accepts a file or folder.
-
-    If the reader fails, returns False so that other readers can try.
-    """
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 
@@ -123,6 +118,5 @@ def require_readable(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """Returns the first bytes of a file, unpacked if the file is compressed and can be unpacked."""
     with path.open("rb") as file:
         return unpacked_head(file.read(_READ), _SNIFFED)

@@ -54,7 +54,6 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 
 def _is_record(jobs: pl.DataFrame) -> bool:
-    """Returns True if nearly all jobs have both a recorded start and a recorded end."""
     if not {START, END} <= set(jobs.columns):
         return False
     known = jobs.select((pl.col(START).is_not_null() & pl.col(END).is_not_null()).sum()).item()

@@ -107,7 +107,6 @@ class Failures(Value):
         return named_like(cluster.patched(rows), cluster)
 
     def _rows(self, cluster: Cluster, end: int) -> Iterator[Mapping[str, str]]:
-        """Yields the rows of an event table, one for each absence of a node."""
         count = 0
         for domain, (nodes, mean) in self._domains(cluster).items():
             for down, up in self._spans(domain, mean, end):
@@ -135,11 +134,7 @@ class Failures(Value):
             now = up
 
     def _domains(self, cluster: Cluster) -> dict[str, tuple[list[str], int]]:
-        """Returns the nodes of each domain that fails as a whole, and the mean time between its failures.
-
-        Raises:
-            InputError: the cluster lacks a pool or a label.
-        """
+        """Returns the nodes of each domain that fails as a whole, and the mean time between its failures."""
         from harness.cluster.kinds.core import node_names
 
         means = dict(self.mtbf)
@@ -165,7 +160,6 @@ class Failures(Value):
 
 
 def _exponential(random: Random) -> float:
-    """Draws a time from the exponential distribution with the mean 1."""
     return -log(1 - random.random())
 
 

@@ -73,7 +73,6 @@ def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue |
 
 
 def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
-    """Returns the LocalQueue for each (namespace, queue) pair, in the order of the rows."""
     if not cluster.local_queues:
         return {}
     distinct = frame.select(_keys(frame)).unique(maintain_order=True)
@@ -91,7 +90,6 @@ def _keys(frame: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _with(frame: pl.DataFrame, found: Mapping[tuple[str | None, str], LocalQueue]) -> pl.DataFrame:
-    """Returns the rows with the new namespaces and queues, if there are any."""
     if not found:
         return frame
     table = pl.DataFrame(

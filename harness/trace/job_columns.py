@@ -103,7 +103,6 @@ class JobColumns:
             the job. The frame also has the columns in `extra`. It has `QUOTA_NAME` if labels name elastic
             quotas of the cluster.
         resources: the resources that jobs request, sorted.
-        record: the trace's recorded events, if they are repeated.
         extra: other columns of the trace, requested run times, and recorded starts and ends. If a column has
             the same name as a result, it is renamed to `trace.<name>`. If the pods of any job have different
             requests, `schemas.POD_SETS` is the first column.
@@ -301,7 +300,6 @@ def _of_class(
 def _absent_classes(
     jobs: pl.DataFrame, states: Sequence[tuple[int, Cluster]], names: Sequence[str]
 ) -> Iterator[Fault]:
-    """Yields faults for jobs whose class does not exist when they arrive."""
     for number, (at, state) in enumerate(states):
         absent = [name for name in names if state.priority_of(name) is None]
         here = (pl.col(_SUBMIT) >= at) & pl.col("priority_class").is_in(absent)

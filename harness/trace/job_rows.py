@@ -110,7 +110,6 @@ def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
 
 
 def _most(series: pl.Series) -> int:
-    """Returns the largest absolute value, or 1 if all values are 0."""
     least, most = series.min(), series.max()
     return max([1, *(abs(value) for value in (least, most) if isinstance(value, int))])
 

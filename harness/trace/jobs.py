@@ -152,13 +152,8 @@ def _placed(
 def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
     """Returns the row numbers of all jobs in order of arrival.
 
-    In the table, the jobs that are not from the trace come first.
-
-    Args:
-        rows: the number of rows of the trace.
-        running: the number of jobs that exist before the trace.
-        places: for each additional job that arrives during the trace, in order, the row before which it
-            arrives.
+    In the table, the jobs that are not from the trace come first: those that exist before the trace, and then
+    those that arrive before the rows in `places`.
     """
     others = running + len(places)
     parts = [range(running)]
@@ -209,10 +204,7 @@ def _done(arrival: Arrival) -> int | None:
 
 
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
-    """Returns rows for jobs that are not from the trace.
-
-    Their requests are known, but their run times may be unknown.
-    """
+    """Returns rows for jobs that are not from the trace, whose run times may be unknown."""
     rows = [
         {
             "job_id": job.id,

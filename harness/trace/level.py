@@ -62,7 +62,6 @@ class Steps(Fixed):
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns the start, the end and the quantity of the usage of each job that uses the resource."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 

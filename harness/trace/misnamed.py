@@ -85,10 +85,6 @@ def _amount(name: str, dtype: pl.DataType) -> str | None:
 
 
 def _could_be(dtype: pl.DataType, kind: Kind) -> bool:
-    """Returns True if values of a type may represent a kind.
-
-    Texts and numbers may represent any kind except maps.
-    """
     if dtype in (pl.String, pl.Categorical, pl.Enum) or dtype.is_numeric():
         return kind is not Kind.MAP
     return kind.takes(dtype)

@@ -156,7 +156,6 @@ def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
 
 
 def _plain(share: Fraction) -> str:
-    """Formats a share as a decimal number if the number is exact."""
     text = str(float(share))
     return text if Fraction(text) == share else str(share)
 

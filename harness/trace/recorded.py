@@ -197,7 +197,6 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
 
 
 def _time(value: object, trace: Trace) -> int | None:
-    """Returns the time of a run in microseconds since the origin."""
     if value is None:
         return None
     if type(value) is int:

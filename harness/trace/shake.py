@@ -148,7 +148,6 @@ class Twin:
         return uniforms(key_of("shake", self.shaking.seed, self.number, purpose), jobs)
 
     def _offsets(self, purpose: str, jobs: pl.Series, most: int) -> pl.Series:
-        """Returns uniform integers from -most to most."""
         return (self._drawn(purpose, jobs) * (2 * most + 1)).floor().cast(pl.Int64) - most
 
 

@@ -129,7 +129,6 @@ class Starter:
             yield node_pool_manifest(name, min(size, self.nodes - first), self.node, labels)
 
     def _labels(self, node: int) -> dict[str, str]:
-        """Returns the labels with the domains of a node. `node` is the number of the node."""
         labels, size = {}, 1
         for level, of_them in self.topology.items():
             size *= of_them
@@ -280,7 +279,6 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """Returns the known quantities on a node of the traced machine, if the largest pod fits."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 

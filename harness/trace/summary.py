@@ -169,7 +169,6 @@ def _use(jobs: pl.DataFrame, runs: pl.DataFrame, resource: str, capacity: int | 
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
-    """Returns the queues in descending order of their number of jobs."""
     duration = pl.col("duration").cast(pl.Float64)
     whose = ["namespace", "queue"]
     pieces = [

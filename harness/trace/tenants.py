@@ -219,7 +219,6 @@ def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
-    """Returns the renamed queues. Each distinct name is converted only once."""
     names = queues.unique().sort().to_list()
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 

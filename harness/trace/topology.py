@@ -109,7 +109,6 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
 
 
 def _annotated(template: str) -> dict[str, Any]:
-    """Returns the value of each column that the annotations of a template contain."""
     annotations = _annotations(template)
     return {name: annotations[key] for name, key in _ANNOTATIONS.items() if key in annotations}
 

@@ -44,7 +44,6 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    """Suggests a column that may be the missing column with a different name."""
     plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
     found = nearest(name.replace("_", ""), plain)
     return "" if found is None else f"; is it {plain[found]!r}?"
@@ -94,7 +93,6 @@ def _shown(series: pl.Series, row: int) -> str:
 
 
 def _not_finite(series: pl.Series) -> str:
-    """Describes the values of a float column that cannot be converted."""
     if not series.dtype.is_float():
         return ""
     wrong = (~series.is_finite()).fill_null(value=False).arg_true()

@@ -196,7 +196,6 @@ def _is_json(text: str, wanted: type) -> bool:
 
 
 def _jobs(frame: pl.DataFrame) -> list[Fault]:
-    """Check that names are unique, and that the rows of a job agree."""
     if "job_id" in frame.columns and not distinct(frame["job_id"]):
         return _repeated(frame)
     return []
@@ -242,7 +241,6 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
 
 
 def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
-    """Explains that a queue does not lead to a ClusterQueue."""
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
         return (
@@ -298,13 +296,11 @@ def _rows(count: int) -> str:
 
 
 def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
-    """Returns faults for jobs that cannot run even if the whole cluster is empty."""
     jobs = _least(frame)
     return breaches(jobs, _size_rules(jobs, cluster), jobs[ROW])
 
 
 def _least(frame: pl.DataFrame) -> pl.DataFrame:
-    """Returns one row per job with the smallest size at which it can start."""
     if "min_pods" in frame.columns:
         least = pl.col("min_pods").fill_null(pods_of(frame))
         frame = frame.with_columns(least.alias("pods"))

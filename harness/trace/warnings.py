@@ -143,7 +143,6 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the labels of a pod template that have texts as values."""
     labels = mapping_of(mapping_of(template, "metadata"), "labels")
     return {key: value for key, value in labels.items() if isinstance(value, str)}
 
@@ -201,13 +200,11 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _add(said: Warnings, group: str, what: str) -> None:
-    """Adds a warning about a group, which is named by its kind and its name, with a space between."""
     kind, _, name = group.partition(" ")
     said.add(kind, name, what)
 
 
 def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
-    """Yields jobs that name a group of kube-scheduler, with their namespace, group, and number of pods."""
     frame = trace.frame
     if "pod_template" not in frame.columns:
         return

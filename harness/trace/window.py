@@ -88,7 +88,6 @@ class Window(Value):
 
 
 def _before(one: Window, other: Window) -> bool:
-    """Returns True if a window ends before another window starts, or at the time when it starts."""
     return one.end is not None and other.start is not None and one.end <= other.start
 
 

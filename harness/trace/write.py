@@ -98,7 +98,6 @@ class TraceWriter:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Converts errors that occur when the file is written into an InputError."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:

@@ -64,7 +64,6 @@ def _count(fields: Fields) -> int:
 
 
 def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
-    """Returns the spec of a ClusterQueue, without its cohort."""
     cpu: dict[str, Any] = {"name": "cpu"}
     for name in ("nominalQuota", "borrowingLimit"):
         if fields.quantity(name) is not None:
@@ -84,7 +83,6 @@ def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
 
 
 def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the manifests of a queue, with a namespace and a LocalQueue that have the same name."""
     return [
         namespace_manifest(name),
         {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},

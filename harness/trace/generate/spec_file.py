@@ -170,7 +170,6 @@ def _distribution(
 
 
 def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distribution:
-    """Reads a `value: weight` pair for each value."""
     options, weights = [], []
     for name in fields:
         options.append(_value(fields, name, name, value, least, most))

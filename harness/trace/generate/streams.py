@@ -101,7 +101,6 @@ class _Source:
 
     @property
     def _first(self) -> int:
-        """The submission time of the first job that was created but not yet taken."""
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:

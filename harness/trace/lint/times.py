@@ -101,5 +101,4 @@ def check_clock(material: Material) -> Iterator[Finding]:
 
 
 def _told(bound: str) -> str:
-    """Formats the result of `window_bound` as part of a sentence."""
     return f"{bound} after the origin" if bound.endswith("s") else bound

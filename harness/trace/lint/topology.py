@@ -65,7 +65,6 @@ def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
 
 
 def _times(node: Node, requests: Mapping[str, int]) -> int:
-    """Returns how many pods fit on an empty node."""
     asked = {resource: amount for resource, amount in requests.items() if amount}
     slots = node.allocatable.get("pods")
     fits = [node.allocatable.get(resource, 0) // amount for resource, amount in asked.items()]
