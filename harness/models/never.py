@@ -156,7 +156,6 @@ class OverTime(Generic[_V]):
         return found
 
     def _of(self, state: int) -> Callable[[Job], _V | None]:
-        """Returns the function for the state after the changes at the first `state` times."""
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:
                 self._last = edit.on(self._last)

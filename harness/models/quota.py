@@ -264,7 +264,6 @@ class QuotaTree:
         return found
 
     def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
-        """Sets the quotas from a node's manifest, and returns the flavor-resources in the manifest."""
         first = node * self.width
         parent = self.parent[node]
         if parent != NO_PARENT:
@@ -361,7 +360,6 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Returns the parent of each cohort that has a manifest or is named in one, or "" if it has none."""
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:
@@ -370,7 +368,6 @@ def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, C
 
 
 def _top_down(parents: Mapping[str, str]) -> list[str]:
-    """Returns the cohorts level by level. Parents come before their children."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent, []).append(name)

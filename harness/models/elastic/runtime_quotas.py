@@ -273,7 +273,6 @@ class _Quota:
 
     @property
     def line(self) -> list[_Quota]:
-        """The quota, its parent, and so on up to the root."""
         found = [self]
         while found[-1].above is not None:
             found.append(found[-1].above)
@@ -357,14 +356,7 @@ class _Quota:
 
 @final
 class _Level:
-    """Quotas that share the runtime of their parent.
-
-    Args:
-        quotas: the quotas.
-        above: the parent of the quotas, or None at the top.
-        tree: the name of the tree, for quotas at the top.
-        resources: the resources that the quotas share.
-    """
+    """Quotas that share the runtime of their parent, or of a tree if they have no parent."""
 
     __slots__ = ("above", "guaranteed", "quotas", "resources", "tree")
 

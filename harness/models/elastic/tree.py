@@ -69,13 +69,11 @@ class QuotaTree:
             (`enableCheckParentQuota`).
 
     Attributes:
-        hierarchical: see `Args`.
         quotas: the quotas by name. Without a hierarchy, these are only the leaves.
         leaves: the quotas that pods count against, by name.
         guaranteed: the sum of `min` over the roots for each resource. Without a hierarchy, it is the sum over
             the leaves.
         used: the usage of all quotas together for each resource.
-        runtimes: see `Args`.
     """
 
     def __init__(

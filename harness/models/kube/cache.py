@@ -369,7 +369,6 @@ def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int,
 
 
 def _alike(nodes: Iterable[NodeInfo], before: Iterable[NodeInfo], most: int) -> int:
-    """Returns how many of the first nodes are the same as before."""
     return next(compress(range(most), map(is_not, nodes, before)), most)
 
 

@@ -67,7 +67,6 @@ class Hints:
 
 
 def _counted(template: Template, other: Template) -> bool:
-    """Returns True if a spread constraint of `template` counts pods of `other`."""
     return template.namespace == other.namespace and any(
         constraint.selector is not None and constraint.selector.matches(other.labels)
         for constraint in template.spread

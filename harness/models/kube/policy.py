@@ -266,7 +266,6 @@ class PodPolicy:
         yield from left.wakes()
 
     def _see(self, job: Job, pod: int) -> None:
-        """Informs the scheduler that an evicted pod is gone, and adds its replacement."""
         key = job.index, pod
         del self._unseen[key]
         self.scheduler.delete(self._pods.pop(key))

@@ -162,5 +162,4 @@ class Room:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns no budgets, because no pod is evicted."""
     return ()

@@ -52,7 +52,6 @@ _NOTHING: Iterator[Decision] = iter(())
 
 
 def _as_peers(pod: PodInfo) -> Refusal:
-    """Returns the reason of the last failure among a pod's peers."""
     why = pod.peers.refusal
     assert why is not None, "a pod fails for a reason"
     return why
@@ -219,11 +218,9 @@ class Scheduler:
             yield wake
 
     def _try_pods(self, pod: PodInfo | None, wakes: bool = True) -> Iterator[Decision]:
-        """Tries pods until all remaining pods wait for an event.
+        """Tries pods, first this one, until all remaining pods wait for an event.
 
-        Args:
-            pod: the first pod to try.
-            wakes: whether the rest of this cycle contains only wake-up requests.
+        `wakes` says whether the rest of this cycle contains only wake-up requests.
         """
         queue, cache = self.queue, self.cache
         while pod is not None:
@@ -310,7 +307,6 @@ class Scheduler:
         return self._bound(pod, node)
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """Binds a pod that already has its place. The pod is then running."""
         if pod.template.budgets and not pod.terminating:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
@@ -369,7 +365,6 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        """Preempts pods for a pod that fits on no node, if it may preempt and preemption helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
@@ -416,7 +411,6 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evicts the victims on the best node, and nominates the preemptor to it for a later attempt."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))

@@ -295,5 +295,4 @@ def _asked(shape: Shape) -> int:
 
 
 def _kind(ask: Ask) -> int:
-    """Returns the number of requested whole devices, or 0 for a share."""
     return 0 if ask.is_share else ask.number

@@ -138,7 +138,6 @@ class Scheduling:
             decide.
 
     Attributes:
-        cache: the nodes and pods.
         wanted: the number of feasible nodes after which a search ends.
         start: the position of the node at which the next search starts.
     """

@@ -132,7 +132,6 @@ def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str
 
 
 def _counts(node: NodeInfo, constraint: TopologySpreadConstraint, template: Template) -> bool:
-    """Returns True if a node counts for a constraint, according to its node inclusion policies."""
     spec = template.spec
     if constraint.honor_affinity and not spec.allows(node.name, node.labels):
         return False
