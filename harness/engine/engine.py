@@ -214,17 +214,12 @@ class Engine:
         self._referee.wakes.add(at)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
-        """Apply the decisions that a policy makes outside of its cycles, one after another."""
         handlers, unknown = self._handlers
         for decision in decisions:
             handlers.get(type(decision), unknown)(decision)
 
     def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
-        """Returns the source of cluster changes, which applies the policy's decisions after each change.
-
-        Raises:
-            PolicyError: the policy can't be notified of changes.
-        """
+        """Returns the source of cluster changes, which applies the policy's decisions after each change."""
         lifecycle = self._lifecycle
         hear: Hear | None = _further(policy, "changed", name)
         if hear is None and to_be_heard(self._cluster.changes):
@@ -236,7 +231,6 @@ class Engine:
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
     def _tell(self, hear: Hear | None, change: Change) -> None:
-        """Apply a change to the books, notify the policy, and then apply the policy's immediate decisions."""
         if hear is None or change.edit.kind in AT_ARRIVAL:
             return
         lifecycle = self._lifecycle
@@ -317,10 +311,6 @@ def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:
-    """Returns an optional method of a policy (see `Policy`), or None if the policy doesn't have it.
-
-    Raises:
-        PolicyError: the policy failed while the engine looked up the method.
-    """
+    """Returns an optional method of a policy (see `Policy`), or None if the policy doesn't have it."""
     with blamed_on(f"policy {name} failed when the engine looked up its method {method}", kind=PolicyError):
         return getattr(policy, method, None)

@@ -244,7 +244,6 @@ class Life:
             self.amounts = amounts
 
     def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Returns the number of ended pods for each pod set in which it exceeds these counts."""
         found, first = {}, 0
         for each in self.job.pod_sets:
             ended = sum(first <= pod < first + each.count for pod in self.ended)

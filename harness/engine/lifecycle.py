@@ -151,7 +151,6 @@ class Lifecycle:
         return starts
 
     def _delay_is_over(self, life: Life) -> None:
-        """Let an admitted job start as soon as its resources are free."""
         life.delay = None
         self._starts.join(life)
         self._starts.freed(self.now)
@@ -227,7 +226,6 @@ class Lifecycle:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _stop(self, unit: Unit) -> None:
-        """Interrupt a unit that progresses by cancelling its scheduled end and readiness."""
         if unit.due == NEVER:
             self._progress.never_began(unit, self.now)
             return

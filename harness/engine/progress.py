@@ -117,5 +117,4 @@ class Progress:
 
 
 def _alone(unit: Unit) -> int:
-    """Returns the pod of a unit if its job has several independent pods, otherwise `NEVER`."""
     return unit.pod if unit.life.job.pods > 1 else NEVER

@@ -30,13 +30,8 @@ Skip: TypeAlias = Callable[[int, Sequence[int]], None]
 class _Seen(NamedTuple):
     """An earlier state of a policy.
 
-    Attributes:
-        quiet: when the next other event is due, and the time of the last event. These stay the same while
-            nothing happens.
-        state: the state that determines the policy's decisions, and the times until its next wakes.
-        counts: the counters of the policy.
-        now: the time of the state.
-        cycles: how many cycles there had been.
+    `quiet` contains when the next other event is due, and the time of the last event. These stay the same
+    while nothing happens. `state` determines the policy's decisions, with the times until its next wakes.
     """
 
     quiet: tuple[int, int]

@@ -132,11 +132,7 @@ class Referee:
         )
 
     def _count_idle(self) -> None:
-        """Stop a policy that keeps making decisions without changing anything.
-
-        Raises:
-            DecisionError: the policy has made more such decisions than any policy needs.
-        """
+        """Stop a policy that keeps making decisions without changing anything."""
         self.idle += 1
         if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
             self.refuse(None, f"its decisions never end: {self.idle:,} decisions in a row changed nothing")
@@ -412,7 +408,6 @@ class Referee:
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:
-        """Returns the life of a job, or None if the job has not arrived yet or is over."""
         self._check_job(job, what)
         life = self._lifecycle.lives.get(job.index)
         return life if life is not None and life.job is job else None
@@ -423,7 +418,6 @@ class Referee:
             self.refuse(None, f"{about}, which is not a job")
 
     def _check_reason(self, job: Job, reason: object) -> None:
-        """Reject a reason that is not text, or that can't be written to a file."""
         if not isinstance(reason, str):
             self.refuse(job, f"its reason must be text, not {reason!r}")
         try:
@@ -455,7 +449,6 @@ class Referee:
         return checked
 
     def _whole(self, job: Job, what: str, value: Any) -> int:
-        """Returns an integer of any type as an integer that tables can store."""
         try:
             return index(value)
         except TypeError:

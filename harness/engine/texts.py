@@ -12,7 +12,6 @@ from harness.engine.events import Fact, UnwritableError
 
 
 def _plain(value: object) -> dict[Any, Any]:
-    """Returns a mapping as a dictionary, because JSON supports no other mappings."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{short(value)} is of type {type(value).__name__}")
