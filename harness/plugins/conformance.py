@@ -317,7 +317,6 @@ _OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
 
 
 def _check_fields(case: Case, spec: ConformanceSpec) -> None:
-    """Raise an error if a component does not know all fields of a case."""
     if spec.fields is None:
         return
     unknown = [name for name in case if name not in _OF_EVERY_CASE]

@@ -159,7 +159,6 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 def _without(
     info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
 ) -> PluginInfo:
-    """Removes a failed plugin with all its registrations, and returns its entry for `found`."""
     if manager.has_plugin(info.name):
         manager.unregister(name=info.name)
     for registry in loaded.registries:

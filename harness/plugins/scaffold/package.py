@@ -124,11 +124,7 @@ def commands(name: str, kind: str, trace: str) -> list[str]:
 
 
 def _checked(name: str, kind: str, plugins: Plugins) -> str:
-    """Returns the module's name.
-
-    Raises:
-        PluginError: the name is invalid for a plugin, or taken by another plugin.
-    """
+    """Returns the module's name, or raises an error if the plugin's name is invalid or taken."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise PluginError(
             f"{name!r} cannot be the name of a plugin",
@@ -149,11 +145,7 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
 
 
 def _check_import(name: str, module: str) -> None:
-    """Check that the package can be installed, and that no other module has its name.
-
-    Raises:
-        PluginError: the package cannot be installed, or another module has the name.
-    """
+    """Check that the package can be installed, and that no other module has its name."""
     if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
         raise PluginError(f"{name!r} cannot be the name of a plugin, because Python uses it")
     if module in _DEVICES:
