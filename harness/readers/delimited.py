@@ -196,13 +196,11 @@ class _Rules:
     checks: Sequence[Check]
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """Returns the values of cells, with null for empty and invalid cells."""
         return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(
         self, lines: Sequence[tuple[int, bytes]], cells: pl.DataFrame, table: pl.DataFrame
     ) -> list[tuple[int, Fault]]:
-        """Returns a fault for every faulty cell with the number of its line, in the order of lines."""
         known = {field.name: field for field in self.fields}
         found: list[tuple[int, str, str]] = []
         for field in self.fields:
@@ -252,7 +250,6 @@ def _split(
 def _broken_lines(
     lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, quoted: bool
 ) -> dict[int, list[Fault]]:
-    """Returns the faults of lines that are not text or have a wrong number of cells, by line number."""
     faults: dict[int, list[Fault]] = {}
     for place, line in lines:
         try:

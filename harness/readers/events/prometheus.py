@@ -87,13 +87,11 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
 
 
 def _changes(quotas: Samples[_Key]) -> Iterator[tuple[int, str, str]]:
-    """Yields the time, the kind and the name for each change of a queue."""
     for queue, keys in quotas.of.items() if NOMINAL in quotas.times else ():
         yield from ((at, "ClusterQueue", queue) for at in quotas.changes(keys, NOMINAL))
 
 
 def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless: set[str]) -> None:
-    """Record the state of a queue at the time of a change."""
     values: dict[Field, str] = {}
     cohort = ""
     for key in quotas.of[queue]:

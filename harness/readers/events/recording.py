@@ -92,7 +92,6 @@ def _gap(row: Row) -> str:
 
 
 def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read a ClusterQueue, Cohort or LocalQueue."""
     kind, metadata = str(manifest.get("kind")), mapping_of(manifest, "metadata")
     name = str(metadata.get("name"))
     if kind == "LocalQueue":
@@ -124,8 +123,6 @@ def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read the quotas of an ElasticQuotaTree."""
-
     def below(quota: Mapping[str, Any]) -> Iterator[Told]:
         children = [each for each in quota.get("children") or () if isinstance(each, Mapping)]
         rest = {key: value for key, value in quota.items() if key not in ("min", "max", "children")}

@@ -144,7 +144,6 @@ class Watched:
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
-        """Ends a state, and returns True if the object was in this state."""
         spans = self._spans.get((each, name, value), [])
         if not spans or spans[-1][1] is not None:
             return False

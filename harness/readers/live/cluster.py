@@ -112,7 +112,6 @@ def connect(
 
 
 def _config(library: Any, kubeconfig: Path | None) -> Any:
-    """Returns the configuration in a file, or else the pod's configuration."""
     named = os.environ.get("KUBECONFIG", "")
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
@@ -165,7 +164,6 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
 
 
 def _workloads(server: ApiServer) -> Kind | None:
-    """Returns Kueue's kind Workload in the server's preferred version, or None without Kueue."""
     try:
         group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
     except _NoneError:

@@ -164,7 +164,6 @@ class Folder:
 
 
 def _magnitude(part: Part) -> int:
-    """Returns the order of magnitude of the number of pieces in a part."""
     pieces, magnitude = part.last - part.first + 1, 0
     while pieces >= _MANY:
         pieces //= _MANY

@@ -139,7 +139,6 @@ def follow(
 
 
 def _wait(failures: int, *, heard: bool) -> float:
-    """Returns how many seconds to wait until the next attempt."""
     if failures > 1:
         return min(_LONGEST, 2.0 ** min(failures - 1, 10))
     return 0.05 if heard else 1.0
@@ -207,7 +206,6 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
 
 
 def _revision(sign: Sign) -> str:
-    """Returns the resource version in an event of a watch, or "" if there is none."""
     if isinstance(sign, At):
         return sign.revision
     return _version(sign.manifest) if isinstance(sign, Seen) else ""

@@ -144,7 +144,6 @@ def fetch(
 
 
 def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None) -> Any:
-    """Returns the samples between two times, including both ends."""
     if step is None:
         params = {"query": f"{query}[{end - begin}s]", "time": str(end)}
         return http.get("api/v1/query", params, patience=180.0)
@@ -206,7 +205,6 @@ def is_series(series: Any) -> bool:
 
 
 def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns a series without its samples of zero, or None if no sample remains."""
     values = [each for each in series["values"] if each[1] != "0"]
     return {**series, "values": values} if values else None
 
