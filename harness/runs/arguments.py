@@ -129,11 +129,7 @@ def _is_shaken(name: str, value: object) -> bool:
 
 
 def _check_executor(executor: object, wanted: str) -> None:
-    """Reject an executor that can't run functions, or that forks its processes from this process.
-
-    Raises:
-        OptionError: the executor is not suitable.
-    """
+    """Reject an executor that can't run functions, or that forks its processes from this process."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
     # concurrent.futures.ProcessPoolExecutor sets this attribute.

@@ -149,7 +149,6 @@ def _is_going(pod: Pod, moment: int | None) -> bool:
 
 
 def _period(trace: Trace) -> tuple[int, int]:
-    """Returns the first submission and the latest time of a trace."""
     known = [
         name for name in ("submit_time", "recorded_start", "recorded_end") if name in trace.frame.columns
     ]
@@ -161,10 +160,8 @@ def _period(trace: Trace) -> tuple[int, int]:
 class _Objects:
     """The unfinished work in a cluster.
 
-    Attributes:
-        several: the Workloads that are neither finished nor deactivated, followed by the Pods.
-        latest: the latest time in this work, in microseconds since 1970, or None if the work contains no
-            times.
+    `several` contains the Workloads that are neither finished nor deactivated, and then the Pods. `latest` is
+    in microseconds since 1970, or None if the work contains no times.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -193,7 +190,6 @@ class _Objects:
         return each.start if created is None else created
 
     def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
-        """Returns the cluster with only this work. The manifests of its Pods agree with their state."""
         if work == self.several:
             return self._cluster
         pods = [each for each in work if isinstance(each, Pod)]
@@ -211,7 +207,6 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """Returns an object in its state at the given time, or unchanged if the time is None."""
     if time is None:
         return each
     if isinstance(each, Pod):
@@ -238,7 +233,6 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
-    """Returns an object in the state in which it was created."""
     if isinstance(each, Pod):
         undone = replace(each, node="", nominated_node="", start=None, terminating=False)
         return replace(undone, gone_at=None, told_at=None)
@@ -270,7 +264,6 @@ def _begins(
     *,
     history: bool,
 ) -> str:
-    """Returns a sentence that says how a replay begins, why, and which work arrives later."""
     why = ""
     if choice is None and first is None:
         why = ", as the trace has no dates"

@@ -70,8 +70,6 @@ def not_as_it_was(
 def _nobody_takes(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about work from which the policy makes no jobs."""
-
     def left(pod: Pod) -> bool:
         return not pod.terminating and pod.key not in taken and pod.workload not in taken
 
@@ -166,7 +164,6 @@ def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
 def _without_node(
     cluster: Cluster, bound: Sequence[Pod], own: Collection[str], taken: Collection[str]
 ) -> Iterator[str]:
-    """Yields sentences about Pods that can't stay, because their node is missing or too full."""
     gone = [pod for pod in bound if pod.node not in cluster.nodes]
     yield from _said(
         [pod.key for pod in gone if pod.key in own], "run on nodes that are not in the manifests", _FINDS
@@ -184,6 +181,5 @@ def _without_node(
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
-    """Yields a sentence about one or more objects, or nothing if there are no objects."""
     if names:
         yield f"{kind}s of the manifests that {what}: {len(names):,} ({first_of(names, _NAMED)}); {then}"

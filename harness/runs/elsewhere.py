@@ -86,7 +86,6 @@ class Elsewhere(Generic[TaskT, DoneT]):
 
 
 def _code() -> tuple[str, str]:
-    """Returns the checksums of the code that determines the results of tasks."""
     return code_of_harness().sha256, code_of_room("studies").sha256
 
 
@@ -98,16 +97,7 @@ def _stopped(count: int) -> ReplayError:
 
 
 def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
-    """Carries out a task in a process that may already have the work, or returns None to request the work.
-
-    Args:
-        digest: the hash of the work.
-        packed: the work, or None if the process may already have it.
-        task: the task.
-
-    Raises:
-        ReplayError: this machine has another version of `harness`.
-    """
+    """Carries out a task in a process that may already have the work, or returns None to request the work."""
     do = _begun.get(digest)
     if do is None:
         if packed is None:

@@ -248,10 +248,8 @@ def _edit(
 ) -> dict[str, Any]:
     """Returns a changed object with its changed fields, or with all fields if it was added or removed.
 
-    Args:
-        edit: the change.
-        texts: maps the identity of an object to its fields as text. The objects of this change are added.
-        known: the answers about earlier changes, to which this answer is added.
+    `texts` maps the identity of an object to its fields as text, and `known` has the answers about earlier
+    changes. The function adds to both.
     """
     change = id(edit.before), id(edit.after), edit.announced
     if change in known:

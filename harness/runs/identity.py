@@ -151,13 +151,7 @@ def code_of_room(name: str) -> Code:
 
 
 def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
-    """Returns the code of an object that a plugin registers.
-
-    Args:
-        subject: a class or a function.
-        module: the module of the installed plugin, or "" for an object that is given in Python.
-        besides: further packages to include.
-    """
+    """Returns the code of an object that a plugin registers. The module is "" for an object from Python."""
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
     names = {*besides, module, *(named(getattr(each, "__module__", None) or module) for each in classes)} - {
         ""
@@ -219,7 +213,6 @@ def _files_of(module: str) -> _Files:
 
 
 def _files_of_rooms() -> _Files:
-    """Returns the files of the `harness` packages that count for every run."""
     return _Files(_OURS, _within(_HOME, _APART))
 
 
@@ -241,10 +234,7 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
     """Returns the files, but only one of the source and the compiled file of a module.
 
-    Args:
-        paths: the files of a package.
-        ours: whether a build of `harness` compiled the package and recorded its sources. In this case, the
-            sources count.
+    The sources count if a build of `harness` compiled the package and recorded them (`ours`).
     """
     extensions = [name for name in paths if name.endswith(_EXTENSIONS)]
     if not extensions:
@@ -283,11 +273,7 @@ _sums: dict[str, tuple[_Stands, str]] = {}
 
 
 def _content_of(path: str) -> str:
-    """Returns the checksum of a file, which is read again only if it may have changed.
-
-    Raises:
-        OSError: the file can't be read.
-    """
+    """Returns the checksum of a file, which is read again only if it may have changed."""
     stands = _stands(path)
     known = _sums.get(path)
     if known is not None and known[0] == stands:
@@ -300,11 +286,7 @@ def _content_of(path: str) -> str:
 
 
 def _stands(path: str) -> _Stands:
-    """Returns values that change whenever the file is written.
-
-    Raises:
-        OSError: the file does not exist.
-    """
+    """Returns values that change whenever the file is written."""
     about = os.stat(path)  # noqa: PTH116 - a Path is slow
     return about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino
 
@@ -336,13 +318,7 @@ def _modules(top: str) -> dict[str, object]:
 
 
 def _is_loaded(path: str, content: str, loaded: object) -> bool:
-    """Returns True if a file has not changed since its module was imported, or if the module is not loaded.
-
-    Args:
-        path: the file.
-        content: the checksum of the file.
-        loaded: the import of its module, or None if the module is not loaded.
-    """
+    """Returns True if a file has not changed since its module was imported, or its module is not loaded."""
     before, earlier = _first.get(path, (content, loaded))
     same = before == content or loaded is None or (earlier is not None and loaded is not earlier)
     if same:

@@ -77,24 +77,13 @@ def measure(
 
 
 def _lent(run: Run) -> Run:
-    """Returns the run with a copy of its record, but sharing the data that was read from its tables."""
     lent = copy(run)
     lent.info = deepcopy(run.info)
     return lent
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
-    """Yields rows after checking that they are valid for the table.
-
-    Args:
-        rows: the answer of a metric.
-        known: scopes that are known to be valid. New valid scopes are added.
-
-    Raises:
-        TypeError: a row is not a measurement, or its value is not a number.
-        ValueError: a row has no name, an unknown direction, or a value that is not finite.
-        OptionError: the kind of a scope is unknown.
-    """
+    """Yields rows after checking that they are valid for the table. New valid scopes are added to `known`."""
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
             if not isinstance(text, str):
@@ -135,16 +124,7 @@ def _key(row: Measurement) -> _Key:
 
 
 def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, str]) -> None:
-    """Check that no value is measured twice.
-
-    Args:
-        name: the name of the metric.
-        rows: the answer of the metric.
-        owners: maps earlier measurements to the metrics that made them.
-
-    Raises:
-        ValueError: the metric measures a value twice, or a value that another metric measured.
-    """
+    """Check that no value is measured twice, by this metric or by the `owners` of earlier measurements."""
     seen: set[_Key] = set()
     for row in rows:
         key = _key(row)

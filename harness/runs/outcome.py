@@ -100,7 +100,6 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 
 
 def _time(time: int, trace: Trace) -> str | int:
-    """Convert microseconds since the origin to a time as used in `recorded_runs`."""
     time += trace.origin
     return time if trace.kind == "duration" else moment_at(time).isoformat()
 

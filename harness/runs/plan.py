@@ -235,7 +235,6 @@ class Plan(Value):
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
-        """Warn if a start-up time for all jobs has no effect, because the trace contains one for each job."""
         if self.settings.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.settings.startup)
             yield f"startup {chosen} has no effect, because the trace has a column {STARTUP}"
@@ -252,18 +251,15 @@ class Plan(Value):
             )
 
     def _left_out(self) -> Iterator[str]:
-        """Yields sentences about work in the manifests that the policy does not take over."""
         by_queues = self.policy.admits_by_queues(self.cluster)
         yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
 
     @property
     def _worlds(self) -> list[Cluster]:
-        """The cluster with the initial work, then the cluster with work that arrives later, if any."""
         return [each for each in (self.cluster, self.at_start.later) if each is not None]
 
     @cached_property
     def _taken(self) -> frozenset[str]:
-        """The `namespace/name` of the jobs that the policy makes from the work in the manifests."""
         return frozenset(job.id for each in self._worlds for job, *_ in running_jobs(self.policy, each, 0))
 
     @cached_property

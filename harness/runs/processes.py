@@ -138,7 +138,6 @@ class _Worker(Generic[TaskT]):
             self.pipe.send_bytes(pickle.dumps(task))
 
     def over(self) -> ProcessDiedError:
-        """Waits until the process ends, and returns how it ended."""
         self.pipe.close()
         self.process.join()
         return ProcessDiedError(self.process.exitcode or 0, begun=self.begun)
@@ -173,7 +172,6 @@ def _end(_: int, __: object) -> NoReturn:
 
 
 def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
-    """Carry out tasks that arrive through a pipe, until the pipe is closed."""
     collect_seldom()  # This must happen before other modules are imported.
     try:
         _heed_signals()
@@ -216,11 +214,7 @@ def _heed_signals() -> None:
 
 
 def _read(packed: bytes) -> Any:
-    """Returns what the parent has sent.
-
-    Raises:
-        OptionError: an object can't be found by its name in this process.
-    """
+    """Returns what the parent has sent."""
     try:
         return pickle.loads(packed)  # noqa: S301 - from the process that started this one
     except Exception as error:

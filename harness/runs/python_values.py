@@ -178,7 +178,6 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _does_something(value: Any) -> bool:
-    """Returns True if a special attribute of a class is code."""
     return isinstance(value, (staticmethod, classmethod, property)) or (
         callable(value) and not isinstance(value, type)
     )

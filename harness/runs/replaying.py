@@ -177,7 +177,6 @@ def write_windows(
 
 
 def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Measures a run, and returns the table of metrics and the entries in `run.json` about them."""
     rows, failed = measure(run, plugins.metrics)
     about = {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
@@ -189,7 +188,6 @@ def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]
 
 
 def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Returns the metrics of the whole run as stored in `run.json`."""
     return [row._asdict() for row in rows if row.scope == "all"]
 
 
@@ -200,7 +198,6 @@ def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
 
 
 def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
-    """Writes the table of metrics, which has no times, and returns the `run.json` entries of all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(metrics.to_dict())
     writer.close()
@@ -216,7 +213,6 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
 def _play_into(
     folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
 ) -> tuple[dict[str, Any], dict[str, ShortTable]]:
-    """Replays the plan, writes the event tables, and returns the record of the run and the short tables."""
     asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)
@@ -245,7 +241,6 @@ def _play_into(
 
 
 def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None) -> Outcome:
-    """Replay with a recorder, and return how the replay ended."""
     engine = engine_of(plan, jobs.chunks(), recorder)
     policy = made(plan, engine.view)
     with seldom_collected:
@@ -275,7 +270,6 @@ def _jobs(plan: Plan, columns: JobColumns, more: Sequence[Arrival] = ()) -> Jobs
 
 
 def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the work in the manifests that the policy takes over, with the run times that are known."""
     return plan.work.of(running_jobs(plan.policy, cluster, at))
 
 
@@ -302,7 +296,6 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """Returns the kind of times to write, which is that of the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
@@ -362,7 +355,6 @@ def _describe(
 
 
 def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """Returns the entries in `run.json` that describe the end of the run."""
     return {
         "window": [outcome.start, outcome.end],
         "outcome": {
@@ -381,7 +373,6 @@ def _events(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _told(code: Code) -> dict[str, str]:
-    """Returns the checksum of code, and the reason if the checksum does not come from files."""
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 

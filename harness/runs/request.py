@@ -235,11 +235,7 @@ class Request(Settings):
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
-        """Returns the twin of a trace, which is replayed instead of the trace.
-
-        Raises:
-            OptionError: the twin redraws priorities that this request does not set.
-        """
+        """Returns the twin of a trace, which is replayed instead of the trace."""
         from harness.trace.homes import homed
 
         changed = twin.calibration(self.calibration)
@@ -274,11 +270,6 @@ class Request(Settings):
 
 
 def _label_of(policy: PolicySpec) -> str:
-    """Returns the default label of a run, which is the name of its policy.
-
-    Raises:
-        OptionError: the policy's name is not a valid label, as is the case for a lambda.
-    """
     try:
         return checked_label(policy.name)
     except OptionError as error:
@@ -286,12 +277,7 @@ def _label_of(policy: PolicySpec) -> str:
 
 
 def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
-    """Returns the policy for a name, a class or a function.
-
-    Raises:
-        PluginError: no policy has this name.
-        OptionError: the class declares invalid options.
-    """
+    """Returns the policy for a name, a class or a function."""
     if isinstance(plugin, str):
         return plugins.policy(plugin)
     name = getattr(plugin, "__name__", type(plugin).__name__)

@@ -85,11 +85,7 @@ def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
-    """Returns a calibration from the texts of its steps.
-
-    Raises:
-        OptionError: a step is unknown, or its text is invalid.
-    """
+    """Returns a calibration from the texts of its steps."""
     known = [item.name for item in fields(Calibration)]
     for name, text in (steps or {}).items():
         if name not in known:

@@ -51,11 +51,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
 
 
 def _told(run: Run, plugins: Plugins) -> Request:
-    """Returns the request that the record of a run describes.
-
-    Raises:
-        InputError: the cluster of the run can't be read again.
-    """
+    """Returns the request that the record of a run describes."""
     info, settings = run.info, run.info["settings"]
     calibration = Calibration.parse(**settings.get("calibration", {}))
     return Request(
@@ -71,11 +67,7 @@ def _told(run: Run, plugins: Plugins) -> Request:
 
 
 def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration) -> Cluster | Path | None:
-    """Returns the cluster of a run before it was scaled, or None if it was derived from the trace.
-
-    Raises:
-        InputError: the source of the cluster is unknown or can't be read.
-    """
+    """Returns the cluster of a run before it was scaled, or None if it was derived from the trace."""
     provenance = info["provenance"]
     source, files = provenance["cluster"], provenance.get("cluster_files")
     if not files:

@@ -398,18 +398,12 @@ class Run:
                 yield wanted.slice(begin, _BATCH).collect()
 
     def _has(self, table: str) -> None:
-        """Check that a table was kept.
-
-        Raises:
-            RunError: the table was not kept.
-        """
         if self.kept != "all" and table in TABLES and (table != "metrics" or self._path is None):
             what = "only its metrics were kept" if self.kept == "metrics" else "its tables were not kept"
             raise RunError(f"run {self.info['run']} has no table of {table}: {what}", hint=_KEEP_ALL)
 
 
 def _slept(jobs: Sequence[str]) -> str:
-    """Returns a sentence about jobs that could have started but waited because no cycle was due."""
     wait, ask = (
         ("1 job waits", "it requests") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they request")
     )

@@ -174,8 +174,6 @@ def losses_of(given: str | Losses) -> Losses:
 
 
 def _duration(name: str) -> Callable[[Any], int]:
-    """Returns a function that reads a duration, given in microseconds or as text."""
-
     def read(value: str | int) -> int:
         try:
             time = parse_duration(value) if isinstance(value, str) else value
@@ -206,7 +204,6 @@ def _world(value: str | None) -> str | None:
 
 
 def _unfinished(text: str) -> str:
-    """Returns the checked choice for unfinished work, with run times in their standard form."""
     if text in (DRAW, DROP, LIMIT):
         return text
     hint = f"write {DRAW}, {DROP}, {LIMIT}, or the run time of each, such as 2h"

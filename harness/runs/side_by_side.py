@@ -214,7 +214,6 @@ def _has_file(module: str) -> bool:
 
 
 def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
-    """Returns why requests can't be sent to other processes, or None if they can."""
     for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
         try:
             _Trial(BytesIO()).dump(value)

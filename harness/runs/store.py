@@ -155,11 +155,7 @@ def aside() -> Iterator[Path]:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """Make a new folder for a run, which replaces the old folder if the block ends without an error.
-
-    Raises:
-        RunError: the folder can't be written.
-    """
+    """Make a new folder for a run, which replaces the old folder if the block ends without an error."""
     with _writing(path, "choose another folder with -o"):
         _nameable(path)
         with whole_folder(path) as folder:
@@ -168,7 +164,6 @@ def _written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writing(path: Path, hint: str) -> Iterator[None]:
-    """Convert an error of the block, which writes a path, into a `RunError`."""
     try:
         yield
     except (OSError, UnwritableError) as error:
@@ -177,6 +172,5 @@ def _writing(path: Path, hint: str) -> Iterator[None]:
 
 
 def _nameable(path: Path) -> None:
-    """Reject a name that no folder can have, because it contains a null character or invalid UTF-8."""
     if "\0" in str(path) or any("\ud800" <= char <= "\udfff" for char in str(path)):
         raise OSError(EINVAL, "no folder can have this name")

@@ -202,7 +202,6 @@ def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
-    """Returns the nominal quota of each resource, summed over flavors."""
     nominal: dict[str, int] = {}
     for group in groups:
         for flavor in group.flavors:
@@ -212,7 +211,6 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
-    """Returns True if a resource has quotas in more than one flavor."""
     known: dict[str, str] = {}
     queues = [each.resource_groups for each in cluster.cluster_queues.values()]
     return any(

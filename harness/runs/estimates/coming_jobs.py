@@ -122,5 +122,4 @@ def _submit(job: Past) -> int:
 
 
 def _full_days(first: int, last: int) -> Sequence[int]:
-    """Returns the whole days between two times that are within the last weeks before the second time."""
     return range(max(-(-first // DAY), first_day(last)), last // DAY)

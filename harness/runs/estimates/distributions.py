@@ -128,7 +128,6 @@ class Draws(NamedTuple):
         return self._replace(likely=tuple(each / total for each in accumulate(likely)))
 
     def _begin(self, part: float) -> float:
-        """Returns where the part begins, as a fraction of the group."""
         if not self.likely:
             return part
         step = min(bisect_right(self.likely, part), STEPS - 1)
@@ -143,7 +142,6 @@ def ever(elapsed: int) -> Draws:
 
 
 def _size(count: int) -> int:
-    """Returns the number of values in a part of a group with `count` values."""
     return max(count // PARTS, min(LEAST, count))
 
 
@@ -238,7 +236,6 @@ class RunTimes:
         return Draws(TAIL, (TAIL,), elapsed, (), limit) if elapsed else None
 
     def _longer(self, level: int, key: tuple[str, ...], elapsed: int) -> Sequence[int]:
-        """Returns the latest run times of a group that exceed `elapsed`."""
         known = self._known.get((level, key, elapsed))
         if known is None:
             latest = (time for time in reversed(self._group(level, key).times) if time > elapsed)

@@ -36,7 +36,6 @@ class _Running:
         self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
 
     def alike(self, draws: Draws) -> list[int]:
-        """Returns how long the running jobs in the group of a distribution have run."""
         if not draws.values:
             return []
         level, key = int(draws.group[0]), draws.group[1:]

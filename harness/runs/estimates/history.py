@@ -93,12 +93,10 @@ class History:
 
     @cached_property
     def _ended(self) -> Ended:
-        """The jobs that end, sorted by submission."""
         return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        """The jobs that end, sorted by their ends."""
         ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
@@ -244,7 +242,6 @@ def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
 
 
 def _recorded(trace: Trace, column: str) -> dict[str, int | None]:
-    """Returns a recorded time for each job, on the trace's clock, or {} if the column is missing."""
     if column not in trace.frame.columns:
         return {}
     return dict(trace.frame.select("job_id", pl.col(column).to_physical()).iter_rows())

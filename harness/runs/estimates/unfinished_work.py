@@ -40,12 +40,9 @@ _histories: Lasting[tuple[RunTimes, str]] = Lasting()
 
 
 class _Known(NamedTuple):
-    """The known run times.
+    """The known run times in microseconds, by `namespace/name`.
 
-    Attributes:
-        times: maps `namespace/name` to the run time in microseconds, if it is known.
-        how: where the known run times come from, as the end of a sentence.
-        why: why other run times are unknown, as the end of a sentence.
+    `how` says where they come from, and `why` says why others are unknown. Both are the end of a sentence.
     """
 
     times: Mapping[str, int]
@@ -120,13 +117,11 @@ class Work:
             yield from each.pods
 
     def _endless(self) -> list[Arrival]:
-        """Returns the work that the policy takes over without a run time."""
         named = {each.key for each in self._work()}
         several = (each for one in self._several for each in running_jobs(self.of.policy, one, 0))
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
 
     def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
-        """Returns the run times of the work that ends on its own."""
         if choice == LIMIT:
             limits = {each.job.id: each.limit for each in present if each.limit is not None}
             why = "they have neither maximumExecutionTimeSeconds nor activeDeadlineSeconds"
@@ -159,7 +154,6 @@ class Work:
         return _histories.answer(self.of.trace, self.of.cluster, find)
 
     def _counted(self, names: Iterable[str]) -> str:
-        """Returns a text that counts named work, such as `2 Workloads`."""
         known: dict[str, Workload | Pod] = {each.key: each for each in self.of.cluster.pods}
         known.update((each.key, each) for each in self.of.cluster.workloads)
         return counted([known[name] for name in names])
@@ -181,6 +175,5 @@ def _done(arrival: Arrival) -> int:
 
 
 def _without_what_ends(cluster: Cluster) -> Cluster:
-    """Returns a cluster that contains only the work that never ends on its own."""
     workloads = tuple(each for each in cluster.workloads if is_lasting(each, cluster))
     return replace(cluster, workloads=workloads, pods=tuple(pod for pod in cluster.pods if pod.lasting))

@@ -50,7 +50,6 @@ class _Chunk:
         self.left -= len(rows)
 
     def columns(self, count: int) -> dict[str, pl.Series]:
-        """Returns the columns of `jobs.parquet` with the results of the first `count` jobs."""
         state, admitted, start, finish, preemptions, lost, idle = (each[:count] for each in self._columns)
         return {
             "admitted_time": _times(admitted),
@@ -132,11 +131,7 @@ class JobResults:
         self._writer.abandon()
 
     def _pack(self) -> None:
-        """Move recent results into their chunks.
-
-        Raises:
-            InputError: a number of a job is too large for its column.
-        """
+        """Move recent results into their chunks."""
         recent, self._recent = self._recent, []
         if not recent:
             return
@@ -172,6 +167,5 @@ class JobResults:
 
 
 def _times(values: Ints) -> pl.Series:
-    """Returns times as a column in which `NEVER` becomes null."""
     column = as_series(values)
     return column.set(column == NEVER, None)

@@ -298,7 +298,6 @@ class ParquetRecorder:
         )
 
     def _held(self, job: Ints, pods: Ints, exceptions: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Returns the quantity of each resource that the pods of each row hold."""
         of_job = self._pods[job]
         held = {}
         for resource, totals in self._totals.items():

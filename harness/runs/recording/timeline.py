@@ -37,13 +37,8 @@ class Change(NamedTuple):
 class _Moves(NamedTuple):
     """Changes of levels, and the shares that policies report.
 
-    Attributes:
-        time: the times of the changes.
-        queue: the codes of the queues.
-        levels: maps the name of a level to its changes.
-        told: whether the row reports a share.
-        dominant: the reported dominant share, which has no meaning without a report.
-        weighted: the reported weighted share, which has no meaning without a report.
+    `levels` maps the name of a level to its changes. `told` says which rows report a share. In other rows,
+    the dominant and weighted shares have no meaning.
     """
 
     time: Ints
@@ -178,7 +173,6 @@ class Timeline:
         self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
-        """Returns moves that report shares without changing a level."""
         times, queues, dominant, weighted = zip(*shares, strict=True)
         whole = [np.array(each, np.int64) for each in (times, queues, weighted)]
         nothing = dict.fromkeys(self._levels, np.zeros(len(shares), np.int64))
@@ -229,7 +223,6 @@ class Timeline:
         )
 
     def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
-        """Returns whether shares are known after each move, and the most recently reported shares."""
         number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
         latest = np.maximum.accumulate(number)
         # A share that was reported for another queue does not apply to this queue.
