@@ -167,8 +167,6 @@ def _by_queues(cluster: Cluster) -> bool:
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Returns a function that imports its module only when the function is called."""
-
     def answer(case: Mapping[str, Any]) -> Any:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
 
@@ -201,8 +199,6 @@ def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _make(name: str) -> PolicyFactory:
-    """Returns a factory that imports its module when the factory is first used."""
-
     def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)
         return factory(cluster, view, options)

@@ -38,12 +38,7 @@ MOVED = "TerminatedByKueue"
 
 
 class _Places(NamedTuple):
-    """The places of a job's pods in topologies.
-
-    Attributes:
-        flavors: for each pod set, the flavor of each resource.
-        domains: the domain of each pod.
-    """
+    """The places of a job's pods: the flavor of each resource by pod set, and the domain of each pod."""
 
     flavors: Mapping[str, Mapping[str, str]]
     domains: dict[int, Domain]
@@ -357,7 +352,6 @@ class Binder:
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
-        """Returns the pod template of a pod set, with the node labels of its flavors and its domain."""
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:

@@ -235,7 +235,6 @@ def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | N
 
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
-    """Returns the Configuration's settings for pod readiness, or else the default of the release."""
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
     return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
 
@@ -253,11 +252,7 @@ def _configuration(cluster: Cluster) -> KueueConfiguration:
 
 
 def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
-    """Returns the settings for the usage of LocalQueues.
-
-    Raises:
-        ClusterError: samples would be so frequent that a replay would do nothing else.
-    """
+    """Returns the settings for the usage of LocalQueues."""
     admission = _configuration(cluster).admission
     if admission is not None and admission.sampling_interval < SECOND:
         fault = Fault(
@@ -269,7 +264,6 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
-    """Returns the feature gates of the requested release, or of the release that runs in the cluster."""
     configuration = _configuration(cluster)
     settings = {**configuration.gates, **parse_gates(options["featureGates"])}
     return gates_from(settings, release_of(cluster, options), configuration.other_gates)

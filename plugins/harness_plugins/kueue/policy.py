@@ -84,11 +84,8 @@ class KueuePolicy:
             It is None if no workload is placed on nodes, or if no node changes.
 
     Attributes:
-        scheduler: the scheduler.
-        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
         ready: a function that is called when pods are ready (see `Policy`), or None if readiness is not
             checked.
-        failures: the handler of node failures, or None if it is not needed.
     """
 
     def __init__(
@@ -324,7 +321,6 @@ class KueuePolicy:
             yield from self._follow(change)
 
     def _tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
-        """Evicts the pods whose tolerations of NoExecute taints end now."""
         self._hear(now)
         assert self._binder is not None
         yield from self._of_pods(self._binder.tolerated_for_a_time())
@@ -337,7 +333,6 @@ class KueuePolicy:
             yield decision
 
     def _leave(self, preempt: Preempt) -> None:
-        """Handles pods of a job that are evicted from their nodes."""
         self._hear(self._now)
         if preempt.pods is not None:
             self._miss(preempt.job, preempt.pods)
@@ -346,7 +341,6 @@ class KueuePolicy:
                 self.failures.leave(workload, preempt.pods, self._now)
 
     def _miss(self, job: Job, pods: range) -> None:
-        """Marks lost pods of a job as not ready, if Kueue checks readiness."""
         workload = self._workloads.get(job.index)
         if self.pods_ready is not None and workload is not None and self.pods_ready.holds(workload):
             self.pods_ready.lost(workload, self._now, pods)
@@ -402,7 +396,6 @@ class KueuePolicy:
             self._binder.skip(span, counts[2:])
 
     def _samples(self, now: int) -> Iterator[Wake]:
-        """Yields a wake-up for the next sample of the usage, unless it was already requested."""
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
@@ -476,7 +469,6 @@ class KueuePolicy:
             yield from self._refuse(refused)
 
     def _after_failure(self, failures: NodeFailures, outcome: Replaced | Evicted) -> Iterator[Decision]:
-        """Moves a workload that lost a node to other places, or evicts it."""
         if isinstance(outcome, Replaced):
             self._after.then(self.scheduler.move, outcome.workload, outcome.placed)
             yield from self._of_pods(failures.replace(outcome))
@@ -484,12 +476,10 @@ class KueuePolicy:
             yield failures.evict(outcome.workload, [outcome.node])
 
     def _send_away(self, target: Target) -> None:
-        """Evicts a workload without a preemptor."""
         self._executions.goes_for_nobody(target.workload, self._now)
         self._evict(target, self._now)
 
     def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
-        """Records why heads wait. The scheduler reports only reasons that have changed."""
         for workload, reason, figures in refused:
             if workload.job.index not in self._over:
                 yield Refuse(workload.job, reason, figures)
@@ -547,7 +537,6 @@ class KueuePolicy:
         del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
-        """Releases an evicted workload's quota, and queues the workload unless it must stay out."""
         self._after.then(self._free, workload)
         self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
@@ -576,7 +565,6 @@ class KueuePolicy:
         self._inactive[workload] = None
 
     def _why_inactive(self, workload: Workload) -> str:
-        """Returns a description of why a pending workload is not considered, or "" if it is considered."""
         job = workload.job
         inactive = why_inactive(self._cluster, workload.cluster_queue.name, job)
         if inactive:
@@ -628,7 +616,6 @@ class KueuePolicy:
             yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
-        """Returns a function that converts a time in a manifest to the replay's clock, which starts now."""
         return lambda since: self._beginning.time_of(since, now)
 
     def _waits_out(self, workload: Workload, start: Start, now: int, *, leaves: bool) -> bool:
@@ -648,7 +635,6 @@ class KueuePolicy:
         return until > now
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
-        """Returns why a workload cannot keep the quota that it held before, or "" if it can keep it."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
         if not start.manifest.active:

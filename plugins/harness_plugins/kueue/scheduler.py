@@ -386,7 +386,6 @@ class Scheduler:
                     yield workload
 
     def _wake(self, root: int, *, wakes: bool) -> None:
-        """Requeues the inadmissible workloads of a tree, or only tries its other heads again."""
         (self._heads.requeue_inadmissible if wakes else self._heads.reactivate)(root)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...], *, wakes: bool = True) -> None:
@@ -567,7 +566,6 @@ class Scheduler:
 
 
 def _orders_by_usage(queues: object) -> bool:
-    """Returns True if a queue, or any queue of a cluster, orders workloads by the usage of LocalQueues."""
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage

@@ -170,7 +170,6 @@ class TimeLimits:
             yield Preempt(workload.job, None, reason, detail=detail)
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
-        """Rejects the workloads that have timed out too often, when their pods are gone."""
         for workload in self._given_up:
             times = pods_ready.forget(workload)
             self._forget(workload)

@@ -90,7 +90,6 @@ def _numbered(arrival: Arrival, index: int) -> Arrival:
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
-    """Returns an arriving workload as a job without a number, and the readiness of its pods."""
     manifest = question.workload(item)
     submit = question.number(item, "submitMs")
     duration = question.number(item, "durationMs")

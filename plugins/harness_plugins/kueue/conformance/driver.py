@@ -136,7 +136,6 @@ class Driver:
         return self._policy.next_term()
 
     def _expect(self, change: int | None) -> None:
-        """Requests a wake-up at the time when pods are lost or recover."""
         if change is not None and change <= self._until:
             self._alarms.append(change)
 

@@ -79,5 +79,4 @@ class Interruptions:
         return now + after
 
     def _now(self, spans: Spans, job: Job) -> int | None:
-        """Returns the duration that applies to the current admission, or None if the event never happens."""
         return spans[min(self._admissions[job.index], len(spans)) - 1] if spans else None

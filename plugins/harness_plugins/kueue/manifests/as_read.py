@@ -48,7 +48,6 @@ def _all_lent(group: ResourceGroup) -> ResourceGroup:
 
 
 def _buffered(queue: ClusterQueue) -> ClusterQueue:
-    """Returns a queue that protects workloads that are only slightly newer than the preemptor."""
     if queue.preemption.within_cluster_queue != "LowerOrNewerEqualPriority":
         return queue
     return replace(queue, preemption=replace(queue.preemption, within_cluster_queue=BUFFERED))

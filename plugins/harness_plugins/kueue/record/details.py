@@ -146,7 +146,6 @@ class DecisionDetails:
         return found
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
-        """Returns the message of the Evicted and Preempted conditions."""
         return (
             f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'}, "
             f"JobUID: {preemptor.name}) due to {_IN_WORDS[reason]}; "
@@ -168,7 +167,6 @@ class DecisionDetails:
         return self._tree.names[queue.root]
 
     def _table(self, need: Iterable[int], *queues: ClusterQueueState) -> dict[str, dict[str, dict[str, int]]]:
-        """Returns the usage and nominal quota of queues for needed flavor-resources with limited quota."""
         tree = self._tree
         usage: dict[str, dict[str, int]] = {}
         quota: dict[str, dict[str, int]] = {}

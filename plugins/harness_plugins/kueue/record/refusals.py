@@ -128,7 +128,6 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """Returns the requested amounts or, if no flavor fits, the amounts for every suitable flavor."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
@@ -153,7 +152,6 @@ class Refusals:
     # --- why no workload is preempted ---------------------------------------------------------------------
 
     def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
-        """Returns why no workload is preempted for a head that has no message of its own."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
@@ -176,7 +174,6 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """Returns an obstacle as fields of the record, or {} if there is no obstacle."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -204,7 +201,6 @@ class Refusals:
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
-    """Returns the amounts that all pods would take from each suitable flavor."""
     return tuple(
         (cell, amount * count)
         for pod_set, count in zip(offers, counts, strict=True)

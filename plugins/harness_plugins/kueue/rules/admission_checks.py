@@ -71,7 +71,6 @@ class AdmissionChecks:
 
 
 def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
-    """Yields the ClusterQueues that exist now or are created later."""
     yield from cluster.cluster_queues.values()
     for instant in cluster.changes:
         yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

@@ -269,7 +269,6 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
 
 
 def _restore(tree: QuotaTree, targets: list[Target], cells: Sequence[int]) -> None:
-    """Adds the usage of targets to the tree again."""
     workloads = [target.workload for target in targets]
     for node, amounts in used_together(workloads, cells):
         tree.charge(node, amounts)

@@ -80,7 +80,6 @@ class DeviceClaims:
         return frozen(total)
 
     def _per_class(self, template: ClaimTemplate, where: str) -> Mapping[str, int]:
-        """Returns how many devices of each DeviceClass one claim requests."""
         rules = self._rules
         if rules.checks_device_claims and not rules.takes_device_constraints:
             if template.constrained:
@@ -110,5 +109,4 @@ class DeviceClaims:
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:
-    """Returns True if an entry refers to a claim or a template."""
     return any(claim.get(name) is not None for name in ("resourceClaimName", "resourceClaimTemplateName"))

@@ -99,7 +99,6 @@ class FairObstacle:
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(self, queues: Sequence[ClusterQueueState]) -> list[tuple[Share, ClusterQueueState]]:
-        """Returns the other queues with the shares of their sides, in descending order of share."""
         of = self._shares.of
         shares = [(of(self._own.sides(each)[1])[1], each) for each in queues]
         return sorted(shares, key=_SHARE, reverse=True)
@@ -112,10 +111,7 @@ class FairObstacle:
     ) -> Compared | None:
         """Returns the shares that protect the next candidate on the side with the largest share.
 
-        Args:
-            ranked: the queues that can have candidates, sorted by the shares of their sides.
-            reclaim: what the policy of the incoming workload's queue allows in these queues.
-            taken: the candidates that were already taken and are no longer in the tree.
+        The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
         """
         cache, incoming, own, of = self._cache, self._incoming, self._own, self._shares.of
         gone = set(taken)

@@ -63,16 +63,13 @@ class _Nobody:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """See `Oracle`."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """See `Oracle`."""
         return topology.place()
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """See `Oracle`."""
         return []

@@ -258,7 +258,6 @@ class Assigner:
         return None if best is None else Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
-        """Returns the quality of one flavor-resource for a workload that takes `amount` of it."""
         tree, queue = self._tree, oracle.workload.cluster_queue
         at = queue.node * tree.width + cell
         if amount > tree.potential_available[at]:

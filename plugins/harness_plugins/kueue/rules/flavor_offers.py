@@ -157,13 +157,7 @@ def _group_offer(
 ) -> GroupOffer:
     """Returns what a resource group offers to a pod set.
 
-    Args:
-        resources: the resources that the pod set takes from the group.
-        requests: the requests of one pod.
-        group: the resource group.
-        members: the pod sets that the flavor must suit.
-        suits: checks whether a flavor suits a pod set.
-        tree: numbers the flavor-resources.
+    The pod set takes only `resources` from the group. The flavor must suit all `members`.
     """
     cells: list[tuple[int, ...] | None] = []
     for quotas in group.flavors:

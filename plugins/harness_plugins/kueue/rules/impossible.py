@@ -113,7 +113,6 @@ class Impossible:
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        """Returns the smallest possible request of a pod set: for all pods or for the minimum number."""
         count = pod_set.min_count if self._partial else pod_set.count
         return {resource: amount * count for resource, amount in requests.items()}
 

@@ -34,16 +34,13 @@ class _OtherPlaces:
         self._mixed = mixed
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Returns all places next to the pods that are present; None if a pod set has no other place."""
         found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
         return found.placed if found.without is None else None
 
     def lacking(self) -> Placed | None:
-        """Returns a pod set that has no other place; None if there is none."""
         return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
 
     def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        """Returns the pods of the new places that are not in the former places."""
         return added(placed, self._placed)
 
 

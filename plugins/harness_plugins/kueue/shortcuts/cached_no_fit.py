@@ -44,7 +44,6 @@ class CachedNoFit:
         why: the reason for each failed search that depends on other queues.
 
     Attributes:
-        assignment: the assignment.
         refusal: the key of the failure. See `why_not`.
         turn_matters: whether the result can be different when the head is served after earlier reservations.
             A head that then has a place only in an empty topology is assigned again. The new assignment finds

@@ -107,7 +107,6 @@ class _Known:
         self.whole = False
 
     def take_in(self, ticket: int, lack: Lack) -> None:
-        """Adds a workload that waits for lack of quota."""
         self.passed[ticket] = lack
         take_in(self.parts, lack)
 
@@ -289,12 +288,8 @@ class InVain:
     ) -> bool:
         """Returns True if every flavor lacks some flavor-resource.
 
-        Args:
-            queue: the queue.
-            first: the workload with the highest priority among the heads.
-            flavors: the flavors.
-            amounts: the smallest requests for each flavor.
-            wanting: whether preemption might help.
+        `first` is the workload with the highest priority among the heads, `amounts` are the smallest requests
+        for each flavor, and `wanting` says whether preemption might help.
         """
         free = self._free_of(queue, flavors)
         if not (wanting and self._may_preempt[queue.number]):
@@ -335,7 +330,6 @@ class InVain:
 
 
 def _preempts(queue: ClusterQueueState) -> bool:
-    """Returns True if the policies of a queue allow its workloads to preempt others."""
     preemption = queue.spec.preemption
     reclaims = queue.path and preemption.reclaim_within_cohort != "Never"
     return bool(reclaims) or preemption.within_cluster_queue != "Never"

@@ -53,7 +53,6 @@ class _Kept:
         self.version = room.version
 
     def refresh(self, leaves: Sequence[int]) -> None:
-        """Counts the changed leaves again."""
         self.version = self._room.version
         for leaf in leaves:
             times = 0
@@ -68,7 +67,6 @@ class _Kept:
         return 0 if amounts is None else amounts[leaf] // amount
 
     def _set(self, domain: int, pods: int) -> None:
-        """Sets the number of pods in a leaf, and updates the domains above it."""
         tree, (_, slice_level, size, inner, *_) = self._tree, self._wanted
         more_slices = 0
         for level in range(len(tree.levels) - 1, -1, -1):

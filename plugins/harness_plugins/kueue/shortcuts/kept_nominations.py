@@ -134,7 +134,6 @@ class KeptNominations:
         return self._stirs(workload, found)
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
-        """Searches for an assignment, and caches it if it fits or fails for its whole class."""
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
         assignment = self._nominator.assign(workload, tried)

@@ -79,13 +79,10 @@ class KeptOut:
         return max(self._keeps_out(each, queue.node, assignment.usage, turn) for each in keepers)
 
     def _keeps_out(self, run: Run, node: int, usage: Amounts, turn: tuple[object, ...]) -> int:
-        """Returns for how many cycles a run blocks the other head.
+        """Returns for how many cycles a run of futile heads blocks the other head.
 
-        Args:
-            run: the futile heads.
-            node: the node of the other head's queue, which is in the same cohort.
-            usage: the usage of the other head's assignment.
-            turn: the sort key of the other head in the order of entries.
+        The queue of the other head is in the same cohort. `turn` is the sort key of the other head in the
+        order of entries.
         """
         if self._all_keep_out(run, node, usage, turn):
             return run.number
@@ -121,13 +118,9 @@ class KeptOut:
         return (borrowing,) if isinstance(order, ClassicOrder) else order.standing(node, node, usage)
 
     def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
-        """Returns the least quota that any head of a run reserves.
+        """Returns the least quota that any head of a run reserves, where no request is below `least`.
 
-        Args:
-            queue: the queue of the heads.
-            least: the smallest requests of the heads.
-            borrows: whether all heads borrow.
-            or_so: whether some heads may borrow.
+        `borrows` says whether all heads borrow, and `or_so` whether some heads may borrow.
         """
         kept = kept_for_later(self._tree, queue, least, borrows=borrows)
         if borrows or not or_so:

@@ -63,13 +63,7 @@ class KeptShares:
 
 @final
 class _Parts:
-    """How far a node with many resources exceeds its own quota of each resource.
-
-    Args:
-        shares: computes the shares.
-        node: the node.
-        width: the number of flavor-resources in the tree.
-    """
+    """How far a node with many resources exceeds its own quota of each resource."""
 
     __slots__ = ("_node", "_parts", "_places", "_shares", "_usage")
 
@@ -84,7 +78,6 @@ class _Parts:
         self._parts: list[float] = []
 
     def given(self, usage: tuple[int, ...]) -> Sequence[float]:
-        """Returns the parts for the current usage of the node."""
         if self._usage is None:
             self._parts = self._shares.parts(self._node)
         else:

@@ -214,12 +214,8 @@ class FairReasons:
         """Returns True if all that other queues would give up to a queue right below its root is too little.
 
         What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
-        would have. Queues with a smaller share give up nothing.
-
-        Args:
-            incoming: a workload without targets in its own queue.
-            share: the share of the queue with the incoming workload.
-            ranked: the shares and nodes right below the root, in ascending order of share.
+        would have. Queues with a smaller share give up nothing. The incoming workload has no targets in its
+        own queue. `ranked` is in ascending order of share.
         """
         own = incoming.queue
         freeable: list[Amounts] = []
@@ -239,11 +235,8 @@ class FairReasons:
 
         At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
         at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
-        than the queue's branch, after all earlier candidates are removed.
-
-        Args:
-            incoming: the workload that needs targets.
-            own: the usage of the candidates in its own queue.
+        than the queue's branch, after all earlier candidates are removed. `own` is the usage of the
+        candidates in the workload's own queue.
         """
         queue, tree = incoming.queue, self._cache.tree
         freeable = list(own)

@@ -181,11 +181,7 @@ class RestingHeads:
             self._pass_over(runs, several)
 
     def _find(self, runs: dict[int, Run]) -> list[Workload]:
-        """Returns the heads to consider, and adds the futile heads of other queues to `runs`.
-
-        Args:
-            runs: the known futile heads, by the number of their queue.
-        """
+        """Returns the heads to consider, and adds the futile heads of other queues to `runs`."""
         looked_at: list[Workload] = []
         for number in sorted(self._active - runs.keys() if runs else self._active):
             pending = self._pending[number]
@@ -229,7 +225,6 @@ class RestingHeads:
         return found
 
     def _pass_over(self, runs: dict[int, Run], number: int) -> None:
-        """Marks the first `number` futile heads of each queue as inadmissible."""
         for at, run in list(runs.items()):
             self._inadmissible[run.pending.queue.root][at] = None
             run.pass_over(number)
@@ -289,13 +284,10 @@ class RestingHeads:
         return reserved or not self._by_class or len(queue.path) > 1
 
     def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
-        """Returns the heads of a cycle that has heads to consider.
+        """Returns the heads of a cycle in which the heads `looked_at` must be considered.
 
-        Args:
-            looked_at: the heads to consider.
-            inadmissible: whether other heads become inadmissible in this cycle.
-            cycles: the number of cycles up to and including this one.
-            number: how many heads became inadmissible in these cycles.
+        `inadmissible` says whether other heads become inadmissible in this cycle, and `number` counts the
+        heads that do so in all `cycles` up to this one.
         """
         number += len(looked_at)
         if self._at_rest:

@@ -37,7 +37,6 @@ class PendingQueue:
             effect (PR 7157).
 
     Attributes:
-        queue: the ClusterQueue.
         strict: whether the queue is StrictFIFO. Its head then blocks all other workloads until it is
             admitted.
         preemptor: the workload that issued the last preemptions and has not been admitted yet. Whether it is

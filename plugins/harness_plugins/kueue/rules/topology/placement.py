@@ -113,7 +113,6 @@ def _place_group(
     workers: PodSetRequest,
     leader: PodSetRequest | None,
 ) -> tuple[TopologyAssignment, TopologyAssignment] | None:
-    """Returns the places of the workers and of the leader."""
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
     if chosen is None:

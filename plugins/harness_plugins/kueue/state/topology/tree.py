@@ -20,7 +20,6 @@ class Room(dict[str, list[int]]):
         lasts: whether to record changed leaves for readers that cache results.
 
     Attributes:
-        lasts: see `Args`.
         version: how often any leaf has changed.
     """
 
@@ -89,7 +88,6 @@ class TopologyTree:
 
     Attributes:
         levels: the node labels of the levels.
-        flavor: the flavor of the nodes.
         by_host: whether the finest level is the host name. Each leaf is then a node.
         values: for each domain, the label values of its level and all coarser levels.
         domains: the domains of each level.
