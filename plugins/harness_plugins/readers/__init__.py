@@ -15,8 +15,6 @@ from harness_plugins.readers.formats import FORMATS
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
-    """Returns a function that calls a function of a module. The module is imported at the first call."""
-
     def call(*arguments: Any) -> Any:
         return getattr(import_module(f"{__name__}.{module}"), name)(*arguments)
 

@@ -202,7 +202,6 @@ def _objects(path: Path, document: Document, faults: list[Fault], event: str) ->
 
 
 def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
-    """Returns the reason why an object is not a separate job, or "" if it is."""
     if item.kind not in READERS:
         return f"of kind {item.kind[1]}, which is not a Workload, Job or Pod"
     if item.uid in stands_for:
@@ -216,7 +215,6 @@ def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
 
 
 def _without_times(life: Life, job: Recorded) -> str:
-    """Returns the reason why a job cannot be part of a trace, or "" if it can."""
     if not job.pod_sets:
         return "that request no pods"
     if job.submit is None:

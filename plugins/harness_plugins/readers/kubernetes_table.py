@@ -55,7 +55,6 @@ def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFra
 
 
 def _names(rows: Sequence[tuple[Recorded, PodSet]]) -> list[str]:
-    """Returns the namespace and name of each row. Later objects with the same name get a number."""
     uids: dict[str, list[str]] = {}
     for job, _ in sorted(rows, key=lambda row: row[0].submit or 0):
         known = uids.setdefault(job.name, [job.uid])

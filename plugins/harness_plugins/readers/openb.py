@@ -118,7 +118,6 @@ def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """Returns the columns of a list with times: arrivals, run times, and others."""
     start = pl.col("scheduled_time")
     run = (pl.col("deletion_time") - start).fill_null(options["run"])
     priority = pl.col("qos").replace_strict(PRIORITIES, default=0, return_dtype=pl.Int32)

@@ -92,7 +92,6 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
-    """Returns a note that tasks do not wait for their parents, if the trace has tasks with parents."""
     if not isinstance(rows.schema.get(column), pl.List):
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())

@@ -88,7 +88,6 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Raises an error for a file with far more rows than its size allows, which would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, but jobs with names need more"

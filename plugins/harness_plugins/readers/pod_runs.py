@@ -82,7 +82,6 @@ class PodRuns:
 
 
 def _within(pod: Listed, since: int | None, end: int | None) -> bool:
-    """Returns True if a pod belongs to the run between these times, and not to an earlier or later run."""
     if pod.start is None:
         return True
     return (since is None or pod.start >= since) and (end is None or pod.start <= end)

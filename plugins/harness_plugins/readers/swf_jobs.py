@@ -100,7 +100,6 @@ def _processors(options: Mapping[str, Any]) -> pl.Expr:
 
 
 def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns the records that are jobs, and the number of other records by reason."""
     status = pl.col("status")
     part = status.is_in(_PARTS)
     whole = (~part).any().over("job")
@@ -119,7 +118,6 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """Returns the queue's name in MetaCentrum's extension, or else its number. Unknown queues are null."""
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 
@@ -132,7 +130,6 @@ def _number(name: str) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """Returns the number of a queue, user or similar as a name. Unknown numbers are null."""
     return pl.when(pl.col(name) >= 0).then(_number(name))
 
 
@@ -144,7 +141,6 @@ def _leading_number(text: str) -> int | None:
 
 
 def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tuple[str, ...]:
-    """Returns the assumptions, each with the number of jobs that it concerns."""
     wanted, tenant = str(options["processors"]), str(options["tenant"])
     other = "allocated" if wanted == "requested" else "requested"
 

@@ -87,11 +87,8 @@ def _amounts(
 ) -> tuple[list[pl.Series], str]:
     """Returns the processors and memory of a pod, and the assumption about the memory.
 
-    Args:
-        requested: the number in the log, in KiB per processor or bytes per node. It is -1 if unknown.
-        each: the number of processors of a pod.
-        options: see `harness_plugins.readers`.
-        per_processor: True if the number is in KiB per processor.
+    The requested number is in KiB per processor or in bytes per node. It is -1 if unknown. `each` contains
+    the number of processors of a pod.
     """
     cpu = (each * 1000).alias("request.cpu")
     known = requested > 0

@@ -163,7 +163,6 @@ def _queue(job: _Job, options: Mapping[str, Any]) -> str:
 
 
 def _names(jobs: Sequence[_Job]) -> list[str]:
-    """Returns the namespace and name of each pod. Later pods with the same name get a number."""
     seen: Counter[str] = Counter()
     names = []
     for job in jobs:

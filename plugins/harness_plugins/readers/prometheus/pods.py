@@ -180,7 +180,6 @@ def _resource(name: str) -> str:
 
 
 def _time(seconds: float) -> int | None:
-    """Converts seconds since 1970 to microseconds. For a value that cannot be a time, the result is None."""
     return round(seconds * SECOND) if 0 <= seconds <= LATEST else None
 
 

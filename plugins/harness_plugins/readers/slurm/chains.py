@@ -140,7 +140,6 @@ def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
 
 
 def _life(record: Record) -> tuple[int, bool, int]:
-    """Returns the key that sorts the rows of one job."""
     known = (record.submit, record.eligible, record.start, record.end)
     begun = next((time for time in known if time is not None), 0)
     return begun, record.start is None, record.start or 0

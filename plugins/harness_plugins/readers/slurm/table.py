@@ -115,12 +115,10 @@ def _priority(
 
 
 def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
-    """Returns how often a job was preempted, or None if runs may be missing."""
     return None if restarts(job) is None else job.chain.preemptions
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """Returns a job's runs as JSON, with amounts summed over components, or None for a single run."""
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])

@@ -100,7 +100,6 @@ class _Row:
         self._cells: Sequence[str] = ()
 
     def is_step(self, cells: Sequence[str]) -> bool:
-        """Returns True if a row is a step, which has a dot in its name, as in `13.batch` and `35_2.0`."""
         return any(is_step(cells[place]) for place in self._ids)
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
@@ -200,7 +199,6 @@ class _Row:
             return None
 
     def _span(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """Returns the parsed cell, or None if `sacct` itself does not know its span, which is counted."""
         if self._text(name) in _UNKNOWN_SPANS:
             self._tally(_INVALID)
             return None

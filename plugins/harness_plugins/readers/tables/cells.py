@@ -45,8 +45,6 @@ class Cell:
         numbers: whether text without a unit is a number of seconds, in a column of times.
 
     Attributes:
-        name: see `Args`.
-        source: see `Args`.
         columns: the columns of the table that the source uses.
         terms: the conversions that compute the column, and the rows whose cells are invalid.
         expr: the expression of the column's values.
@@ -178,6 +176,5 @@ class Cell:
 
 
 def _are_texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-    """Returns True if a term is a sum of several text columns, which then contain times."""
     names = list(columns_of(term))
     return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)

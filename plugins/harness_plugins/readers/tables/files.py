@@ -73,7 +73,6 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _written(path: Path, data: bytes, mapping: TableMapping) -> Part:
-    """Reads JSON, JSON lines, or delimited text, depending on the first character."""
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     if data.lstrip()[:1] in (b"{", b"["):

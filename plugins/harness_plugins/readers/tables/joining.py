@@ -93,11 +93,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
 
 
 def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str]) -> pl.DataFrame:
-    """Returns a frame in which typed times without a zone are read in the zone of the clock.
-
-    Raises:
-        TraceError: the clocks of the zone skip such a time.
-    """
+    """Returns a frame in which typed times without a zone are read in the zone of the clock."""
     columns = []
     for column in frame:
         if column.dtype != pl.Datetime("us"):
@@ -151,7 +147,6 @@ def _said(dtype: pl.DataType) -> str:
 
 
 def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
-    """Returns a column of all frames. A frame without this column contributes null values."""
     pieces = (
         frame[name].cast(dtype) if name in frame.columns else pl.Series(name, [None] * frame.height, dtype)
         for frame in frames
@@ -160,7 +155,6 @@ def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) ->
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """Returns a type that can store the values of both types, or None."""
     if one == other or other == pl.Null:
         return one
     if one == pl.Null:

@@ -127,7 +127,6 @@ class TableMapping:
         return _RECORD if numbers else HINT
 
     def _own(self, has: Sequence[str]) -> list[str]:
-        """Returns columns of a table that need no mapping."""
         return [name for name in has if name not in self.columns and column_of(name)] if self.short else []
 
     def _wanted(self) -> Iterator[str]:

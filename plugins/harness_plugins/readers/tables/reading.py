@@ -93,11 +93,6 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
 
 
 def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
-    """Returns the columns of the trace.
-
-    Raises:
-        TraceError: some columns do not fit the table. The message names each of them.
-    """
     cells, faults = [], []
     for name, source in mapping.columns.items():
         try:
@@ -117,9 +112,6 @@ def _values(
     The first number is that of times in an hour that occurs twice, and the second that of lost amounts.
 
     Each column has its own plan, so its intermediate results are freed when the column is complete.
-
-    Raises:
-        TraceError: cells are invalid. The message lists them.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}

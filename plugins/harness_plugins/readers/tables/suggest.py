@@ -221,7 +221,6 @@ def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
 
 
 def _term(frame: pl.DataFrame, name: str) -> str:
-    """Returns a column in the notation of the language. A list becomes its length."""
     called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
     return f"count({called})" if frame[name].dtype == pl.Struct else called
 
@@ -246,7 +245,6 @@ def _zone(column: pl.Series) -> str:
 
 
 def _unit(name: str) -> str:
-    """Returns the unit that the last word of a column's name names, or ""."""
     return _UNITS.get(_plain(name).rpartition("_")[2], "")
 
 

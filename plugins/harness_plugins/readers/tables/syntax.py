@@ -219,7 +219,6 @@ def columns_of(each: Term | Condition | None) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str | None:
-    """Returns the content of the quotes if a text is entirely in quotes, or else None."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
     return None
