@@ -100,7 +100,6 @@ def _conformance(function: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _by_elastic_quotas(cluster: Cluster) -> bool:
-    """Returns True, because `elasticquota` uses only elastic quotas."""
     return True
 
 

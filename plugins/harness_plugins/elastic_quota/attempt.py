@@ -248,7 +248,6 @@ class Attempts:
         )
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
-        """Returns why a quota does not admit all of its pods, or None if it admits them."""
         if quota is None:
             return None
         return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
@@ -256,7 +255,6 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        """Returns the search for victims in an attempt for pods of these quotas, if they can preempt."""
         if not self._preempts:
             return None
         if self._default is not None and None in reclaims:
@@ -266,7 +264,6 @@ class Attempts:
         )
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
-        """Returns why preemption is not tried for a pod, or None if it is tried."""
         if search is None:
             return _refusal(failure, DISABLED, keeps=True)
         why = search.why_not(failure)
@@ -282,14 +279,7 @@ class Attempts:
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
-        """Plans a preemption for one pod after another. If preemption cannot help one of them, all fail.
-
-        Args:
-            pods: all pods of the attempt.
-            search: the search for victims.
-            placed: the pods that get a node without preemption.
-            failures: why the other pods do not get a node.
-        """
+        """Plans a preemption for one pod after another. If preemption cannot help one of them, all fail."""
         assert search is not None, "room is made without a preemption"
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)

@@ -81,7 +81,6 @@ def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
-    """Returns the quotas of a cluster, charged with the requests and the usage of its pods."""
     usage = QuotaUsage(cluster, tree)
     for pod in pods:
         usage.ask(pod)

@@ -82,7 +82,6 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Returns True if pods of a job belong to a pod group, which may need fewer or more pods."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

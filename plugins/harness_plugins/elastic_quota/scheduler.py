@@ -45,7 +45,6 @@ def _refused_by_quota(template: Template, rejected_by: frozenset[str]) -> bool:
 
 
 def _leads_elsewhere(edit: Edit) -> bool:
-    """Returns True if a LocalQueue gets another ClusterQueue, and therefore possibly another quota."""
     before, after = (None if each is None else each.cluster_queue for each in (edit.before, edit.after))
     return before != after
 
@@ -420,11 +419,7 @@ class QuotaScheduler:
     ) -> Iterator[Decision]:
         """Performs the planned preemptions of a failed attempt, or makes the pods wait.
 
-        Args:
-            leader: the pod, or the pod that represents its gang in the queue.
-            pods: all pods of the attempt.
-            outcome: the preemptions, or why there is no preemption.
-            rejecting: the plugins that rejected pods.
+        The leader is the pod, or the pod that represents its gang in the queue.
         """
         if isinstance(outcome, Planned):
             yield from self._preempt(leader, outcome, rejecting)
@@ -463,7 +458,6 @@ class QuotaScheduler:
         return before.tells(self.said[gang])
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
-        """Evicts the victims, and nominates all pods of the attempt to their nodes to try them again."""
         self._version += 1
         leader.told = NOTHING_TOLD
         if leader.gang is not None:

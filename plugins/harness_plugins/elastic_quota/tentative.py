@@ -89,7 +89,6 @@ class TentativePlacement:
         self._pods.setdefault(node, list(node.pods))
 
     def _disrupt(self, victim: PodInfo, change: int) -> None:
-        """Adds an eviction to the disruptions of each budget, unless the pod was already terminating."""
         if not victim.terminating:
             for number in self._budgets.charged(victim):
                 self._budgets.allowed[number] += change

@@ -176,7 +176,6 @@ class _Annotations:
         return weight if weight is not None and any(weight.values()) else None
 
     def amounts(self, name: str) -> Mapping[str, int] | None:
-        """Returns the quantities in an annotation by resource, or None if there is no such annotation."""
         value = self._json(name, None)
         if value is None:
             return None

@@ -85,7 +85,6 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
 
 
 def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that each namespace belongs to only one quota."""
     owners: dict[tuple[str, str], str] = {}
     for name, quota in quotas.items():
         fields = quotas.fields(name)
@@ -145,7 +144,6 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Checks that quotas are in the tree of their parent, and warns that trees share all nodes."""
     place = f"metadata.labels.{KOORDINATOR}tree-id"
     for name, quota in quotas.items():
         above = quotas.get(quota.parent)
@@ -160,7 +158,6 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
 
 
 def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warns about quotas without Koordinator's labels if other quotas have them."""
     flat = [name for name in quotas if not is_koordinators(quotas.fields(name).raw("metadata"))]
     for name in flat if len(flat) < len(quotas) else ():
         what = "has none of Koordinator's labels, unlike other quotas, so it counts the pods of its namespace"
@@ -168,12 +165,10 @@ def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> Non
 
 
 def _place(in_tree: bool) -> str:
-    """Returns the prefix of a quota's `min` and `max` in its manifest."""
     return "" if in_tree else "spec."
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that each `min` covers the `min` of its children, and that no child has a larger `max`."""
     below: dict[str, list[ElasticQuota]] = {}
     for quota in quotas.values():
         below.setdefault(quota.parent, []).append(quota)

@@ -175,7 +175,6 @@ class KeptDryRuns:
         return known
 
     def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
-        """Returns the positions of the nodes that have pods of these quotas, or of quotas below them."""
         leaves = self._usage.tree.leaves.values() if quotas else ()
         below = [leaf for leaf in leaves if any(quota in leaf.line for quota in quotas)]
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
@@ -223,7 +222,6 @@ class KeptDryRuns:
         return not self._on(node).covered
 
     def _on(self, node: NodeInfo) -> _Pods:
-        """Returns the facts about the pods on a node."""
         known = self._pods.get(node.position)
         if known is not None and known.generation == node.generation:
             return known

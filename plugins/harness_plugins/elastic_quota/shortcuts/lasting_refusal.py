@@ -154,9 +154,7 @@ class LastingQuotaRefusal:
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
         """Returns True if the same limit refuses the pod, or if still no limit does and it fits on no node.
 
-        Args:
-            pod: the pod, or the pod that represents its gang.
-            own_is_kept: whether the usage of its quota is the same as at the last check.
+        `own_is_kept` says whether the usage of its quota is the same as at the last check.
         """
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
@@ -179,12 +177,10 @@ class LastingQuotaRefusal:
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:
-        """Returns a function that finds the first exceeded limit, without nominated pods."""
         self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
         return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        """Returns the first limit that is exceeded with the nominated pods, or None if there is none."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
