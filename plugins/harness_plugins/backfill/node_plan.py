@@ -116,13 +116,7 @@ class NodePlan:
         """Returns the nodes of a job that starts at `start`, and the nodes of reserved jobs that must move.
 
         If some job would not find nodes, the result is None. Jobs that start at `start` or earlier keep their
-        nodes.
-
-        Args:
-            job: the job.
-            start: the start time. The snapshot must have the state at this time.
-            end: the expected end of the job.
-            events: the events after `start`.
+        nodes. The snapshot must have the state at `start`, and all `events` must be later.
         """
         snapshot = self._snapshot
         places = snapshot.find_during(job, self._outlook, start, end)

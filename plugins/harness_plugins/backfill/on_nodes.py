@@ -269,7 +269,6 @@ class OnNodes:
         return True
 
     def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
-        """Returns nodes for a job that are not reserved, or None if there are none."""
         then = self._then
         then.put(reserved)
         with self._now.limited(then, reserved.nodes):

@@ -233,7 +233,6 @@ class Backfill:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:
-        """Returns all trees if anything changed since the last cycle, or else none."""
         changed, self._changed = self._changed, False
         return list(self._trees) if changed else []
 
@@ -267,7 +266,6 @@ class Backfill:
         self._expected.ended(running.job, now - running.began)
 
     def _arrive(self, job: Job) -> int:
-        """Adds a waiting job, and returns the home of its tree."""
         request = self._capacity.request(job)
         home: int = request.home
         expected = max(1, self._expected.of(job))

@@ -96,7 +96,6 @@ class Profile:
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:
-        """Returns the span that starts at `time`. If there is none, creates it."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)

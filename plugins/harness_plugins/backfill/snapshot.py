@@ -291,5 +291,4 @@ class Snapshot:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns no budgets, which have no effect because no pod is evicted for another pod."""
     return ()
