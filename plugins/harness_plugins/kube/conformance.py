@@ -196,7 +196,6 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
 
 
 def _reasons(status: Status, node: str) -> list[str]:
-    """Returns the reasons for a rejection. If a dry run finds no victims, the reason names the node."""
     if status is NO_VICTIM_NEEDED:
         return [f'{status.reasons[0]} "{node}"']
     return list(status.reasons)

@@ -64,7 +64,6 @@ def explain_cycles(case: Mapping[str, Any]) -> str:
 
 
 def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
-    """Returns a job with one pod for each pod of the case, in order of arrival."""
     faults: list[Fault] = []
     given = case["given"]
     start = read_time(Fields(given, case["id"], faults, "given"), "start") or 0
