@@ -45,10 +45,10 @@ class Equals:
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     def _apart(self, job: Job) -> int | None:
-        """Returns a policy that simulates jobs with the scheduler for quotas and gangs.
+        """Returns the index of a job if its pods can be victims of equal jobs but not of the job itself.
 
-        If it `falls_back`, pods that belong to no quota use default preemption. `by_quotas` says whether
-        quotas count, including quotas that the cluster gets later.
+        Pods of one job and quota are equally important, so this is possible only if the job's pods belong to
+        several quotas. For all other jobs, the result is None.
         """
         if len(job.pod_sets) == 1:
             return None

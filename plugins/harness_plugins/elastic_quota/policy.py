@@ -121,14 +121,8 @@ def _quota_policy(
 ) -> PodPolicy:
     """Returns a policy that simulates jobs with the scheduler for quotas and gangs.
 
-    Args:
-        cluster: the cluster, which must have nodes.
-        options: the values of the plugin's options.
-        falls_back: whether pods that belong to no quota use default preemption.
-        by_quotas: whether quotas count. This includes quotas that the cluster gets later.
-
-    Raises:
-        InputError: the cluster has no nodes.
+    If it `falls_back`, pods that belong to no quota use default preemption. `by_quotas` says whether quotas
+    count, including quotas that the cluster gets later.
     """
     semantics = semantics_asked(cluster, options)
     usage = usage_of(cluster, options)
