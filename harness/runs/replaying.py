@@ -21,8 +21,7 @@ from harness.base.options import durations
 from harness.base.tables import schemas
 from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind
 from harness.cluster.changes.edits import ever
-from harness.cluster.content import allocatable
-from harness.cluster.domains import domains
+from harness.cluster.content import allocatable, domains
 from harness.cluster.model import Cluster
 from harness.engine.engine import Outcome
 from harness.engine.events import NullRecorder, Recorder
