@@ -36,7 +36,7 @@ from harness.studies.experiments.specification import (
 )
 from harness.trace.calibration import Calibration
 from harness.trace.demand import derived_cluster
-from harness.trace.generate.redrawn import redrawn
+from harness.trace.generate.bootstrap import redrawn
 from harness.trace.shake import Twin
 from harness.trace.tenants import Tenants
 

@@ -7,7 +7,7 @@ differ in the weeks that each tenant gets, and therefore in which weeks of diffe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -155,6 +155,33 @@ class Bootstrap:
         whole = frame.filter(pl.col(_BLOCK) < self.blocks)
         parts = whole.partition_by("queue", _BLOCK, as_dict=True, include_key=True)
         return {(str(queue), int(block)): rows.drop(_BLOCK) for (queue, block), rows in parts.items()}
+
+
+def redrawn(trace: Trace, block: int, seed: int) -> Trace:
+    """Returns a trace that is as long as the record, and consists of blocks drawn with replacement.
+
+    The times are of the same kind as in the record.
+
+    Args:
+        trace: the calibrated record.
+        block: the length of each drawn block, in microseconds.
+        seed: the seed of the draws. Equal seeds draw equal blocks for each tenant.
+
+    Raises:
+        SpecError: the record has fewer than two blocks, or far too many.
+    """
+    source = Bootstrap(trace, block)
+    frame = pl.concat(list(source.pieces(source.span, seed)))
+    if trace.kind == "timestamp":
+        begin = pl.lit(trace.origin).cast(pl.Duration("us"))
+        submit = (pl.col("submit_time") + begin).cast(pl.Int64).cast(trace.frame.schema["submit_time"])
+        frame = frame.with_columns(submit)
+    return replace(
+        trace,
+        frame=frame,
+        metadata=source.metadata,
+        notes=(*trace.notes, *source.notes, f"seed {seed}"),
+    )
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
