@@ -114,7 +114,7 @@ def _policy(
     binder = _binder(cluster)
     failures = None
     if binder is not None and cluster.nodes_change and scheduler.topologies is not None:
-        from harness_plugins.kueue.bound_pods import BoundPods
+        from harness_plugins.kueue.binding import BoundPods
         from harness_plugins.kueue.node_failures import NodeFailures
 
         failures = partial(NodeFailures, scheduler, cluster, gates, BoundPods(binder))

@@ -1,4 +1,7 @@
-"""Computes the results of `kueue/cycles` cases by running whole replays in the engine."""
+"""Computes the results of `kueue/cycles` cases.
+
+The engine runs whole replays, or a single cycle runs on a given state, without later effects.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 from harness.base.units import SECOND
 from harness.models.cluster import Cluster, frozen
 from harness.models.cluster import Workload as Manifest
-from harness.models.manifests import Fields
+from harness.models.manifests import Fields, read_time
 from harness.policy import Arrival
 from harness.testing.engine import Engine
 from harness_plugins.kueue.conformance.cases import Question, setting_of
@@ -19,13 +22,16 @@ from harness_plugins.kueue.conformance.jobs import job_of
 from harness_plugins.kueue.conformance.node_events import NodeEvents, RecordedPods
 from harness_plugins.kueue.conformance.readiness import Interruptions, Readiness
 from harness_plugins.kueue.conformance.record import Record
-from harness_plugins.kueue.conformance.single_cycle import answer_single_cycle
 from harness_plugins.kueue.factory import pods_ready
+from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.outcomes import Admitted, Preempted
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.pod_counts import counts_of
+from harness_plugins.kueue.state.workload import Workload
 
 _ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, which is time 0 in recorded traces
 _MILLISECOND = 1000
@@ -39,7 +45,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
         shortcuts: the shortcuts to use. None means all of them.
     """
     if "maxCycles" in case["given"]:
-        return answer_single_cycle(case, shortcuts)
+        return _answer_single_cycle(case, shortcuts)
     cluster, nodes, configuration, gates = setting_of(case, over_time=True)
     question = Question(case)
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
@@ -103,3 +109,62 @@ def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, M
     readiness = Readiness(*(question.spans(item, name) for name in ("readyAfter", "lostAfter", "backAfter")))
     startup = readiness.startup
     return ((job, run, None) if startup is None else (job, run, None, startup)), manifest, readiness
+
+
+def _answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
+    """Returns the workloads that one cycle admits or preempts, and the workloads that wait afterwards."""
+    cluster, _, configuration, gates = setting_of(case)
+    question = Question(case)
+    waiting = []
+    for item in question.fields.items("workloads"):
+        waiting.append(question.workload(item))
+        item.ignore("duration")
+    now = read_time(question.fields, "now") or 0
+    if question.fields.integer("maxCycles") != 1:
+        question.fields.fault("maxCycles", "must be 1")
+    question.fields.ignore("until")
+    question.finish()
+    also = used_flavor_resources(cluster.workloads)
+    scheduler = Scheduler(cluster, gates, configuration.strategies, also=also, shortcuts=shortcuts)
+    policy = KueuePolicy(scheduler, cluster)
+    hold_quota(scheduler.cache, cluster.workloads, gates, now)
+    for manifest in waiting:
+        queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
+        if queue is not None:
+            workload = workload_of(manifest, gates)
+            scheduler.submit(workload, job_of(manifest, 0, gates), scheduler.pending[queue.name])
+            scheduler.enqueue(workload)
+    decisions: list[dict[str, Any]] = []
+    for outcome in scheduler.cycle():
+        at: dict[str, Any] = {"t": 0, "cycle": scheduler.cycles}
+        if isinstance(outcome, Admitted):
+            workload, assignment = outcome
+            at |= {"admit": _name(workload), "flavors": policy.flavors_of(workload, assignment)}
+            at["borrowing"] = assignment.borrowing > 0
+            if counts := counts_of(workload, assignment.counts):
+                at["counts"] = counts
+            decisions.append(at)
+        elif isinstance(outcome, Preempted):
+            at["by"] = _name(outcome.preemptor)
+            decisions += [
+                at | {"preempt": _name(target.workload), "reason": target.reason}
+                for target in sorted(outcome.targets, key=lambda target: target.workload.name)
+            ]
+    pending = scheduler.pending.items()
+    return {
+        "decisions": decisions,
+        "left": _keys({name: queue.active() for name, queue in pending}),
+        "inadmissible": _keys({name: queue.inadmissible() for name, queue in pending}),
+    }
+
+
+def _name(workload: Workload) -> str:
+    return workload.name.partition("/")[2]
+
+
+def _keys(queues: Mapping[str, list[Workload]]) -> Mapping[str, list[str]]:
+    return {
+        name: sorted(workload.name for workload in workloads)
+        for name, workloads in queues.items()
+        if workloads
+    }
