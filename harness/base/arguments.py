@@ -20,13 +20,7 @@ def check_type(name: str, types: tuple[Any, ...], wanted: str, value: object) ->
 
 
 def wrong(name: str, wanted: str, value: object) -> OptionError:
-    """Returns the error for an argument of a wrong type.
-
-    Args:
-        name: the argument.
-        wanted: a description of the accepted types.
-        value: the given value.
-    """
+    """Returns the error for an argument of a wrong type."""
     return OptionError(f"{name} must be {wanted}, not {about(value)}")
 
 

@@ -40,10 +40,6 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     the start in the status of its job, or the start of its first pod. If the dump contains none of its pods,
     harness uses the time of its admission or of its quota reservation. A Workload does not run without quota,
     or while one of its pods has no node.
-
-    Args:
-        cluster: the dump.
-        each: the job.
     """
     if isinstance(each, Pod):
         return Standing({0: each}, (), 1, each.start if each.node else None)

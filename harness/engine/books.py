@@ -138,12 +138,7 @@ class Books:
             self._settle()
 
     def put_node(self, node: Node, pods: int) -> None:
-        """Add a node, or change its capacity, which can be less than what its pods hold.
-
-        Args:
-            node: the node.
-            pods: the number of pods on the node.
-        """
+        """Add a node, or change its capacity, which can be less than what its pods hold."""
         had, free = self._allocatable.get(node.name, {}), self._free.get(node.name, {})
         now = {
             name: node.allocatable.get(name, 0) - (had.get(name, 0) - free.get(name, 0))

@@ -63,9 +63,6 @@ class Recurrence:
     def leap(self, until: int) -> bool:
         """Skip the rounds that end before another event is due, if the policy returned to an earlier state.
 
-        Args:
-            until: when another event is due.
-
         Returns:
             Whether the policy provided its state. If not, the engine must simulate its wakes.
         """

@@ -145,12 +145,7 @@ def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
 
 
 def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
-    """Yields a sentence for each reason, with the number of jobs and some of their ids.
-
-    Args:
-        found: the jobs.
-        total: the number of jobs in the trace.
-    """
+    """Yields a sentence for each reason, with the number of jobs and some of their ids."""
     for each in found[:_REASONS]:
         count, named = len(each.jobs), ", ".join(each.jobs[:_NAMED])
         more = f" and {count - _NAMED:,} more" if count > _NAMED else ""

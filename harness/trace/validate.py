@@ -81,13 +81,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
 
 
 def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
-    """Returns the jobs that are larger than a cluster, and the jobs whose queues the cluster lacks.
-
-    Args:
-        trace: the jobs.
-        cluster: the cluster to run them on.
-        by_queues: as in `cluster_faults`.
-    """
+    """Returns the jobs that are larger than a cluster, and the jobs whose queues the cluster lacks."""
     jobs = _least(trace.frame)
     broken = [rule.broken.fill_null(value=False) for rule in _size_rules(jobs, cluster)]
     large = jobs.select(pl.any_horizontal(pl.lit(value=False), *broken).alias("large"))["large"]
@@ -100,13 +94,7 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
 
 
 def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns faults for queues and priority classes that a cluster lacks. Rows may also have other faults.
-
-    Args:
-        frame: the rows.
-        cluster: the cluster to run the jobs on.
-        by_queues: as in `cluster_faults`.
-    """
+    """Returns faults for queues and priority classes that a cluster lacks. Rows can have further faults."""
     return _unknown_queues(frame, cluster, by_queues) + _unknown_classes(frame, cluster)
 
 

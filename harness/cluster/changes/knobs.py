@@ -107,10 +107,6 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
 def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:
     """Returns the values that knobs set, by the number of the manifest and the path of the field in it.
 
-    Args:
-        cluster: a cluster made from manifests.
-        values: see `with_values`.
-
     Raises:
         InputError: an object or knob does not exist, or a value has the wrong type.
     """

@@ -222,10 +222,6 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     Dates are checked separately from times that are relative to the origin, because their relative order is
     known only together with a trace.
 
-    Args:
-        cluster: the cluster of the manifests.
-        documents: the manifests, with their names for messages.
-
     Raises:
         ClusterError: the manifests are faulty at some time.
     """

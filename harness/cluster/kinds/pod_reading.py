@@ -244,25 +244,13 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     `affinity` are the fields of the same name. If the containers have requests, those requests determine the
     quantities. Otherwise, the requests in the trace determine the quantities, and a quantity of 0 counts as
     absent.
-
-    Args:
-        pod_set: the pod set.
-        namespace: the namespace of the job.
-        faults: the list to which faults are added.
-        where: the name of the job in faults.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
     return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
-    """Returns the spec of the pods in a pod set, as it appears in a manifest, without the trace's requests.
-
-    Args:
-        pod_set: the pod set.
-        faults: the list to which faults are added.
-        where: the name of the job in faults.
-    """
+    """Returns the spec of the pods in a pod set, as in a manifest, without the trace's requests."""
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
         template = template["spec"]

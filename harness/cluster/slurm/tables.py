@@ -63,11 +63,6 @@ class Row(Value):
 def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
     """Returns the rows of a table that `sacctmgr -P` printed.
 
-    Args:
-        path: the file.
-        needed: the required columns.
-        command: the command that prints the table.
-
     Raises:
         ClusterError: the file contains no such table, or some rows don't match the header.
     """
@@ -94,11 +89,6 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
 
 def read_blocks(path: Path, first: str, command: str) -> list[Row]:
     """Returns the objects in the output of `scontrol show`.
-
-    Args:
-        path: the file.
-        first: the key with which each object begins.
-        command: the command whose output has this format.
 
     Raises:
         ClusterError: the file can't be read, or has a different format.

@@ -32,10 +32,6 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     A reader reads a single file, but a Workload and its Job can come from two files. For this reason, the
     function first writes all objects to one file.
 
-    Args:
-        cluster: the cluster with the manifests.
-        plugins: the plugins that provide the reader.
-
     Raises:
         TraceError: no object has ended, or the objects are malformed.
     """

@@ -123,10 +123,6 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
     """Returns the run times of all ended jobs in several traces. A job in two traces counts once.
 
     Jobs that a policy could never start are included.
-
-    Args:
-        traces: the histories.
-        cluster: the cluster whose queues are known.
     """
     found: dict[str, Ran] = {}
     for trace in traces:

@@ -16,11 +16,6 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
     The state has the usage, guarantee and limit of each quota. `queue` is the preemptor's quota, `request` is
     the pod's request, and `taken` has the loss of each quota.
-
-    Args:
-        pod: the preemptor.
-        victims: the victims.
-        usage: the quotas.
     """
     quota = usage.quota_of(pod)
     if quota is None:

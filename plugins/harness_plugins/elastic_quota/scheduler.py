@@ -220,10 +220,6 @@ class QuotaScheduler:
 
         If a quota changes, pods that a quota refused are tried again. A change in the total capacity of the
         nodes matters if quotas share this capacity.
-
-        Args:
-            change: the change.
-            pods: all pods that exist.
         """
         edit = change.edit
         if edit.kind == NODE and self.usage.tree.runtimes is not None:

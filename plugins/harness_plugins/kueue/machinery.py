@@ -147,11 +147,7 @@ class Machinery:
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """Returns the workloads with quota in queues whose flavors change, with the names of their flavors.
-
-        Args:
-            cluster: the cluster after the change.
-        """
+        """Returns the workloads with quota in queues whose flavors change, and the names of their flavors."""
         return [
             (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
             for name, queue in self.cache.queues.items()

@@ -148,11 +148,6 @@ class KeptDryRuns:
     ) -> dict[int, Candidate | Status] | None:
         """Returns the results that are still valid, to which `keep` can add others.
 
-        Args:
-            answers: the results of equal pods.
-            pod: the pod.
-            borrowed: see `moment`.
-
         Returns:
             The results, or None if the pod has other pods in its job or gang (see `moment`).
         """

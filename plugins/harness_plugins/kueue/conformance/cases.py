@@ -68,10 +68,6 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     If a recording does not configure pod readiness, it ran the scheduler without the workload controller and
     without the defaults of Kueue's manager.
 
-    Args:
-        case: the case.
-        over_time: whether the case has events over time.
-
     Raises:
         ClusterError: the case is invalid, or has fields that are not modelled.
         OptionError: a release is unknown, or a feature gate is not modelled or not part of that release.

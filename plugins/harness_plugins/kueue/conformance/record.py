@@ -96,11 +96,7 @@ class Record:
         """See `Recorder`. The results contain no states of jobs."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
-        """Returns the result for a whole trace.
-
-        Args:
-            deactivating: whether workloads can be deactivated.
-        """
+        """Returns the result for a whole trace."""
         waiting = (name for name, held in self._held.items() if not held)
         final = {
             "admitted": sorted(name for name, held in self._held.items() if held),

@@ -221,9 +221,6 @@ def _room_in_words(asked: WorkloadTopology) -> str:
     """Returns each pod set's request and the domain with the most capacity at each level.
 
     If all pod sets have a place, the result is "".
-
-    Args:
-        asked: the topology request of a workload.
     """
     return "; ".join(
         f"{_asks_for(request, flavor)}; most room: {', '.join(_most(flavor, figures))}"

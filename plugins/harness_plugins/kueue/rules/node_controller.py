@@ -106,11 +106,6 @@ class NodeController:
         """Yields each workload with places on a node, and whether these places are lost.
 
         If the node is gone or has not been ready for too long, all of these places are lost.
-
-        Args:
-            name: the name of the node.
-            assigned: the workloads with places on the node.
-            now: the current time.
         """
         gates, node = self._gates, self.nodes.get(name)
         overdue = node is None

@@ -182,10 +182,6 @@ def used_together(
     """Returns what workloads use in each queue, by the node of the queue.
 
     To refund or charge the sums has the same effect on the tree as to do so for one workload after another.
-
-    Args:
-        workloads: the workloads.
-        cells: see `remove`.
     """
     found: dict[int, dict[int, int]] = {}
     for workload in workloads:

@@ -91,11 +91,6 @@ class CachedNoFit:
         """Returns True if all facts that the failure depends on still hold.
 
         While the queue itself does not change, only the effects of other queues are checked.
-
-        Args:
-            cache: the cache with the quota of flavor-resources.
-            reasons: finds out why searches fail.
-            version: the version of the queue's tree.
         """
         if version == self._holds_at:
             return True
@@ -168,12 +163,7 @@ class CachedNoFits:
         return version if self._topologies is None else version + self._topologies.version
 
     def of(self, workload: Workload, version: int) -> Assignment | None:
-        """Returns the failed assignment of a workload's class if it would fail in the same way now.
-
-        Args:
-            workload: the workload.
-            version: the version of the queue's tree.
-        """
+        """Returns the failed assignment of a workload's class if it would fail in the same way now."""
         no_fit = self._known.get(workload.place.equivalence_class.key)
         if no_fit is None or not no_fit.still(self._cache, self._reasons, version):
             return None

@@ -82,12 +82,7 @@ class KeptNominations:
         return assignment
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
-        """Returns what a head would be assigned in the next cycle, without remembering any flavors.
-
-        Args:
-            workload: the head.
-            tried: the flavors that were already tried.
-        """
+        """Returns what a head would be assigned in the next cycle, without remembering any flavors."""
         if not tried:
             fit = self._fits.of(workload)
             if fit is not None:

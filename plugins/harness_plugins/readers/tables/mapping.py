@@ -194,11 +194,6 @@ def yaml_mapping(name: str, text: str) -> dict[str, Any]:
 def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) -> TableMapping:
     """Builds a mapping from keys and values that were read from YAML.
 
-    Args:
-        name: the name of the mapping, for messages.
-        content: the keys and their values.
-        short: see `TableMapping`.
-
     Raises:
         TraceError: the mapping does not follow the language. The message names each key, and the place in it.
     """

@@ -70,9 +70,6 @@ class _Line:
 def suggest(path: Path) -> str:
     """Returns a draft of a mapping for a table as YAML, with remarks on what to check.
 
-    Args:
-        path: a file, or a folder of files.
-
     Raises:
         TraceError: the file is not a table.
     """
