@@ -24,7 +24,6 @@ class Room:
 
     Attributes:
         flavors: one flavor, or several flavors that share nodes, in the order of the manifests.
-        resource: the resource.
         nominal: the sum of the nominal quotas in ClusterQueues and Cohorts, or `UNLIMITED` if one of them is
             unlimited.
         allocatable: the allocatable quantity on the nodes of the flavors. Each node counts once.

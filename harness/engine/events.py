@@ -54,7 +54,6 @@ class Fact(NamedTuple):
         time: the time, in microseconds since the origin.
         cycle: how many cycles of the policy had begun.
         action: one of `ACTIONS`.
-        job: the job.
         pods: the number of its pods that the fact affects.
         alive: +1 if the job arrives, -1 if the job is over, and 0 otherwise.
         holding: +1 if the job begins to hold resources, -1 if it stops holding them, and 0 otherwise.
@@ -62,7 +61,6 @@ class Fact(NamedTuple):
         amounts: what the pods hold, if the number of pods does not determine this.
         pod: the number of the pod within its job, or NEVER for the whole job.
         successor: how often this pod had been recreated after an eviction.
-        node: the node.
         detail: the numbers behind the decision.
         by: the preemptor.
         reason: the policy's term for the rule.

@@ -18,7 +18,6 @@ class Hold:
     """Resources on a node that one pod holds.
 
     Attributes:
-        node: the node.
         since: when the current state of the pod began.
         terminating: whether the pod has been evicted but is not gone yet.
         departure: the entry of the pod, or of its whole job, among the departures, or None if the pod stays.
@@ -98,7 +97,6 @@ class Life:
     """A job from its arrival until its end.
 
     Attributes:
-        job: the job.
         work: the run time of the job without interruptions, in microseconds.
         interval: the job's own checkpoint interval, or None.
         startup: how long pods take to become ready, or None if pods are ready immediately.

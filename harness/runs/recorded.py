@@ -17,7 +17,6 @@ class Beyond(NamedTuple):
     """How the jobs in a record use a resource beyond the capacity of the cluster.
 
     Attributes:
-        resource: the resource.
         capacity: the capacity of the cluster.
         most: the largest quantity that jobs held at the same time.
         at: when jobs first held this quantity, in microseconds since the origin.

@@ -138,7 +138,6 @@ class State(NamedTuple):
     """A cluster between two changes.
 
     Attributes:
-        cluster: the cluster.
         specs: maps the (kind, name) of an object with a manifest to the details of its spec that the model
             doesn't contain. These details distinguish specs that are equal in the model.
     """

@@ -23,7 +23,6 @@ class Period(NamedTuple):
     """The time during which a row applies.
 
     Attributes:
-        starts: the start.
         ends: the end, or None if the row applies until the next row about the same field.
     """
 

@@ -35,12 +35,10 @@ class Container:
     """The modelled parts of a container: its quantities, its ports, and whether it is a sidecar.
 
     Args:
-        fields: the container.
         read: the function that reads the container's quantities. Kueue's function turns quantities beyond 64
             bits into the largest possible quantity.
 
     Attributes:
-        limits: the limits of the container.
         requests: the requests of the container. If a resource has a limit but no request, the limit is also
             the request, because the API server fills in requests in this way.
         sidecar: whether the container keeps running beside all containers that start after it.

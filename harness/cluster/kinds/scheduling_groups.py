@@ -45,7 +45,6 @@ class GroupReference(NamedTuple):
     """A reference to a pod group in a pod's spec. The group is in the pod's namespace.
 
     Attributes:
-        name: the name of the group.
         workload: the Workload that lists the group, or "" for a PodGroup.
         replica: the replica key. Among the pods that name the same group of a Workload, each key forms a
             separate group.

@@ -40,12 +40,10 @@ class Account:
     """An account.
 
     Attributes:
-        name: the name of the account.
         share: the share of the account, relative to the sum of the shares of its siblings and itself.
         limit: the maximum quantity of each resource for all jobs of the account together. It is empty if
             there is no limit.
         users: the sum of the shares of the account's own users.
-        below: the accounts below the account.
     """
 
     name: str

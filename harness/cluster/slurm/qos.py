@@ -24,7 +24,6 @@ class Qos(NamedTuple):
     """A QOS.
 
     Attributes:
-        name: the name of the QOS.
         priority: the priority. A larger number is more important.
         preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
         mode: what happens to its jobs when they are preempted. `cluster` means the mode of the cluster.

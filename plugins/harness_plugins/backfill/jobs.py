@@ -35,7 +35,6 @@ class Running(Generic[A]):
     """A running job.
 
     Attributes:
-        job: the job.
         assignment: the resources that the job uses.
         began: the start of the job, in microseconds.
         end: the expected end of the job.

@@ -34,7 +34,6 @@ class Places:
 
     Attributes:
         home: always 0, because all nodes belong to one cluster.
-        job: the job.
         nodes: the position of each pod's node, or -1 for a removed node. A plan can change them until the job
             starts.
         devices: the GPUs that the pods have on their nodes. It is empty until the job starts.

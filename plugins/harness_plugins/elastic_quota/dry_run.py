@@ -78,7 +78,6 @@ class QuotaBound:
 
     Args:
         exceeded: the limits.
-        usage: the quotas.
         twice: whether a victim that no longer fits on the node is also checked against the quota. If the
             quota refuses the victim, too, the node is not a candidate, as in scheduler-plugins and
             Koordinator.

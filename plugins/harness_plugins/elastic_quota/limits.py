@@ -61,7 +61,6 @@ class QuotaLimits:
     """The most that jobs can request from their quotas.
 
     Args:
-        usage: the quotas.
         cluster: the cluster with the pod groups.
         options: the options, which determine whether gangs are placed together.
     """

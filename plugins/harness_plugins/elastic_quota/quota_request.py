@@ -21,7 +21,6 @@ class QuotaRequest(NamedTuple):
     """The request of a pod to its quota.
 
     Attributes:
-        pod: the pod.
         quota: the leaf quota of the pod, or None. A pod without a quota requests nothing.
         own: the requests of the pod itself.
         in_quota: `own` plus the requests of nominated pods of the same quota that are at least as important.

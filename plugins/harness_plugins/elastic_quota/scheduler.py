@@ -56,7 +56,6 @@ class QuotaScheduler:
     Args:
         cluster: the nodes, namespaces, budgets, quotas and priority classes.
         configuration: the KubeSchedulerConfiguration fields that are used.
-        usage: the quotas.
         rules: a function that creates the rules of the semantics from the quotas and budgets.
         falls_back: whether pods without a quota use default preemption.
         gangs: whether gangs are placed together.

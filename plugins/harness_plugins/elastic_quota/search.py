@@ -99,7 +99,6 @@ class QuotaSearch:
     Args:
         scheduling: the nodes, and the results of pods on them.
         budgets: the PodDisruptionBudgets.
-        usage: the quotas.
         rules: the preemption rules.
         reclaims: for each quota of the attempt's pods, whether all of its pods together claim its guarantee.
         dry_runs: performs the dry runs on the nodes that may have a victim.

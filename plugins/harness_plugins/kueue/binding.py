@@ -372,11 +372,7 @@ def _domains(placed: Placed) -> Iterator[Domain]:
 
 @final
 class BoundPods:
-    """Implements `rules.node_controller.Pods` with the pods that a binder manages.
-
-    Args:
-        binder: the binder of the pods.
-    """
+    """Implements `rules.node_controller.Pods` with the pods that a binder manages."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder

@@ -32,10 +32,8 @@ class NodeFailures:
     """The node controller with its timers, and its effects on workloads and queues.
 
     Args:
-        scheduler: the scheduler.
         cluster: the initial nodes.
         gates: the feature gates.
-        pods: the pods.
         leave: a function that evicts a workload.
 
     Attributes:

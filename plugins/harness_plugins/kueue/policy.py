@@ -70,7 +70,6 @@ class KueuePolicy:
     """Admits and preempts workloads in the same way as Kueue's scheduler.
 
     Args:
-        scheduler: the scheduler.
         cluster: the cluster, which maps the queue name of a job to a queue.
         latency: the time until the scheduler learns that an evicted job is gone, in microseconds. If it is
             None, the scheduler always learns this immediately (see `Evictions`).

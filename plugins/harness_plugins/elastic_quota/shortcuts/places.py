@@ -59,7 +59,6 @@ class Gone:
 
     Args:
         usage: the quotas.
-        quota: the quota.
         priority: the priority of the preempting pods.
     """
 
@@ -83,7 +82,6 @@ class PlacesOfShape:
     reserved for nominated pods, they get fewer places.
 
     Args:
-        shape: the shape.
         scheduling: the scheduling with the nodes.
         gone: the pods that count as gone, or None if there are none.
     """

@@ -118,9 +118,6 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 class Question:
     """The input of a case, with workloads and with fields that must all be read.
 
-    Args:
-        case: the case.
-
     Attributes:
         fields: the given fields.
     """

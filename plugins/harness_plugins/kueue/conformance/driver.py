@@ -21,7 +21,6 @@ class Driver:
     """Runs the policy with additional wake-ups for every planned end of a job and every usage sample.
 
     Args:
-        policy: the policy.
         durations: how long jobs run, by index.
         inactive: the deactivated jobs, which the policy does not get.
         until: the end of the replay.

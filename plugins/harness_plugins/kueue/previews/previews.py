@@ -17,7 +17,6 @@ class Previews:
     """Applies the effects of previews to the scheduler as time passes.
 
     Args:
-        scheduler: the scheduler.
         run_time: the minimum run time, or None if this preview is off.
         rate: the rate limit of preemptions, or None if this preview is off.
     """

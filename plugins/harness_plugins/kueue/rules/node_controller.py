@@ -43,7 +43,6 @@ class NodeController:
     Args:
         gates: the feature gates.
         nodes: the initial nodes. A node that is not ready at first counts as not ready for a long time.
-        pods: the pods.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
 
     Attributes:

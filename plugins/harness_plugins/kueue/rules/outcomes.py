@@ -66,7 +66,6 @@ class Replaced(NamedTuple):
     """A workload that lost a node and continues in other places.
 
     Attributes:
-        workload: the workload.
         placed: the new places of all its pods.
         node: the name of the failed node.
     """
@@ -91,7 +90,6 @@ class Refused(NamedTuple):
 
     Attributes:
         workload: the head.
-        reason: the reason.
         figures: the figures to record, as they were at the time of the failure.
     """
 
@@ -104,7 +102,6 @@ class Failed(NamedTuple):
     """The failure of an entry. The state of the cache is still the one in which the entry failed.
 
     Attributes:
-        entry: the entry.
         message: Kueue's message, if the reason alone is not specific enough.
         ahead: the workloads that earlier entries reserved quota for, with the amounts.
         waits_for: the evicted workloads that matter to the entry. Each is mapped to its preemptor, or to None

@@ -91,7 +91,6 @@ class Compared(NamedTuple):
     """The fair shares that protect a candidate from preemption.
 
     Attributes:
-        candidate: the candidate.
         sides: the nodes right below the lowest common cohort: the side of the incoming workload, then the
             side of the candidate.
         before: the current shares of both sides.

@@ -157,7 +157,6 @@ class TargetClusterQueueOrdering:
     of the next candidate decides, and among cohorts, the name that sorts last.
 
     Args:
-        cache: the queues.
         shares: the shares of all nodes.
         own: the queue of the incoming workload.
         queues: the queues that can have candidates.

@@ -36,7 +36,6 @@ class CachedNoFit:
 
     Args:
         assignment: the assignment, which is valid for the whole equivalence class of a workload.
-        queue: the queue.
         version: the version of the queue's tree at the last check.
         checks: the recorded quota of the flavor-resources.
         no_place: the topology request for which there was quota but no place; None if there was none.

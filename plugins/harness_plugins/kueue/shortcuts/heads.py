@@ -82,9 +82,6 @@ class Heads(Protocol):
 class EveryCycle:
     """Skips no cycle, and considers all heads.
 
-    Args:
-        heads: the heads of a cycle.
-
     Attributes:
         resting: 0.
         stirs: True, because all queues are considered.

@@ -51,7 +51,6 @@ class Asks:
     """The request of a job. Jobs with the same request share one object.
 
     Attributes:
-        pod_sets: the pod sets.
         present: the number of pods in each pod set.
         full: the number of pods in each pod set, including those that finished before the job arrived.
         counts: the number of pods in each pod set that need quota until more pods finish.

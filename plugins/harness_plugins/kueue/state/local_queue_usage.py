@@ -158,7 +158,6 @@ class LocalQueueUsages:
     namespace. This LocalQueue has the weight 1.
 
     Args:
-        cluster: the queues.
         settings: the half-life, the sampling interval and the resource weights.
         tree: the quota tree, which knows the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.

@@ -38,7 +38,6 @@ class Value:
     """The value of a term.
 
     Attributes:
-        kind: the kind of the value.
         expr: the expression. A number is a 128-bit integer, and a time or duration is in microseconds.
             Values of other kinds are unchanged.
         decimals: the number of decimals, for a number.

@@ -16,7 +16,6 @@ class Suiting:
     """Checks which flavors of a queue suit pod sets.
 
     Args:
-        queue: the queue.
         cluster: the flavors and topologies.
         gates: the feature gates, including the one for topologies, and the rules of the release.
 

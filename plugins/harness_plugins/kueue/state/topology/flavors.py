@@ -23,13 +23,11 @@ class TopologyFlavor:
     """A flavor whose nodes are grouped by a topology.
 
     Args:
-        flavor: the flavor.
         topology: the topology that the flavor refers to.
         cluster: the nodes, and the pods on them that belong to no job. Pods that Kueue placed count as part
             of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
-        name: the name of the flavor.
         tree: the topology domains.
         free: the capacity of the leaves that is available to all workloads together.
         room: the part of `free` that workloads do not use.
@@ -52,7 +50,6 @@ class Placed(NamedTuple):
     """The places of the pods of a pod set.
 
     Attributes:
-        pod_set: the pod set.
         flavor: the flavor of the pod set.
         leaves: the leaves that exist.
         named: all leaves in recorded order if some of them may not exist, or None if all of them exist.
@@ -159,7 +156,6 @@ class TopologyFlavors:
             (the TASHandleOverlappingFlavors gate).
 
     Attributes:
-        by_name: the flavors by name.
         version: how often the free capacity of any flavor has changed. Trials do not count.
     """
 
