@@ -52,15 +52,7 @@ _CALLS = {
     "aarch64": (
         0xC00000B7,
         (
-            *(
-                198,
-                199,
-                200,
-                201,
-                202,
-                203,
-                242,
-            ),  # the same calls for sockets as above
+            *(198, 199, 200, 201, 202, 203, 242),  # the same calls for sockets as above
             *(221, 281, 129, 130, 424),  # execve, execveat, kill, tkill, pidfd_send_signal
             *(117, 154, 157, 164, 270, 271),  # ptrace, setpgid, setsid, setrlimit, process_vm_readv, -writev
             *(39, 40, 41, 51, 97, 265, 268),  # mounts, namespaces, handles of files

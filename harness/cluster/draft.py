@@ -12,14 +12,7 @@ from harness.base.errors import Fault
 from harness.base.options import nearest
 from harness.base.text import first_of
 from harness.base.values import Value, fixed
-from harness.cluster.model import (
-    ClusterQueue,
-    Cohort,
-    LocalQueue,
-    Node,
-    PriorityClass,
-    ResourceFlavor,
-)
+from harness.cluster.model import ClusterQueue, Cohort, LocalQueue, Node, PriorityClass, ResourceFlavor
 from harness.cluster.yaml.fields import Fields
 
 if TYPE_CHECKING:

@@ -240,11 +240,7 @@ class Engine:
             lifecycle.lose_node(change.edit.name)
 
     def _play(
-        self,
-        policy: Policy,
-        recurrence: Recurrence | None,
-        referee: Referee,
-        sources: Sequence[Source],
+        self, policy: Policy, recurrence: Recurrence | None, referee: Referee, sources: Sequence[Source]
     ) -> Iterator[int]:
         """Loop over the simulated times with their events and decisions, and yield the time regularly."""
         lifecycle, until, enough = self._lifecycle, self._until, self._enough

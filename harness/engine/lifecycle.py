@@ -471,14 +471,7 @@ class Lifecycle:
     def record_job(self, life: Life, state: int, finish: int) -> None:
         """Report how a job ended, or its state at the end of the replay."""
         self._recorder.job(
-            life.job,
-            state,
-            life.first_admitted,
-            life.started,
-            finish,
-            life.preemptions,
-            life.lost,
-            life.idle,
+            life.job, state, life.first_admitted, life.started, finish, life.preemptions, life.lost, life.idle
         )
 
 

@@ -367,8 +367,7 @@ class Referee:
             known = False
         if not known:
             self.refuse(
-                None,
-                f"shares of {queue} must be a finite number and an integer, not {share!r}, {weighted!r}",
+                None, f"shares of {queue} must be a finite number and an integer, not {share!r}, {weighted!r}"
             )
         self._recorder.share(self._lifecycle.now, queue, share, weighted)
 

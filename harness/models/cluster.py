@@ -22,11 +22,7 @@ from harness.cluster.kinds.elastic import (
     leaves_of,
     semantics_of,
 )
-from harness.cluster.kinds.kueue_configuration import (
-    GATES,
-    AdmissionFairSharing,
-    KueueConfiguration,
-)
+from harness.cluster.kinds.kueue_configuration import GATES, AdmissionFairSharing, KueueConfiguration
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
 from harness.cluster.kinds.kueue_releases import (
     NEWEST,

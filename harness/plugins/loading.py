@@ -18,15 +18,7 @@ from harness.base.options import did_you_mean
 from harness.base.values import Value, fixed
 from harness.plugins import hookspecs
 from harness.plugins.entry_points import installed
-from harness.plugins.registries import (
-    MetricSpec,
-    Owner,
-    PolicySpec,
-    ReaderSpec,
-    Register,
-    Registry,
-    SpecT,
-)
+from harness.plugins.registries import MetricSpec, Owner, PolicySpec, ReaderSpec, Register, Registry, SpecT
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.kind import Kind

@@ -104,10 +104,7 @@ class Run:
 
     def __getstate__(self) -> dict[str, Any]:
         # A request may contain a whole trace, and values that can't be pickled.
-        return {
-            **self.__dict__,
-            "request": None,
-        }
+        return {**self.__dict__, "request": None}
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""

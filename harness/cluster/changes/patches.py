@@ -153,10 +153,7 @@ class _World:
     """
 
     def __init__(
-        self,
-        manifests: Sequence[Mapping[str, Any]],
-        faults: list[Fault],
-        given: Sequence[Mapping[str, Any]],
+        self, manifests: Sequence[Mapping[str, Any]], faults: list[Fault], given: Sequence[Mapping[str, Any]]
     ) -> None:
         self._given = given
         self._objects: list[Mapping[str, Any] | None] = list(manifests)

@@ -75,9 +75,7 @@ NODE_POOL = Coverage(
         "spec.template.status.capacity{}",
     ),
     assumed(
-        _ONE_SUM,
-        f"spec.template.allocatable{_GPU_MEMORY}",
-        f"spec.template.status.allocatable{_GPU_MEMORY}",
+        _ONE_SUM, f"spec.template.allocatable{_GPU_MEMORY}", f"spec.template.status.allocatable{_GPU_MEMORY}"
     ),
 )
 
@@ -144,10 +142,7 @@ RUNTIME_CLASS = Coverage(
     metadata(),
     harmless("the kubelet starts pods with it", "handler"),
     modelled("overhead.podFixed{}"),
-    assumed(
-        "the RuntimeClass does not restrict the nodes of the pods of Workloads",
-        "scheduling",
-    ),
+    assumed("the RuntimeClass does not restrict the nodes of the pods of Workloads", "scheduling"),
 )
 
 _ITEM = "spec.limits[]"

@@ -71,10 +71,7 @@ _SPREAD: list[Row] = [
 
 
 def _resources(path: str) -> list[Row]:
-    return [
-        *modelled(f"{path}.limits{{}}", f"{path}.requests{{}}"),
-        *assumed(_NO_DEVICES, f"{path}.claims"),
-    ]
+    return [*modelled(f"{path}.limits{{}}", f"{path}.requests{{}}"), *assumed(_NO_DEVICES, f"{path}.claims")]
 
 
 _OF_CONTAINERS = (

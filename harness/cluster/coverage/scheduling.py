@@ -42,8 +42,7 @@ SCHEDULING_WORKLOAD = Coverage(
         ],
     ),
     only(
-        _LATER,
-        harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec"),
+        _LATER, harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec")
     ),
 )
 """The kind Workload of kube-scheduler's own API."""

@@ -18,11 +18,7 @@ from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
 from harness.cluster.kinds.pod_groups import read_pod_group
 from harness.cluster.kinds.queues_missing import check_queues
-from harness.cluster.kinds.request_defaults import (
-    add_request_defaults,
-    read_limit_range,
-    read_runtime_class,
-)
+from harness.cluster.kinds.request_defaults import add_request_defaults, read_limit_range, read_runtime_class
 from harness.cluster.kinds.scheduling_groups import (
     check_scheduling_groups,
     read_scheduling_pod_group,

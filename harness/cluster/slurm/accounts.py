@@ -149,11 +149,7 @@ def quota_manifests(
         notes: receives notes about settings that quotas can't express.
     """
     yield flavor_manifest(_FLAVOR)
-    notes.add(
-        "Account",
-        "",
-        "users' own shares within an account: jobs of one queue are not ordered by user",
-    )
+    notes.add("Account", "", "users' own shares within an account: jobs of one queue are not ordered by user")
     yield from _level(accounts, "all", capacity, notes, own=0, name="")
 
 

@@ -70,10 +70,7 @@ KINDS: Mapping[str, Kind] = {
     "section": Kind(
         "section",
         "A section for reports of harness that counts the jobs of each user.",
-        (
-            "harness replay {trace} --plugin none --until 2d",
-            "harness report results/*/none-* -o report.md",
-        ),
+        ("harness replay {trace} --plugin none --until 2d", "harness report results/*/none-* -o report.md"),
     ),
 }
 """Maps an option of `harness plugins new` to the kind of package that it writes."""

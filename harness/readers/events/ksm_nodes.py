@@ -25,10 +25,7 @@ _RESOURCES = {"ephemeral_storage": "ephemeral-storage"}
 _VENDORS = ("nvidia_com", "amd_com", "intel_com", "aliyun_com", "habana_ai", "google_com", "rdma")
 """The prefixes of resource names in which kube-state-metrics replaces `.` and `/` by `_`."""
 
-_NOT_READY = {
-    "false": "node.kubernetes.io/not-ready",
-    "unknown": "node.kubernetes.io/unreachable",
-}
+_NOT_READY = {"false": "node.kubernetes.io/not-ready", "unknown": "node.kubernetes.io/unreachable"}
 """Maps the status of the condition Ready to the taint that Kubernetes' node controller sets for it."""
 
 

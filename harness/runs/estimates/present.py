@@ -133,12 +133,7 @@ def present_of(
 
 
 def _present(
-    job: Job,
-    traits: Traits,
-    manifest: Workload | Pod,
-    created: int | None,
-    cluster: Cluster,
-    now: int | None,
+    job: Job, traits: Traits, manifest: Workload | Pod, created: int | None, cluster: Cluster, now: int | None
 ) -> Present:
     standing = standing_of(cluster, manifest)
     since = standing.since

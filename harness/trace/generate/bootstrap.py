@@ -177,10 +177,7 @@ def redrawn(trace: Trace, block: int, seed: int) -> Trace:
         submit = (pl.col("submit_time") + begin).cast(pl.Int64).cast(trace.frame.schema["submit_time"])
         frame = frame.with_columns(submit)
     return replace(
-        trace,
-        frame=frame,
-        metadata=source.metadata,
-        notes=(*trace.notes, *source.notes, f"seed {seed}"),
+        trace, frame=frame, metadata=source.metadata, notes=(*trace.notes, *source.notes, f"seed {seed}")
     )
 
 

@@ -16,16 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness import (
-    Cluster,
-    Option,
-    Policy,
-    PolicySpec,
-    Possible,
-    Register,
-    View,
-    hookimpl,
-)
+from harness import Cluster, Option, Policy, PolicySpec, Possible, Register, View, hookimpl
 from harness.base.errors import InputError
 from harness.base.options import refuse_set
 from harness.base.units import parse_duration

@@ -233,12 +233,7 @@ class OnNodes:
             return places if places is not None and self._now.fits(places) else None
 
     def beside(
-        self,
-        reservation: NodeReservation,
-        request: NodeRequest,
-        job: Job,
-        expected: int,
-        assignment: Places,
+        self, reservation: NodeReservation, request: NodeRequest, job: Job, expected: int, assignment: Places
     ) -> Places | None:
         """See `Capacity`. The job gets the best nodes, or else nodes that are not reserved."""
         if request in reservation.refused or reservation.places is None:

@@ -99,12 +99,7 @@ class OnQuotas:
         return None
 
     def beside(
-        self,
-        reservation: QuotaReservation,
-        request: Request,
-        job: Job,
-        expected: int,
-        assignment: Assignment,
+        self, reservation: QuotaReservation, request: Request, job: Job, expected: int, assignment: Assignment
     ) -> Assignment | None:
         """See `Capacity`."""
         taken = assignment.node, assignment.cells

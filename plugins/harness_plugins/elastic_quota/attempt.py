@@ -19,13 +19,7 @@ from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_f
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import (
-    Nominated,
-    Others,
-    QuotaRequest,
-    add,
-    quota_request,
-)
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, add, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, on_each

@@ -121,11 +121,7 @@ class Machinery:
         if settings.strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal
             search = FairSharing(
-                cache,
-                shares,
-                settings.strategies,
-                within_nominal=within_nominal,
-                crashed=settings.crashes,
+                cache, shares, settings.strategies, within_nominal=within_nominal, crashed=settings.crashes
             )
             order = FairOrder(cache, shares, gates)
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))

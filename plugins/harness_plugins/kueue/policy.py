@@ -11,19 +11,7 @@ from harness.models.kube.policy import NODE
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
 from harness.models.told import NOTHING_TOLD
-from harness.policy import (
-    Admit,
-    Change,
-    Decision,
-    Job,
-    Never,
-    Preempt,
-    Refuse,
-    Reject,
-    Standing,
-    Wake,
-    Why,
-)
+from harness.policy import Admit, Change, Decision, Job, Never, Preempt, Refuse, Reject, Standing, Wake, Why
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since

@@ -412,11 +412,7 @@ class Scheduler:
         """Returns the usage that a workload still needs from an admission, without its finished pods."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
-            self.offers(workload),
-            admission.counts,
-            workload.counts,
-            admission.chosen,
-            strict=True,
+            self.offers(workload), admission.counts, workload.counts, admission.chosen, strict=True
         ):
             for group, flavor in zip(pod_set.groups, chosen, strict=True):
                 for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):

@@ -22,7 +22,7 @@ from harness.readers.schema import leave_out
 
 METADATA = {
     "harness.source": "Alibaba cluster-trace-gpu-v2025 (github.com/alibaba/clusterdata), "
-    "disaggregated_DLRM_trace.csv; Prism, NSDI 2025",
+    "disaggregated_DLRM_trace.csv; Prism, NSDI 2025"
 }
 _GIB = 2**30
 _RESOURCES = {

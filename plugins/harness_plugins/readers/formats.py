@@ -44,12 +44,7 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(
-        "parquet",
-        "Parquet in the canonical schema",
-        sniff.is_parquet,
-        suffixes=(".parquet",),
-    ),
+    Format("parquet", "Parquet in the canonical schema", sniff.is_parquet, suffixes=(".parquet",)),
     Format(
         "swf",
         "Standard Workload Format (Parallel Workloads Archive), also with MetaCentrum's extension",

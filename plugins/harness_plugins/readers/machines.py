@@ -56,10 +56,7 @@ class Machine:
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {
-                "name": self.name,
-                "labels": {"kubernetes.io/hostname": self.name, **self.labels},
-            },
+            "metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name, **self.labels}},
             "status": {
                 "allocatable": {
                     resource: format_amount(resource, size) for resource, size in allocatable.items()

@@ -25,7 +25,7 @@ from harness.readers.schema import leave_out
 
 METADATA = {
     "harness.source": "Alibaba openb, cluster-trace-gpu-v2023 (github.com/alibaba/clusterdata); "
-    "Weng et al., Beware of Fragmentation, USENIX ATC 2023",
+    "Weng et al., Beware of Fragmentation, USENIX ATC 2023"
 }
 PRIORITIES = {"BE": 0, "Burstable": 500, "LS": 1000, "Guaranteed": 1000}
 """The priority of each QoS class in the lists. The best-effort class has the lowest priority."""

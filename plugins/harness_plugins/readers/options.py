@@ -131,10 +131,7 @@ PAI_OPTIONS = (
     Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
 )
 
-HELIOS_OPTIONS = (
-    Option("tenant", "vc", "which column is the queue", choices=("vc", "user")),
-    GPUS_PER_NODE,
-)
+HELIOS_OPTIONS = (Option("tenant", "vc", "which column is the queue", choices=("vc", "user")), GPUS_PER_NODE)
 
 ACME_OPTIONS = (
     Option("tenant", "type", "which column is the queue", choices=("type", "user")),
@@ -246,10 +243,5 @@ PROMETHEUS_OPTIONS = (
         "always the namespace",
         choices=("queue", "namespace"),
     ),
-    Option(
-        "priority",
-        "none",
-        "the name of the pod's priority class, or none",
-        choices=("class", "none"),
-    ),
+    Option("priority", "none", "the name of the pod's priority class, or none", choices=("class", "none")),
 )

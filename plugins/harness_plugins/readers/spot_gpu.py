@@ -19,7 +19,7 @@ from harness.readers.priorities import Band, priority_column, priority_note
 
 METADATA = {
     "harness.source": "Alibaba cluster-trace-v2026-spot-gpu (github.com/alibaba/clusterdata), "
-    "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026",
+    "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026"
 }
 BANDS = {"HP": Band("high-priority", 1000), "Spot": Band("spot", 0)}
 """The priority band of each job type. Spot jobs have the lower priority."""

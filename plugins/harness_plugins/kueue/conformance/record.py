@@ -104,11 +104,7 @@ class Record:
         }
         if deactivating:
             final["deactivated"] = sorted(self._deactivated)
-        return {
-            "decisions": self._decisions,
-            "final": final,
-            "cycles": self._policy.scheduler.cycles,
-        }
+        return {"decisions": self._decisions, "final": final, "cycles": self._policy.scheduler.cycles}
 
     def counts(self, workloads: int) -> Mapping[str, Any]:
         """Returns the result of a performance setup."""

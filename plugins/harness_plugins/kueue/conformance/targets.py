@@ -101,11 +101,7 @@ def question(
 
 
 def _search(
-    cache: Cache,
-    cluster: Cluster,
-    strategies: tuple[str, ...] | None,
-    gates: Gates,
-    shortcuts: Shortcuts,
+    cache: Cache, cluster: Cluster, strategies: tuple[str, ...] | None, gates: Gates, shortcuts: Shortcuts
 ) -> TargetSearch:
     if strategies is None:
         return ClassicPreemption(cache)

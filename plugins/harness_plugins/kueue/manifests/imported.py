@@ -137,12 +137,7 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 
 
 def hold(
-    cache: Cache,
-    queue: ClusterQueueState,
-    holder: Workload,
-    manifest: Manifest,
-    gates: Gates,
-    reserved: int,
+    cache: Cache, queue: ClusterQueueState, holder: Workload, manifest: Manifest, gates: Gates, reserved: int
 ) -> None:
     """Adds a workload that has held quota since `reserved` to the cache."""
     holder.evicted = manifest.is_true("Evicted")

@@ -98,6 +98,5 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise OptionError(
-            f"option timezone: {name!r} is not a known time zone",
-            hint="such as Europe/Berlin or UTC",
+            f"option timezone: {name!r} is not a known time zone", hint="such as Europe/Berlin or UTC"
         ) from error

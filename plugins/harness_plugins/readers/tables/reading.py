@@ -200,8 +200,7 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
         *(unit[name].cast(pl.Int64).alias(f"\0unit {name}") for name in totals),
     )
     trace = trace.with_columns(
-        pl.col(_BEGIN).list.slice(0, pl.col(_BEGIN).list.len() - 1),
-        pl.col(_BEGIN).list.slice(1).alias(_END),
+        pl.col(_BEGIN).list.slice(0, pl.col(_BEGIN).list.len() - 1), pl.col(_BEGIN).list.slice(1).alias(_END)
     )
     trace = trace.with_columns(pl.int_ranges(1, pl.col(_BEGIN).list.len() + 1).alias(_NUMBER))
     several = bool((trace[_BEGIN].list.len() > 1).any())
