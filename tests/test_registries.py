@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from harness.base.errors import PluginError
 from harness.cli import cli
 from harness.models.manifests import Kind, KindSpec
 from harness.plugins.conformance import ConformanceSpec
+from harness.plugins.hookspecs import late
 
 TWICE = (Option("x", 1, "first", type=int), Option("x", 2, "second", type=int))
 SEEDED = (Option("seed", 0, "h", type=int),)
@@ -175,3 +177,15 @@ def test_options_of_a_policy_class_are_a_tuple_of_options(
     Mine.options = options  # type: ignore[attr-defined]
     with pytest.raises(harness.OptionError, match=f"policy Mine: {why}"):
         harness.replay(write_trace({}), plugin=Mine, output=tmp_path)
+
+
+def test_a_late_function_imports_its_module_when_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "later_on.py").write_text("def add(one, *, other):\n    return one + other\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    add = late("later_on:add")
+    assert "later_on" not in sys.modules
+    assert (add.__module__, add.__qualname__) == ("later_on", "add")  # its code counts, not that of `late`
+    assert add(1, other=2) == 3
+    monkeypatch.delitem(sys.modules, "later_on")

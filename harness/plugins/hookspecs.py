@@ -7,7 +7,9 @@ for individual jobs or events. Therefore, the cost of hooks doesn't depend on th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -23,6 +25,21 @@ if TYPE_CHECKING:
 
 hookspec = pluggy.HookspecMarker("harness")
 hookimpl = pluggy.HookimplMarker("harness")
+
+
+def late(place: str) -> Callable[..., Any]:
+    """Returns a function that a plugin can register, and that imports its module only when it is called.
+
+    Args:
+        place: the module and the name of the function, such as `my_plugin.policy:make`.
+    """
+    module, _, name = place.partition(":")
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments, **named)
+
+    call.__module__, call.__qualname__ = module, name  # so that the code of this module counts
+    return call
 
 
 # --- what a plugin adds: called once, when plugins are loaded ---------------------------------------------

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness import Cluster, Policy, PolicySpec, Possible, Register, View, hookimpl
+from harness import Cluster, PolicySpec, Register, hookimpl
 from harness.models.kube.running import running_jobs
+from harness.plugins.hookspecs import late
 from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
 
 if TYPE_CHECKING:
     from harness.models.manifests import KindSpec
     from harness.plugins.conformance import ConformanceSpec
+
+_HERE = "harness_plugins.elastic_quota"
 
 
 @hookimpl
@@ -20,12 +22,12 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
     register(
         PolicySpec(
             "elasticquota",
-            _make,
+            late(f"{_HERE}.policy:elastic_quota"),
             help="quotas with a guarantee and a limit, which reclaim their guarantee from quotas that borrow",
             options=OPTIONS,
             running=running_jobs,
             ignored_fields=ignored_fields,
-            never=_never,
+            never=late(f"{_HERE}.policy:impossible"),
             by_elastic_quotas=_by_elastic_quotas,
         )
     )
@@ -54,16 +56,16 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     register(
         ConformanceSpec(
             "elasticquota/preempt",
-            _conformance("answer"),
+            late(f"{_HERE}.conformance:answer"),
             help="quota admission, and victims across and within quotas",
             fields=("given.pod", "given.note"),
-            explain=_conformance("explain"),
+            explain=late(f"{_HERE}.conformance:explain"),
         )
     )
     register(
         ConformanceSpec(
             "koordinator/runtime",
-            _conformance("runtime"),
+            late(f"{_HERE}.conformance:runtime"),
             help="request, usage and runtime of each quota of a tree",
             fields=("given.refresh", "config.enableMinQuotaScale"),
         )
@@ -71,39 +73,14 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     register(
         ConformanceSpec(
             "koordinator/preempt",
-            _conformance("attempt"),
+            late(f"{_HERE}.conformance:attempt"),
             help="admission within the runtime of a quota, and victims of the same quota",
             informative=("error",),
             fields=("given.pod", "config.enableMinQuotaScale", "config.disableDefaultQuotaPreemption"),
-            explain=_conformance("explain"),
+            explain=late(f"{_HERE}.conformance:explain"),
         )
     )
 
 
-# These modules are imported late, because the list of plugins needs neither the scheduler nor the readers of
-# manifests.
-
-
-def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    from harness_plugins.elastic_quota.policy import elastic_quota
-
-    return elastic_quota(cluster, view, options)
-
-
-def _conformance(function: str) -> Callable[[Mapping[str, Any]], Any]:
-    def answer(case: Mapping[str, Any]) -> Any:
-        from harness_plugins.elastic_quota import conformance
-
-        return getattr(conformance, function)(case)
-
-    return answer
-
-
 def _by_elastic_quotas(cluster: Cluster) -> bool:
     return True
-
-
-def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    from harness_plugins.elastic_quota.policy import impossible
-
-    return impossible(cluster, options)

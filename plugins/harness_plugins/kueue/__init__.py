@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Option, Policy, PolicyFactory, PolicySpec, Possible, Register, View, hookimpl
+from harness import Cluster, Option, PolicySpec, Register, hookimpl
 from harness.models.cluster import PERMITTED_TEXT
 from harness.models.evictions import LATENCY
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups
+from harness.plugins.hookspecs import late
 from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,
@@ -27,8 +27,8 @@ from harness_plugins.kueue.options import (
 
 if TYPE_CHECKING:
     from harness.plugins.conformance import ConformanceSpec
-    from harness.policy import Arrival
 
+_HERE = "harness_plugins.kueue"
 _COMMON = (
     LATENCY,
     Option(
@@ -93,27 +93,27 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
     register(
         PolicySpec(
             "kueue-classic",
-            _make("classic"),
+            late(f"{_HERE}.factory:classic"),
             help="Kueue with classic preemption: by priority, and to reclaim quota that others borrowed",
             options=_COMMON,
-            running=_running_jobs,
+            running=late(f"{_HERE}.manifests.beginning:running_jobs"),
             ignored_fields=_ignored_fields,
-            never=_never,
+            never=late(f"{_HERE}.factory:impossible"),
             by_queues=_by_queues,
-            assumes=_assumes,
+            assumes=late(f"{_HERE}.factory:assumptions"),
         )
     )
     register(
         PolicySpec(
             "fairsharing",
-            _make("fair_sharing"),
+            late(f"{_HERE}.factory:fair_sharing"),
             help="Kueue with fair sharing: shares order admission and choose preemption targets",
             options=(*_COMMON, *_FAIR),
-            running=_running_jobs,
+            running=late(f"{_HERE}.manifests.beginning:running_jobs"),
             ignored_fields=_ignored_by_fair_sharing,
-            never=_never,
+            never=late(f"{_HERE}.factory:impossible"),
             by_queues=_by_queues,
-            assumes=_assumes,
+            assumes=late(f"{_HERE}.factory:assumptions"),
         )
     )
 
@@ -123,19 +123,18 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     """Register the recorded cases of Kueue's scheduler."""
     from harness.plugins.conformance import ConformanceSpec
 
-    targets, cycles = "conformance.targets", "conformance.cycles"
     register(
         ConformanceSpec(
             "kueue/targets",
-            _answer(targets, "answer"),
+            late(f"{_HERE}.conformance.targets:answer"),
             help="which workloads Kueue preempts for another workload, and why",
-            explain=_answer(targets, "explain"),
+            explain=late(f"{_HERE}.conformance.targets:explain"),
         )
     )
     register(
         ConformanceSpec(
             "kueue/cycles",
-            _answer(cycles, "answer"),
+            late(f"{_HERE}.conformance.cycles:answer"),
             help="which workloads are admitted and preempted over time",
             informative=("cycle", "cycles", "heads"),
         )
@@ -143,34 +142,15 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
     register(
         ConformanceSpec(
             "kueue/tas",
-            _answer("conformance.placement", "answer_placement"),
+            late(f"{_HERE}.conformance.placement:answer_placement"),
             help="where topology-aware scheduling places the pods of a workload",
         )
     )
 
 
-def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
-    found: Sequence[Arrival] = import_module("harness_plugins.kueue.manifests.beginning").running_jobs(
-        cluster, at
-    )
-    return found
-
-
-def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
-    return found
-
-
 def _by_queues(cluster: Cluster) -> bool:
     """Returns True, because Kueue can admit a Workload only if its queue refers to a ClusterQueue."""
     return True
-
-
-def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    def answer(case: Mapping[str, Any]) -> Any:
-        return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
-
-    return answer
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
@@ -191,16 +171,3 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
                 f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose the workloads that "
                 "fair sharing preempts; shares alone do"
             )
-
-
-def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
-    return found
-
-
-def _make(name: str) -> PolicyFactory:
-    def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-        factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)
-        return factory(cluster, view, options)
-
-    return make

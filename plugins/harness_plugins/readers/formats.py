@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from harness import Option, ReaderSpec
+from harness.plugins.hookspecs import late
 from harness.readers.recordings import is_recording
 from harness.readers.sniff import names_columns
 from harness_plugins.readers import options, sniff
 
-
-def _later(module: str, name: str) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(f"harness_plugins.readers.{module}"), name)(*arguments)
-
-    return call
+_HERE = "harness_plugins.readers"
 
 
 def _format(
@@ -29,7 +24,7 @@ def _format(
     **more: Any,
 ) -> ReaderSpec:
     """Returns a reader. Its module, by default with the name of the format, is imported when it is needed."""
-    read = _later(module or name.replace("-", "_"), "read")
+    read = late(f"{_HERE}.{module or name.replace('-', '_')}:read")
     return ReaderSpec(name, read, help=help, sniff=sniff, options=options, **more)
 
 
@@ -96,7 +91,7 @@ FORMATS: tuple[ReaderSpec, ...] = (
         "Slurm's accounting: sacct -P and sacct --json",
         sniff.is_slurm,
         options=options.SLURM_OPTIONS,
-        advise=_later("slurm.others", "advise"),
+        advise=late(f"{_HERE}.slurm.others:advise"),
     ),
     _format(
         "csv",
@@ -111,8 +106,8 @@ FORMATS: tuple[ReaderSpec, ...] = (
         lambda path, head: False,
         options=options.TABLE_OPTIONS,
         folder=lambda path: False,
-        advise=_later("tables.fitting", "advise"),
-        draft=_later("tables.suggest", "suggest"),
+        advise=late(f"{_HERE}.tables.fitting:advise"),
+        draft=late(f"{_HERE}.tables.suggest:suggest"),
         module="tables",
     ),
     _format(
