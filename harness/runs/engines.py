@@ -1,13 +1,19 @@
-"""Creates the engine of a plan."""
+"""Creates the engine and the policy of a plan.
+
+Also checks whether the policy supports changes of its cluster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from harness.base.errors import PolicyError, blamed_on
 from harness.cluster.model import Cluster
 from harness.engine import Engine
-from harness.engine.events import Recorder
-from harness.policy import Arrival
+from harness.engine.engine import deaf, to_be_heard
+from harness.engine.events import NullRecorder, Recorder
+from harness.policy import Arrival, Policy, View
 from harness.runs.plan import Plan
 
 _UNLIMITED = Cluster()
@@ -23,3 +29,37 @@ def engine_of(plan: Plan, chunks: Iterable[list[Arrival]], recorder: Recorder) -
     """Returns the engine of a plan, still without a policy."""
     losses, until = plan.settings.on_preemption, plan.settings.until
     return Engine(chunks, played_on(plan), recorder, losses=losses, until=until)
+
+
+def made(plan: Plan, view: View) -> Policy:
+    """Create the policy of a plan.
+
+    Raises:
+        InputError: the policy can't replay that cluster.
+        PolicyError: the policy failed.
+    """
+    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
+        policy = plan.policy.factory(plan.cluster, view, plan.options)
+        return policy if plan.observe is None else plan.observe(policy)
+
+
+def _hears(plan: Plan) -> bool:
+    return hasattr(made(plan, Engine((), plan.cluster, NullRecorder()).view), "changed")
+
+
+def check_heard(plan: Plan) -> None:
+    """Check, before a replay, that the policy of a plan supports the changes of its cluster.
+
+    Raises:
+        InputError: the policy rejects some of the changes.
+        PolicyError: the policy can't be made, or it can't be notified of changes that must not be ignored.
+    """
+    if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.settings.ignore_events):
+        raise deaf(plan.label, plan.cluster.changes)
+
+
+def as_heard(plan: Plan) -> Plan:
+    """Returns the plan, without the changes of the cluster if the policy does not support them."""
+    if not (plan.settings.ignore_events and plan.cluster.changes) or _hears(plan):
+        return plan
+    return replace(plan, cluster=replace(plan.cluster, changes=()))

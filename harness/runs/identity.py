@@ -111,7 +111,7 @@ def _once(what: str, subject: object, look: Callable[[], Code]) -> Code:
 
 def code_of_harness() -> Code:
     """Returns the code of those parts of `harness` that make or record decisions."""
-    return _once(_OURS, None, lambda: _whole([_files_of_rooms()]))
+    return _once(_OURS, None, lambda: _whole([_Files(_OURS, _within(_HOME, _APART))]))
 
 
 def code_of_policy(spec: PolicySpec) -> Code:
@@ -210,10 +210,6 @@ def _files_of(module: str) -> _Files:
     if path.stem != "__init__":
         return _Files(module, {path.name: origin})
     return _Files(module, _within(path.parent))
-
-
-def _files_of_rooms() -> _Files:
-    return _Files(_OURS, _within(_HOME, _APART))
 
 
 def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:

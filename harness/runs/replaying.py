@@ -29,9 +29,8 @@ from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.policy import Arrival
 from harness.runs.cache import Lasting
-from harness.runs.engines import engine_of, played_on
+from harness.runs.engines import as_heard, engine_of, made, played_on
 from harness.runs.folder import tables_of
-from harness.runs.hearing import as_heard, made
 from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.job_columns import LONG, job_columns
 from harness.runs.measuring import measure
@@ -233,7 +232,8 @@ def _play_into(
         recorder.abandon()
         raise
     short = recorder.close(outcome.jobs)
-    info = _describe(asked, jobs, of_jobs, outcome, _events(plan))
+    events = [] if plan.policy.record else plan.events  # a record repeats the recorded events
+    info = _describe(asked, jobs, of_jobs, outcome, events)
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
@@ -364,11 +364,6 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
             **({"asleep": list(outcome.asleep)} if outcome.asleep and not plan.policy.record else {}),
         },
     }
-
-
-def _events(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the changes of the cluster. A record has none, because it repeats recorded events."""
-    return [] if plan.policy.record else plan.events
 
 
 def _told(code: Code) -> dict[str, str]:

@@ -180,7 +180,7 @@ class Request(Settings):
                 together.
             PolicyError: the policy does not support the changes of the cluster.
         """
-        from harness.runs.hearing import check_heard
+        from harness.runs.engines import check_heard
         from harness.trace.homes import homed
         from harness.trace.recorded import check_recorded
 

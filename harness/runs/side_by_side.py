@@ -204,13 +204,10 @@ class _Trial(pickle.Pickler):
     """
 
     def persistent_id(self, obj: Any) -> str | None:
-        if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
+        main = sys.modules["__main__"]
+        if isinstance(obj, type) and obj.__module__ == "__main__" and getattr(main, "__file__", None) is None:
             raise pickle.PicklingError(f"{obj.__qualname__} is not in a module that can be imported")
         return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None
-
-
-def _has_file(module: str) -> bool:
-    return getattr(sys.modules[module], "__file__", None) is not None
 
 
 def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.base.collector import seldom_collected
 from harness.engine.events import BIND, EVICT, FINISH, GONE, PROGRESS, RESTORING, Fact, NullRecorder
-from harness.runs.engines import engine_of
-from harness.runs.hearing import as_heard, made
+from harness.runs.engines import as_heard, engine_of, made
 from harness.runs.replaying import jobs_of
 
 if TYPE_CHECKING:
