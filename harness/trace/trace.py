@@ -194,14 +194,10 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
 
 def _sha256(path: Path) -> str:
     if path.is_dir():
-        inside = [[each.name, _sha256(each)] for each in sorted(path.iterdir()) if not _is_hidden(each)]
+        inside = [[each.name, _sha256(each)] for each in sorted(path.iterdir()) if each.name[0] != "."]
         return hashlib.sha256(json.dumps(inside).encode()).hexdigest()
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ""  # a program is still writing to the folder
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(".")

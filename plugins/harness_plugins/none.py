@@ -77,7 +77,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
             running=running_jobs,
             ignored_fields=_ignored_fields,
             never=_never,
-            by_queues=_by_queues,
+            by_queues=lambda cluster: not cluster.nodes,  # queues have no effect beside nodes
         )
     )
 
@@ -114,11 +114,6 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
     over_time = OverTime(cluster, judge)
     return lambda job: next(iter(over_time(job)), None)
-
-
-def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
-    return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -183,7 +183,9 @@ class States:
             raise ClusterError(source, self._faults)
         for number in self._over.of:
             if number not in self._texts:
-                self._texts[number] = _text(self._present[number])
+                self._texts[number] = json.dumps(
+                    [each.content for each in self._present[number]], default=str
+                )
         key = tuple(sorted(self._texts.items()))
         if key not in self._read:
             documents = list(chain.from_iterable(self._present))
@@ -195,7 +197,3 @@ class States:
 
 def _name(document: Document) -> str:
     return str(document.content["metadata"]["name"])
-
-
-def _text(documents: Sequence[Document]) -> str:
-    return json.dumps([each.content for each in documents], default=str)

@@ -104,7 +104,7 @@ class Drains:
         elif node.name not in self._drains:
             there = self._scheduler.cache.by_name[node.name].pods
             pods = [pod for pod in there if pod.job is not None and not is_left(pod.job, pod.pod)]
-            drain = self._drains[node.name] = Drain(now, node.drain, sorted(pods, key=_name))
+            drain = self._drains[node.name] = Drain(now, node.drain, sorted(pods, key=lambda pod: pod.name))
             self._planned = _FAR
             yield from self._try(node.name, drain)
 
@@ -150,7 +150,3 @@ class Drains:
             return True
         budgets.refresh()
         return len(covering) == 1 and budgets.allowed[covering[0]] > 0
-
-
-def _name(pod: PodInfo) -> str:
-    return pod.name

@@ -206,7 +206,7 @@ class PodPolicy:
 
     def _node_changed(self, name: str, node: object, now: int) -> Iterator[Decision]:
         if not isinstance(node, Node):
-            there = sorted(self.scheduler.cache.by_name[name].pods, key=_name)
+            there = sorted(self.scheduler.cache.by_name[name].pods, key=lambda pod: pod.name)
             self.scheduler.nodes.drop(name)
             self._taints.drop(name)
             for pod in there:
@@ -317,10 +317,6 @@ class PodTimers:
         """The time when the next toleration ends, or when an attempt that ended with an error is repeated."""
         taints, scheduler = self._taints.due, self._scheduler
         return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
-
-
-def _name(pod: PodInfo) -> str:
-    return pod.name
 
 
 def require_nodes(cluster: Cluster) -> None:

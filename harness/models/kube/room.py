@@ -59,7 +59,7 @@ class Room:
         configuration = cluster.scheduler or SchedulerConfiguration()
         self._cluster = cluster
         self._cache = Cache(cluster)
-        self._known = Templates(self._cache.resources, _no_budgets)
+        self._known = Templates(self._cache.resources, lambda namespace, labels: ())  # no pod is evicted
         self._scheduling = scheduling_of(self._cache, self._known, configuration, 100)
         self._most = self._largest()
         self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
@@ -159,7 +159,3 @@ class Room:
         """Returns the size of a pod: its largest request, as a fraction of the largest node's quantity."""
         asked = template.shape.requests
         return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
-
-
-def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    return ()

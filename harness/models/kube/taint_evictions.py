@@ -97,7 +97,7 @@ class TaintEvictions:
         if taints:
             self.tainted[node.name] = taints
         if taints != before:
-            pods = sorted(self._scheduler.cache.by_name[node.name].pods, key=_name)
+            pods = sorted(self._scheduler.cache.by_name[node.name].pods, key=lambda pod: pod.name)
             yield from self._try(pods, taints, now)
         yield from self._drains.put(node, now)
 
@@ -177,7 +177,3 @@ def _needs_timers(cluster: Cluster) -> bool:
         count += (node is not None) - (edit.before is not None)
         fewest = min(fewest, count)
     return cluster.nodes_change and not fewest
-
-
-def _name(pod: PodInfo) -> str:
-    return pod.name

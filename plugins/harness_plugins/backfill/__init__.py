@@ -80,7 +80,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
             running=_running,
             ignored_fields=_ignored_fields,
             never=_never,
-            by_queues=_by_queues,
+            by_queues=lambda cluster: not _on_nodes(cluster),  # queues have no effect beside nodes
         )
     )
 
@@ -118,11 +118,6 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
     return running_jobs(cluster, at) if cluster.nodes else ()
-
-
-def _by_queues(cluster: Cluster) -> bool:
-    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
-    return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -211,7 +211,8 @@ class OnNodes:
         Because pods are placed one by one, a job may not find nodes although more nodes are free than before.
         In this case, its reservation keeps the nodes that were reserved before.
         """
-        snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
+        snapshot = self._then
+        ends = {end: list(group) for end, group in groupby(running, key=lambda entry: entry[0][0])}
         snapshot.show({each.job.index: each.assignment for _, each in running})
         moments = sorted({*ends, *self._outlook.moments(self._time)}) if self._outlook else ends
         for at in moments:
@@ -285,7 +286,3 @@ class OnNodes:
         return Never(
             "nodes", f"its {job.pods:,} pods do not fit on the nodes together, even when all are empty"
         )
-
-
-def _end(entry: Entry[Places]) -> int:
-    return entry[0][0]

@@ -88,7 +88,7 @@ class Outlook:
             if info is None:
                 continue
             ahead = [Step(self._now, self._there.get(name)), *(step for step in steps if step.at > self._now)]
-            first = max(0, bisect_right(ahead, start, key=_at) - 1)
+            first = max(0, bisect_right(ahead, start, key=lambda step: step.at) - 1)
             nodes = [step.node for step in ahead[first:] if step.at < end or step is ahead[first]]
             there = [node for node in nodes if node is not None]
             if len(there) < len(nodes):
@@ -106,7 +106,3 @@ class Outlook:
     def moments(self, now: int) -> list[int]:
         """Returns the times of announced changes after `now`."""
         return [at for at in self.times if at > now]
-
-
-def _at(step: Step) -> int:
-    return step.at

@@ -137,7 +137,7 @@ class Backfill:
             self._heed(each, now)
             if isinstance(capacity, OnNodes) and capacity.is_drained(each.assignment):
                 self._drained.append(each)
-        jobs, self._aside = sorted([*waiting, *self._aside], key=_index), []
+        jobs, self._aside = sorted([*waiting, *self._aside], key=lambda job: job.index), []
         for job in jobs:
             if capacity.request(job).never is None:
                 self._arrive(job)
@@ -154,7 +154,7 @@ class Backfill:
         if self._there:
             yield from self._take_over(now)
         yield from self._evict(now)
-        ended, self._ended = sorted(self._ended, key=_arrival), []
+        ended, self._ended = sorted(self._ended, key=lambda running: running.job.index), []
         for each in self._gone:
             self._trees[each.assignment.home].end(each, now)
             self._changed = True
@@ -187,7 +187,7 @@ class Backfill:
         leads to a decision only if the job might fit. For pyss, see dinesh121991/pyss 44a2423,
         `src/base/prototype.py`.
         """
-        ended.sort(key=_start)
+        ended.sort(key=lambda running: (running.began, running.job.index))
         due = [each for each in ended if each.is_due(self._expected, now)]
         for each in due:
             self._trees[each.assignment.home].end(each, now)
@@ -292,15 +292,3 @@ class Backfill:
                     self._heed(started, now)
                     again = self._capacity.others_matter
                 yield decision
-
-
-def _arrival(running: Running[Any]) -> int:
-    return running.job.index
-
-
-def _start(running: Running[Any]) -> tuple[int, int]:
-    return running.began, running.job.index
-
-
-def _index(job: Job) -> int:
-    return job.index

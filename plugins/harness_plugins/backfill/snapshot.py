@@ -82,7 +82,7 @@ class Snapshot:
     def __init__(self, cluster: Cluster) -> None:
         configuration = cluster.scheduler or SchedulerConfiguration()
         self.cache = Cache(cluster)
-        self.templates = Templates(self.cache.resources, _no_budgets)
+        self.templates = Templates(self.cache.resources, lambda namespace, labels: ())  # no pod is evicted
         self.scheduling = scheduling_of(self.cache, self.templates, configuration, 100)
         self.between_pods = False
         self._kinds = Kinds(self, cluster)
@@ -287,7 +287,3 @@ class Snapshot:
     def _size(self, pod: PodInfo) -> int:
         asked = pod.template.shape.requests
         return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
-
-
-def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness import Cluster, PolicySpec, Register, hookimpl
+from harness import PolicySpec, Register, hookimpl
 from harness.models.kube.running import running_jobs
 from harness.plugins.hookspecs import late
 from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
@@ -28,7 +28,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
             running=running_jobs,
             ignored_fields=ignored_fields,
             never=late(f"{_HERE}.policy:impossible"),
-            by_elastic_quotas=_by_elastic_quotas,
+            by_elastic_quotas=lambda cluster: True,
         )
     )
 
@@ -80,7 +80,3 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
             explain=late(f"{_HERE}.conformance:explain"),
         )
     )
-
-
-def _by_elastic_quotas(cluster: Cluster) -> bool:
-    return True

@@ -14,16 +14,20 @@ from harness.base.units import SECOND
 from harness.models.cluster import Cluster, frozen
 from harness.models.cluster import Workload as Manifest
 from harness.models.manifests import Fields, read_time
-from harness.policy import Arrival
+from harness.policy import Arrival, Job
 from harness.testing.engine import Engine
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver
-from harness_plugins.kueue.conformance.jobs import job_of
 from harness_plugins.kueue.conformance.node_events import NodeEvents, RecordedPods
 from harness_plugins.kueue.conformance.readiness import Interruptions, Readiness
 from harness_plugins.kueue.conformance.record import Record
 from harness_plugins.kueue.factory import pods_ready
-from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
+from harness_plugins.kueue.manifests.imported import (
+    hold_quota,
+    pod_sets_left,
+    used_flavor_resources,
+    workload_of,
+)
 from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -100,7 +104,7 @@ def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, M
     submit = question.number(item, "submitMs")
     duration = question.number(item, "durationMs")
     seconds = question.number(item, "duration")
-    job = job_of(
+    job = _job_of(
         manifest,
         (manifest.created or _ORIGIN) - _ORIGIN if submit is None else round(submit * _MILLISECOND),
         gates,
@@ -132,7 +136,7 @@ def _answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -
         queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
         if queue is not None:
             workload = workload_of(manifest, gates)
-            scheduler.submit(workload, job_of(manifest, 0, gates), scheduler.pending[queue.name])
+            scheduler.submit(workload, _job_of(manifest, 0, gates), scheduler.pending[queue.name])
             scheduler.enqueue(workload)
     decisions: list[dict[str, Any]] = []
     for outcome in scheduler.cycle():
@@ -168,3 +172,24 @@ def _keys(queues: Mapping[str, list[Workload]]) -> Mapping[str, list[str]]:
         for name, workloads in queues.items()
         if workloads
     }
+
+
+def _job_of(manifest: Manifest, submit: int, gates: Gates) -> Job:
+    """Converts a Workload manifest into a job that is submitted at `submit`."""
+    pod_sets = pod_sets_left(manifest)
+    return Job(
+        index=-1,
+        id=manifest.name,
+        submit=submit,
+        queue=manifest.queue,
+        namespace=manifest.namespace,
+        user="",
+        priority=workload_of(manifest, gates).priority,
+        priority_class="",
+        preempts=True,
+        gang=True,
+        grace_period=0,
+        uid=manifest.uid,
+        pod_sets=pod_sets,
+        pods=sum(pod_set.count for pod_set in pod_sets),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,17 +54,13 @@ def _parquet(path: Path) -> Sample:
     with pq.ParquetFile(parquet_source(path)) as file:
         batch = next(file.iter_batches(batch_size=_ROWS, use_threads=False), None)
         table = pa.Table.from_batches([] if batch is None else [batch], file.schema_arrow)
-    columns = []
+    columns = {}
     for place, name in enumerate(table.schema.names):
         try:
-            columns.append(read_column(table.column(place)).alias(name))
+            columns[name] = read_column(table.column(place)).alias(name)
         except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
             continue  # no term has this type
-    return Sample(pl.DataFrame(_once(columns)))
-
-
-def _once(columns: Sequence[pl.Series]) -> list[pl.Series]:
-    return list({column.name: column for column in columns}.values())
+    return Sample(pl.DataFrame(list(columns.values())))
 
 
 def _text(path: Path, data: bytes) -> Sample | None:
