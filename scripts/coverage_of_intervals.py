@@ -491,7 +491,6 @@ def levels(repetitions: int) -> None:
 
 
 def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]) -> None:
-    """Prints a table with a column for each load."""
     first, *others = loads
     click.echo(f"| {head} | load {first} | {' | '.join(map(str, others))} |".replace("|  |", "|"))
     click.echo(f"|{' --- |' * (head.count('|') + 1)}{' ---: |' * len(loads)}")

@@ -97,7 +97,6 @@ def main(
 
 
 def _jobs(run: Run) -> pl.DataFrame:
-    """Returns one row per job, with times in microseconds."""
     return (
         run.micros("jobs")
         .select(

@@ -154,7 +154,6 @@ def _row(label: str) -> str:
 
 
 def _tables() -> Iterator[Claim]:
-    """Yields the rows of the tables of six plugins."""
     for label, metric, scope, resource in (
         ("GPU time allocated", "utilization.allocated", "all", GPU),
         ("useful", "utilization.useful", "all", GPU),
@@ -181,7 +180,6 @@ def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[
 
 
 def _of_claims() -> Iterator[Claim]:
-    """Yields the table of the effect of `claims`."""
     figures: dict[str, Callable[[harness.Run], str]] = {
         "preemptions": lambda run: value(run, "disruption.preemptions"),
         "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
@@ -201,7 +199,6 @@ def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
 
 
 def _mean_loss(run: harness.Run, reason: str) -> str:
-    """Returns the mean number of GPU-hours that are lost by a preemption for a reason."""
     rows = _evicted(run, reason).select("job", "time").unique()
     lost = run.stints.join(rows, left_on=["job", "end"], right_on=["job", "time"], how="semi")
     amount = lost.select((pl.col("lost").dt.total_microseconds() * pl.col(f"request.{GPU}")).sum()).item()
@@ -271,7 +268,6 @@ def _time_outs(runs: Runs) -> list[str]:
 
 
 def _whole_nodes(runs: Runs) -> list[str]:
-    """Returns the number of time-outs of jobs with a single pod that requests all GPUs of a node."""
     run = runs.pods_ready("on")
     jobs, timed_out = run.jobs, run.decisions.filter(action="evict")["job"]
     whole = (jobs["pods"] == 1) & (jobs[f"request.{GPU}"] == 8)

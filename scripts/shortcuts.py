@@ -155,7 +155,6 @@ def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
 
 
 def _count(plugin: str, off: str, given: str, priorities: PriorityShare | None) -> int:
-    """Returns the number of calls while the engine runs."""
     _switches(plugin)[off]()
     play, profile = Engine.play, cProfile.Profile()
 

@@ -191,7 +191,6 @@ def _module(name: str) -> str:
 
 
 def _options(plugins: Plugins) -> Iterator[str]:
-    """Yields every option of every policy and reader."""
     yield "# Options of plugins\n\nGiven with `--set NAME=VALUE`, for one run of several with its label.\n"
     for title, specs in (("Policies", plugins.policies), ("Readers", plugins.readers)):
         yield f"## {title}\n"
@@ -211,7 +210,6 @@ def _option(option: Option) -> str:
 
 
 def _metrics(plugins: Plugins) -> Iterator[str]:
-    """Yields every group of metrics, and every metric that a small run has."""
     yield "# Metrics by name\n\n[What each of them is](../docs/metrics.md). Groups that plugins bring:\n"
     yield "| group | of plugin | what it measures |\n| --- | --- | --- |"
     yield from (f"| `{spec.name}` | `{spec.owner}` | {_cell(spec.help)} |" for spec in plugins.metrics)
@@ -227,7 +225,6 @@ def _metrics(plugins: Plugins) -> Iterator[str]:
 
 
 def _schemas() -> Iterator[str]:
-    """Yields the tables of a run, column by column."""
     yield f"# Tables of a run\n\nSchema {schemas.VERSION}; [what the columns mean](../docs/runs.md).\n"
     yield "`<resource>` stands for each resource.\n"
     for name in ("jobs", "decisions", "stints", "timeline", "metrics"):

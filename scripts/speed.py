@@ -112,7 +112,6 @@ def months(folder: Path) -> Iterator[str]:
 
 
 def _jobs(trace: Path, span: str) -> int:
-    """Returns the number of jobs that arrive in the first days of a trace."""
     return int((pl.read_parquet(trace)["submit_time"] < timedelta(days=int(span[:-1]))).sum())
 
 

@@ -63,7 +63,6 @@ def manifests() -> Iterator[dict[str, Any]]:
 
 
 def _cluster() -> Iterator[dict[str, Any]]:
-    """Yields the queues, flavors and nodes."""
     yield {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}  # without waitForPodsReady
     about = {"name": "prod"}
     yield {"apiVersion": KUEUE, "kind": "WorkloadPriorityClass", "metadata": about, "value": 1000}
@@ -102,7 +101,6 @@ def _cluster() -> Iterator[dict[str, Any]]:
 
 
 def _running(team: str) -> Iterator[dict[str, Any]]:
-    """Yields the running jobs of a team, each with the Pod on its node."""
     for node, several in enumerate(RUNNING[team]):
         for place, minutes in enumerate(several):
             name, since = f"{team}-runs-{node}-{place}", left(minutes)

@@ -275,7 +275,6 @@ class Difference:
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:
-        """Yields notes on jobs that the output leaves out, and on different arrivals."""
         for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"

@@ -189,7 +189,6 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
 
 
 def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
-    """Returns the suite with the named tasks (by default all tasks) and this number of twins per task."""
     from dataclasses import replace
 
     from harness.studies.benchmark.suite import Suite, load_suite
@@ -201,7 +200,6 @@ def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
 
 
 def _submission(folder: Path, suite: Suite, name: str, plugins: Plugins) -> Submission:
-    """Returns the stored submission of a policy, or a new one."""
     from harness.studies.benchmark.submission import FILE, Submission
 
     if (folder / FILE).is_file():

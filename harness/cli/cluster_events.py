@@ -97,7 +97,6 @@ def events(
 
 
 def _read(path: Path, output: Path | None, timezone: str) -> Watched:
-    """Read a recording, a file with answers of Prometheus, or a table of Slurm."""
     from harness.readers.recordings import is_recording
 
     if is_recording(path):

@@ -140,11 +140,7 @@ def _levels(text: str) -> dict[str, int]:
 
 
 def _weights(path: Path) -> dict[str, Fraction]:
-    """Returns the weight of each queue from the first two columns of a CSV file with a header.
-
-    Raises:
-        OptionError: the file can't be read, or a row does not consist of a queue and its weight.
-    """
+    """Returns the weight of each queue from the first two columns of a CSV file with a header."""
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, ValueError) as error:

@@ -109,7 +109,6 @@ def _pod_state(cluster: Cluster, pod: Pod) -> str:
 
 
 def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Returns the total request of all pods for each resource, without zeros."""
     found: dict[str, int] = {}
     for requests, count in parts:
         for resource, amount in requests.items():

@@ -107,7 +107,6 @@ def conform(
 
 
 def _tables(report: Report) -> str:
-    """Returns tables that show the agreement by component and by feature tag."""
     parts = []
     for component, total in sorted(report.components.items()):
         rows = [(component, "cases", "agree", ""), ("all", *_counts(total.cases, total.agree))]
@@ -174,7 +173,6 @@ def _whole_case(case: Case, verdict: Verdict, explanation: str, *, as_json: bool
 
 
 def _diff(case: Case, verdict: Verdict) -> list[str]:
-    """Returns the differences of a case, and the objects that the differences are about."""
     lines = [f"{verdict.id}  [{', '.join(verdict.features)}]"]
     lines += _differing_fields(verdict, _SHOWN_DIFFERENCES)
     names = set(_names([verdict.differences[:_SHOWN_DIFFERENCES]]))

@@ -63,10 +63,7 @@ class PluginChoice:
         return self._commands
 
     def _third_parties(self) -> Plugins:
-        """Returns the plugins of other distributions.
-
-        Built-in plugins add no commands, so help does not need to load them.
-        """
+        """Returns the plugins of other distributions, because built-in plugins add no commands."""
         from harness.plugins import load
         from harness.plugins.loading import third_parties
 
@@ -74,7 +71,6 @@ class PluginChoice:
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
-    """Maps each command's name to the plugin that adds the command, and to the command."""
     added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()

@@ -26,13 +26,7 @@ _PROMPT = "-- Enter: next, q: quit --"
 
 
 class _Stop(KeyboardInterrupt):
-    """Stops a replay from within a cycle, in the same way as ctrl-C.
-
-    The engine would attribute any other error to the policy.
-
-    Args:
-        error: the error to raise instead, after the engine has returned.
-    """
+    """Stops a replay as ctrl-C does, because the engine would attribute any other error to the policy."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -125,7 +119,6 @@ class _Telling:
         return self._observer
 
     def tell_unfinished(self) -> None:
-        """Print the cycle in which the replay failed, if there is one."""
         cycle = self._observer.unfinished if self._observer is not None else None
         if cycle is not None:
             self._tell(cycle)
@@ -146,11 +139,6 @@ class _Telling:
         return True
 
     def _wait(self) -> None:
-        """Wait until the user presses Enter.
-
-        Raises:
-            click.exceptions.Exit: the user quits.
-        """
         click.echo(_PROMPT, nl=False, err=True)
         answer = sys.stdin.readline()
         if not answer or answer.strip().lower() in ("q", "quit"):
@@ -159,11 +147,6 @@ class _Telling:
 
 
 def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
-    """Check that the jobs exist in the trace or in the manifests.
-
-    Raises:
-        OptionError: a job does not exist.
-    """
     from harness.analysis.explanation.names import close_to
     from harness.runs.questions import running_jobs
 

@@ -62,11 +62,6 @@ def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) 
 
 
 def _pairs(where: tuple[str, ...]) -> dict[str, str]:
-    """Parses `NAME=VALUE` texts into a mapping.
-
-    Raises:
-        OptionError: a text does not have this form.
-    """
     found = {}
     for text in where:
         name, equals, value = text.partition("=")

@@ -53,12 +53,7 @@ def explain(
 
 
 def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
-    """Returns the run and the job of the arguments. A shell may expand a pattern to several arguments.
-
-    Raises:
-        RunError: the pattern matches several runs.
-        UsageError: there are more arguments than a run and a job.
-    """
+    """Returns the run and the job of the arguments. A shell may expand a pattern to several arguments."""
     runs = [Path(word) for word in words if (Path(word) / "run.json").is_file()]
     rest = [word for word in words if Path(word) not in runs]
     if not runs:

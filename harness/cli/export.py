@@ -81,11 +81,6 @@ def export(
 
 
 def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> None:
-    """Write a file, whole or not at all, with the same bytes for the same run.
-
-    Raises:
-        InputError: the file can't be written.
-    """
     from harness.base.files.whole import whole_file
 
     try:

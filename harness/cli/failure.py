@@ -172,11 +172,7 @@ def _misplaced(error: click.ClickException) -> str:
 
 
 def _detach_broken_streams() -> bool:
-    """Detach streams that can no longer be written, so that the interpreter exits without errors.
-
-    Returns:
-        True if standard output is such a stream.
-    """
+    """Detaches streams that can't be written, so that the interpreter exits cleanly; True for stdout."""
     broken = False
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -57,7 +57,6 @@ plugins.add_command(new)
 
 
 def _report(loaded: Plugins) -> Iterator[str]:
-    """Yields a table of the plugins, followed by what they register, by kind."""
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
         brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
@@ -151,11 +150,7 @@ def _document(loaded: Plugins) -> dict[str, Any]:
 
 
 def _of_release(text: str, *, as_json: bool) -> Iterator[str]:
-    """Yields the differences as sentences with links, and the gates that only one of the releases has.
-
-    Raises:
-        OptionError: the release is unknown.
-    """
+    """Yields the differences as sentences with links, and the gates that only one of the releases has."""
     from harness.cluster.kinds.kueue_differences import differences, gates_of_its_own, gates_that_it_lacks
     from harness.cluster.kinds.kueue_releases import NEWEST, release_named
 

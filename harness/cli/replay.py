@@ -272,7 +272,6 @@ def _shake(text: str | None) -> Shake | None:
 def _chosen(
     names: Iterable[str], settings: Iterable[str], plugins: Plugins
 ) -> tuple[list[tuple[PolicySpec, str]], Mapping[str, dict[str, Any]]]:
-    """Returns the policies with their labels, and the options of each label."""
     from harness import api
     from harness.runs.identity import look_at
 
@@ -285,10 +284,7 @@ def _chosen(
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """Returns the lines to show before the replay.
-
-    `selected` is True if the manifests select the plugins, because the user named none.
-    """
+    """Returns the lines to show before the replay. `selected` says whether manifests select the plugins."""
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     assumed = dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += [*assumed, *([_NO_CLUSTER] if assumed else [])]
@@ -339,11 +335,6 @@ def _told(
 
 
 def _check_measured(runs: Iterable[Run]) -> None:
-    """Check that no metric failed.
-
-    Raises:
-        PluginError: a metric failed.
-    """
     told = [f"{run.label}: {sentence}" for run in runs for sentence in run.unmeasured.values()]
     if told:
         raise PluginError(
@@ -354,11 +345,6 @@ def _check_measured(runs: Iterable[Run]) -> None:
 
 
 def _check_ends(runs: Iterable[Run]) -> None:
-    """Check that every replay reached its end.
-
-    Raises:
-        StoppedError: a replay was stopped because it made no progress.
-    """
     told = [(run, run.stopped) for run in runs if run.stopped is not None]
     if not told:
         return

@@ -80,8 +80,6 @@ def steer(sequence: str) -> None:
 
 
 class _Decoded:
-    """Decodes UTF-8 bytes piece by piece, for a terminal."""
-
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 

@@ -137,11 +137,6 @@ def _check(
     shape: str | None,
     queue: str | None,
 ) -> None:
-    """Check that the options can be combined.
-
-    Raises:
-        OptionError: two options exclude each other, or an option requires another option.
-    """
     if each and not jobs:
         raise OptionError("--each needs jobs to submit", hint="name their files")
     if (largest is None) != (shape is None):
@@ -155,7 +150,6 @@ def _check(
 def _read(
     path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
 ) -> tuple[Cluster | None, str]:
-    """Returns the patched cluster and the name of the default scheduler."""
     from harness.cluster.load import load_cluster
     from harness.runs.inputs import cluster_for, default_plugin, read_trace
     from harness.runs.live_cluster import scheduler_of

@@ -120,7 +120,6 @@ def _spec(
     vary: tuple[str, ...],
     seeds: int | None,
 ) -> Spec:
-    """Returns the specification of the experiment that a command line describes."""
     from dataclasses import replace
 
     from harness.studies.experiments.names import label_of
@@ -148,11 +147,6 @@ def _spec(
 
 
 def _run_one(made: Sweep, item: int) -> None:
-    """Make one item, or report that the item exists.
-
-    Raises:
-        CheckError: the item failed.
-    """
     found = made.make(item)
     if found.error:
         message, _, hint = found.error.partition("\nHint: ")
@@ -174,7 +168,6 @@ def _listed(made: Sweep) -> str:
 
 
 def _estimated(made: Sweep) -> str:
-    """Returns the number of missing items, and an estimate of their CPU time."""
     from harness.base.units import SECOND, format_duration
     from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 
@@ -189,11 +182,6 @@ def _estimated(made: Sweep) -> str:
 
 
 def _check_failures(experiment: Experiment) -> None:
-    """Check that no item failed.
-
-    Raises:
-        CheckError: some items failed. The function prints a table of them.
-    """
     failed = experiment.items.filter(state="failed")
     if failed.is_empty():
         return

@@ -286,7 +286,6 @@ _TABLE = "table"
 
 
 def _suggested(ctx: click.Context, file: Path) -> str:
-    """Returns a suggested mapping for a table, without applying it."""
     from harness.trace.choose import require_readable
 
     draft = loaded_plugins(ctx).reader(_TABLE).draft
@@ -297,5 +296,4 @@ def _suggested(ctx: click.Context, file: Path) -> str:
 
 
 def _further(files: Sequence[Path]) -> list[str]:
-    """Returns the setting that names the other files of a table."""
     return ["also=" + "\n".join(map(str, files))] if files else []

@@ -103,10 +103,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
-    """Returns the jobs that fit the whole cluster and whose queues exist, or None if there are none.
-
-    The result does not include jobs whose priority class the cluster doesn't have.
-    """
+    """Returns the jobs that fit the whole cluster and whose queues and priority classes exist, if any."""
     import polars as pl
 
     from harness.trace.homes import homed

@@ -99,11 +99,6 @@ def fetch(
 
 
 def _write(output: Path, pages: Iterable[Page]) -> None:
-    """Write answers one after another, and print their number and size.
-
-    Raises:
-        InputError: no answer has a series, or the file can't be written.
-    """
     from harness.base.files.whole import whole_file
 
     count = series = samples = 0

@@ -123,7 +123,6 @@ def _tenants(summary: Summary, width: int | None) -> str:
 
 
 def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> str:
-    """Returns a table of the jobs' requests and their offered load."""
     recorded = any(use.recorded_peak is not None for use in summary.resources.values())
     stated = any(use.capacity is not None for use in summary.resources.values())
     rows: list[tuple[str, ...]] = []

@@ -89,7 +89,6 @@ def _given_name(clusters: Sequence[str]) -> str:
 
 
 def _require_names(worlds: Sequence[World]) -> None:
-    """Check that the clusters, if there are several, have distinct names that can be part of labels."""
     names = [world.name for world in worlds]
     for name in names:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:
@@ -159,7 +158,6 @@ def _levels(path: Path) -> int:
 
 
 def _parts(path: Path) -> tuple[str, ...]:
-    """Returns the folders of a path and its name without suffixes."""
     if path == STANDARD_INPUT:
         return (CALLED,)
     whole = path.resolve() if ".." in path.parts else path.absolute()
@@ -170,7 +168,6 @@ def _parts(path: Path) -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    """Converts text so that it can be part of a label."""
     return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")
 
 

@@ -118,7 +118,6 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """Returns the provenance of a run, including the costs of runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -167,7 +166,6 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """Yields a sentence with the number of jobs that are left out, by quota."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
@@ -212,7 +210,6 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Returns a function that reports the sum of arrivals over several replays, plus `jobs` earlier ones."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -255,7 +255,6 @@ class Causes:
             self._room.free(job, pods)
 
     def _withdraw(self, waiting: _Waiting) -> None:
-        """Records that a job is no longer admitted, because it was evicted."""
         waiting.admitted, waiting.until, waiting.flavors = False, -1, _NO_FLAVORS
 
     # --- judgements ---------------------------------------------------------------------------------------

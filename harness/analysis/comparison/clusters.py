@@ -99,7 +99,6 @@ def _counted(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields differences between the sizes that every run records: nodes, capacity, queues and quotas."""
     if base["nodes"] != other["nodes"]:
         yield Distinction(NODES, "", "count", f"{base['nodes']:,}", f"{other['nodes']:,}")
     for resource in sorted({*base["capacity"], *other["capacity"]}):

@@ -227,7 +227,6 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """Describes a run's value and the baseline's value. `ends` is the judged interval, if any."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
@@ -295,7 +294,6 @@ def parse_condition(text: str) -> Condition:
 
 
 def _where(text: str, where: str) -> tuple[str, str | None]:
-    """Parses the scope and the resource in the braces of a condition."""
     found: dict[str, str] = {}
     for part in where.split(","):
         key, equals, value = (each.strip() for each in part.partition("="))

@@ -122,10 +122,7 @@ def change_between(low: float, high: float, unit: str, *, relative: bool) -> str
 
 
 def _of_baseline(part: float, unit: str) -> str:
-    """Formats a change as a percentage of the baseline's value.
-
-    If the value itself is a percentage, the text marks the change as relative.
-    """
+    """If the value itself is a percentage, the text marks the change as relative."""
     return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
 
 
@@ -169,10 +166,7 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Returns True if a table shows a difference in the metric's unit instead of as a percentage.
-
-    A percentage is possible only if all values are above 0.
-    """
+    """A percentage is possible only if all values are above 0."""
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
 

@@ -43,7 +43,6 @@ def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: 
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """Summarizes how many checks fail or are undecided, and what was checked."""
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]

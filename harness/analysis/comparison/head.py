@@ -84,7 +84,6 @@ class Head:
         return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """Yields the first events that all runs with events share, and the total number of shared events."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])

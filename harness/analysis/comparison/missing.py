@@ -142,7 +142,6 @@ def about_unshaken(
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
-    """Describes, for each run, how many twins have a value, as a range over several lines."""
     told = []
     for place, lacks in sorted(found.items()):
         there = [each.replays - each.absent for each in lacks]

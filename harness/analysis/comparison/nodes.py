@@ -112,7 +112,6 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """Yields differences in the nodes of one kind: more nodes, fewer nodes, or nodes with other names."""
     if before["count"] != after["count"]:
         larger = max(before, after, key=lambda each: int(each["count"]))
         yield Distinction(NODES, _about(larger), "count", f"{before['count']:,}", f"{after['count']:,}")
@@ -123,7 +122,6 @@ def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """Yields differences in the resources, labels or taints of nodes that both clusters have."""
     for table, word in (("allocatable", "allocatable"), ("labels", "label")):
         mine, theirs = before.get(table, {}), after.get(table, {})
         for key in dict.fromkeys((*mine, *theirs)):

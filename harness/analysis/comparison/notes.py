@@ -82,7 +82,6 @@ def stopped(comparison: Comparison) -> Iterator[str]:
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields notes on the windows and the jobs of the metrics, where these differ between runs."""
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
@@ -135,7 +134,6 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """Yields notes on the capacity to which shares of resources are relative."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -153,10 +151,6 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """Describes the capacity of the requested resources, and whether it comes from nodes or quotas.
-
-    If the capacity changes during the run, the text contains the minimum and the maximum.
-    """
     first = number_at(run.epochs, run.window.start)
     last = max(first, number_at(run.epochs, run.window.end - 1))
     counts = node_counts(run.info["cluster"])[first : last + 1]
@@ -176,7 +170,6 @@ def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    """Describes what incomplete gangs still held at the end, with the names of the first gangs."""
     held: dict[str, int] = {}
     for gang in gangs:
         for resource, amount in gang["held"].items():
@@ -189,7 +182,6 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Yields the legend of the signs, and notes on intervals and on differences that are not judged."""
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
@@ -247,7 +239,6 @@ def about_loops(run: Run) -> str | None:
 
 
 def _queues(often: dict[str, float], prefix: str) -> str:
-    """Lists the most frequent queues of one side with their counts, and the number of further queues."""
     counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
     found = sorted(count for count in counts if count[0])
     return first_of([f"{name} ({-count:,.0f})" for count, name in found], _NAMED)

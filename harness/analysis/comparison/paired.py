@@ -120,7 +120,6 @@ class Paired:
         return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
-        """Returns the values of the baseline and of a run, from the replays in which both have a value."""
         pairs = zip(self.values[0], self.values[place], strict=True)
         both = [(base, other) for base, other in pairs if base is not None and other is not None]
         return [base for base, _ in both], [other for _, other in both]

@@ -160,7 +160,6 @@ def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
 
 
 def _row(comparison: Comparison, found: tuple[Measurement, list[float | None]]) -> Row:
-    """Returns a metric with its verdicts, or without verdicts for a single replay."""
     return Row(*found, []) if comparison.shake is None else comparison.judge([found])[0]
 
 
@@ -206,7 +205,6 @@ def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Side
 
 
 def _together(judgements: Sequence[tuple[str, str]]) -> str:
-    """Describes the judgement of a group, or of each aim in the group if the judgements differ."""
     distinct = dict.fromkeys(judgement for _, judgement in judgements)
     if len(distinct) > 1:
         return "; ".join(f"{name} {judgement}" for name, judgement in judgements)
@@ -214,7 +212,6 @@ def _together(judgements: Sequence[tuple[str, str]]) -> str:
 
 
 def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
-    """Describes a change by a word and, if there is a verdict, by the values and the size of the change."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
@@ -269,7 +266,6 @@ def _any(row: Row, verdict: Verdict) -> bool:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """Returns the conditions of the recommendation, with which the sentence begins."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:

@@ -226,7 +226,6 @@ def html(comparison: Comparison) -> str:
 
 
 def _columns(names: Sequence[str], shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """Returns the head and the lines, with a column for the changes of each run except the baseline."""
     base, *others = names
     head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
     body = []

@@ -103,7 +103,6 @@ class Cycle:
 
 
 def _time(at: int) -> str:
-    """Formats a time in short form, and also in exact form if the short form is rounded."""
     short, exact = format_duration(at), exact_duration(at)
     return short if short == exact else f"{short} ({exact})"
 
@@ -221,7 +220,6 @@ class Observer:
 
 
 def _pods(job: Job, pods: range) -> str:
-    """Describes some pods of a job by their number and, if the job has other pods, by their indices."""
     count = counted(len(pods), "pod")
     if len(pods) == job.pods:
         return count

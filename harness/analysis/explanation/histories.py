@@ -217,7 +217,6 @@ class Histories:
         return found
 
     def _held(self, wanted: list[tuple[int, str]]) -> _Held:
-        """Returns the queues that held the most of each resource just after each time."""
         timeline = self._timeline
         found: _Held = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -267,7 +266,6 @@ class Histories:
         return self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"]))
 
     def _attempt(self, seq: int, name: str) -> tuple[str, Event]:
-        """Returns the name of a job, and the event of the attempt to which the decision `seq` belongs."""
         if seq not in self._beside:
             decisions = self._run.micros("decisions")
             with reading(self._run.path):
@@ -350,7 +348,6 @@ def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, i
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
-    """Cuts a history into stretches, after each time that has an eviction."""
     stretch: list[Event] = []
     since: int | None = None
     for place, event in enumerate(events):
@@ -367,5 +364,4 @@ def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
 
 
 def _return(events: Sequence[Event]) -> int | None:
-    """Returns the time of the first submission or return to the queue, or None."""
     return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -120,7 +120,6 @@ class Moment:
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
-        """The queue's jobs, sorted by lost work and then by wait, both in descending order."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
             wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
         )
@@ -128,7 +127,6 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The preemptions of the queue's jobs and for its jobs, grouped by the other queue and the rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")
@@ -249,7 +247,6 @@ class Moment:
 
     @cached_property
     def _waits(self) -> pl.DataFrame:
-        """The jobs that held nothing after the given time, longest wait first, with their last refusals."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -300,7 +297,6 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """Returns a remark on a job that was not tried: which job in its queue was tried last."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
         return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 
@@ -311,7 +307,6 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The latest decisions up to the given time, which all have the same time."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -332,7 +327,6 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """Describes all changes of the cluster or, if a time is given, the last changes up to it."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

@@ -107,7 +107,6 @@ class Sentences:
         return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
 
     def _holders(self, event: Event) -> Iterator[str]:
-        """Yields, for each label that is short, the queues that hold the most."""
         for label, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
             yield f"most {self._units.kind(label)} held by {held}"
@@ -121,7 +120,6 @@ class Sentences:
             yield f"it waits for {first_of(jobs, _NAMED)}"
 
     def _governed(self, figures: Figures) -> str:
-        """Describes the usage that would exceed quota, and the fields that forbid the preemption."""
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
             f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
@@ -133,7 +131,6 @@ class Sentences:
         return f" ({said})" if said else ""
 
     def _forbidden(self, figures: Figures) -> str:
-        """Describes the shares that forbid a preemption, and the strategies that compare these shares."""
         (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
         said = [
             f"{strategy.refusal(share, initial, final, theirs)} ({strategy.name})"
@@ -225,7 +222,6 @@ class Sentences:
             yield f"{figures.pdb_violations:,} victims break a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
-        """Yields the usage of queues, with their guaranteed quota, and the usage of the pool they share."""
         for name in figures.usage:
             bounds = {"runtime": figures.runtime, "at most": figures.most}
             said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
@@ -337,7 +333,6 @@ def _nodes(nodes: Mapping[str, int]) -> str:
 
 
 def _of_all(some: int, total: int) -> str:
-    """Describes how many of a job's pods are meant."""
     if total == 1:
         return "its pod was"
     if some == total:

@@ -140,7 +140,6 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        """Yields the reason for the wait at a time, if an attempt recorded one."""
         reason = self.history.reason(at)
         if reason is not None:
             yield f"  latest reason, from {self._clock.text(reason.time)}: {self._say.about(reason)}"
@@ -231,7 +230,6 @@ class Story:
 
 
 def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list[Stretch]]]:
-    """Groups stretches by rule and queue, with the most frequent group first."""
     groups = grouped((stretch.ending, stretch) for stretch in stretches)
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 

@@ -57,11 +57,6 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
 class _Series:
     """The samples of all series. Each series is in order of time.
 
-    Args:
-        run: the run.
-        window: the beginning and the end.
-        step: the interval between samples, in microseconds.
-
     Raises:
         OptionError: there would be more than `MOST` samples.
     """

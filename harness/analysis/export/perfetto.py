@@ -70,12 +70,7 @@ def _clocks(run: Run) -> bytes:
 
 
 class _Trace:
-    """Generates the packets of a trace. The packets of each track are in order of time.
-
-    Args:
-        run: the run.
-        window: the time to show.
-    """
+    """Generates the packets of a trace. The packets of each track are in order of time."""
 
     def __init__(self, run: Run, window: Window) -> None:
         self._run = run
@@ -129,7 +124,6 @@ class _Trace:
         return _Track(uuid, _packet(_ONE_SEQUENCE + message(_DESCRIPTOR, described)))
 
     def _counters(self, name: str, track: _Track, queue: str | None) -> Iterator[bytes]:
-        """Yields the packets of a track with the counters of a queue, or of all queues together."""
         yield track.packet
         rank = count(10)
         levels = _levels(self._run, self._window, queue)
@@ -144,7 +138,6 @@ class _Trace:
             yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
 
     def _limits(self, cluster: _Track) -> Iterator[bytes]:
-        """Yields counters for limits that change: the capacity of each resource, and the quotas."""
         run, quotas = self._run, self._track("quotas", rank=3)
         changing = [(each, run.capacity_steps(each)) for each in run.resources]
         for rank, (resource, levels) in enumerate(changing, 100):
@@ -241,7 +234,6 @@ class _Trace:
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
-        """Yields the event of the preemption that hit a victim, if it happened within the window."""
         found = self._shown.get(number)
         if found is None:
             return
@@ -331,7 +323,6 @@ def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
 
 
 def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
-    """Returns the levels of a queue, or the sums over all queues, from the beginning of a window on."""
     columns = ("allocated", "pending", "pending_jobs", "running_jobs")
     with reading(run.path):
         rows = run.micros("timeline").filter(pl.col("time") <= window.end)

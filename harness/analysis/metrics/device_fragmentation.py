@@ -90,7 +90,6 @@ class _Shares:
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """Returns the fragments of one node, summed over all pods."""
         return self._usual.of(_ANYWHERE, cpu, [max(0, each) for each in left])
 
 
@@ -187,15 +186,7 @@ def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
 
 
 class _Nodes:
-    """The free resources of nodes, and the fragments of all nodes together.
-
-    Args:
-        run: the run.
-        usual: computes the fragments of a node.
-
-    Attributes:
-        fragments: the fragments of all nodes, summed over typical pods.
-    """
+    """The free resources of nodes, and the fragments of all nodes together, summed over typical pods."""
 
     def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
         pools = run.info["cluster"].get("allocatable", [])
@@ -238,7 +229,6 @@ class _Nodes:
         self._move(name, -1, asked.get("cpu", 0), takes)
 
     def free(self, job: int, pod: int | None) -> None:
-        """Removes one pod of a job from its node, or all pods of the job if `pod` is None."""
         held = self._held.get(job, {})
         for each in list(held) if pod is None else [pod]:
             if each in held:
@@ -266,5 +256,4 @@ class _Nodes:
         self._parts[name], self._left[name] = part, (cpu, devices)
 
     def _empty(self, amounts: Mapping[str, int]) -> tuple[int, list[int]]:
-        """Returns how much CPU and how many devices are free on a node without pods."""
         return amounts.get("cpu", 0), self._usual.has(amounts)

@@ -88,7 +88,6 @@ def _dominant_hours(run: Run, window: Window) -> float | None:
 
 
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work: in total, by queue and quota, and by the queue that caused the loss."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
@@ -136,7 +135,6 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
 def _lost_by(
     kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
 ) -> Iterator[Measurement]:
-    """Yields the lost work for each scope of a kind, where `lost` has a column with the kind's name."""
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -172,7 +170,6 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
 
 
 def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
-    """Divides a job's loss of each resource among the queues that took its pods."""
     job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
     times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
     sizes = pod_sizes(run)

@@ -119,7 +119,6 @@ def _cut(length: int, step: int) -> Iterator[slice]:
 
 
 def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
-    """Sums up distances, ratios and their squares at each time, and counts the ideal shares above 0."""
     share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
     each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)
@@ -147,7 +146,6 @@ class _Owed:
                 sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
-        """Yields what all holders together and each holder were owed; `unused` holders are owed nothing."""
         every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}

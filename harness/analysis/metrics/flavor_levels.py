@@ -81,11 +81,7 @@ def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int
 
 
 class _Following:
-    """Tracks the quota that each job holds.
-
-    Args:
-        run: the run.
-    """
+    """Tracks the quota that each job holds."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._sizes = run, pod_sizes(run)

@@ -130,11 +130,7 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """The pods that are waiting at the current time.
-
-    Args:
-        shapes: the requests of pods.
-    """
+    """The pods that are waiting at the current time."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._shapes = shapes
@@ -170,7 +166,6 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """Records that a pod of this shape begins to wait, or that no pod of this shape waits any more."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):

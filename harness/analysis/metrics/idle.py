@@ -150,7 +150,6 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
 
 
 def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
-    """Returns, for each pair of a job and a time, whether the job has waiting pods after that time."""
     if not len(at):
         return np.zeros(0, np.bool_)
     order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))

@@ -150,13 +150,7 @@ class _Limit(NamedTuple):
         return cls(begins[new], most[new], int(most.min()))
 
     def beyond(self, level: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints, Ints]:
-        """Returns the rows whose level exceeds the limit, with the excess and its duration.
-
-        Args:
-            level: the levels.
-            since: when each level begins.
-            until: when each level ends.
-        """
+        """Returns the rows whose level exceeds the limit, with the excess and its duration."""
         row = np.flatnonzero(level > self.least)
         if len(self.begins) == 1 or not len(row):
             return row, level[row] - self.least, until[row] - since[row]

@@ -153,11 +153,7 @@ def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
 
 
 class _Pods:
-    """The numbers of waiting pods and of pods that hold resources, for each pod set of a job.
-
-    Args:
-        pod_sets: the pod sets of the job.
-    """
+    """The numbers of waiting pods and of pods that hold resources, for each pod set of a job."""
 
     def __init__(self, pod_sets: Sequence[PodSet]) -> None:
         self._sets = pod_sets
@@ -169,12 +165,7 @@ class _Pods:
     ) -> Iterator[tuple[int, int, int]]:
         """Yields the size and the changes of each pod set that a decision affects.
 
-        Args:
-            action: the action of the decision.
-            pods: the number of pods.
-            pod: the number of the pod if there is only one, or None.
-            detail: the detail that the policy recorded with the decision.
-            starts: whether all waiting pods begin to hold resources, as in clusters without nodes.
+        If `starts` is true, all waiting pods begin to hold resources, as in clusters without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)

@@ -83,7 +83,6 @@ def pod_sizes(run: Run) -> PodSizes:
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Returns the jobs whose pods have different requests, with the recorded text of their pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

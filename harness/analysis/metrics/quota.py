@@ -113,11 +113,6 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
     """Returns how much quota of a resource holders hold.
 
     For an ElasticQuota, the quantity includes bound pods that were never admitted.
-
-    Args:
-        piece: the levels.
-        resource: the number of the resource.
-        elastic: whether each holder is an ElasticQuota.
     """
     held = piece.levels[f"held{resource}"]
     if not elastic.any():
@@ -128,7 +123,6 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
 
 
 def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
-    """Returns the resource-time of each quota, by resource, summed over epochs."""
     found: dict[str, dict[str, float]] = {}
     for of_resource in (each for then in over for each in then):
         sums = found.setdefault(of_resource.resource, {})
@@ -138,7 +132,6 @@ def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
 
 
 def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns what was borrowed and lent, by metric, resource and quota, over all flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
     for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):

@@ -73,7 +73,6 @@ def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
 
 
 def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
-    """Merges further changes into changes that are read in batches. Both are in order of time."""
     done = 0
     for batch in found:
         until = int(others.time.searchsorted(batch.time[-1], side="right")) if len(batch.time) else done

@@ -154,7 +154,6 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
 
 
 def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the cohorts, each after its parent."""
     below = grouped((cohort["cohort"], name) for name, cohort in cohorts.items())
     waiting = below.get("", [])
     for name in waiting:

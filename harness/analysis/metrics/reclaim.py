@@ -101,7 +101,6 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _known(run: Run) -> bool:
-    """Returns True if the run records the jobs' requests and at least one job counts against a quota."""
     return bool(request_columns(run)) and any(quotas_named(run).get(user.name) for user in holders(run))
 
 
@@ -143,7 +142,6 @@ def _episodes(run: Run, window: Window) -> _Episodes:
 
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
-    """Yields the times at which holders begin or cease to be owed resources, in order, piece by piece."""
     held, asked = ([np.zeros(len(users), np.int64) for _ in run.resources] for _ in range(2))
     was_owed = np.zeros(len(users), np.bool_)
     for moves, nominal in _by_nominals(run, window, len(users)):
@@ -186,7 +184,6 @@ def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves,
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
-    """Yields how decisions change what the holders of their jobs hold and request."""
     holder = codes(holder_of_jobs(run))
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):

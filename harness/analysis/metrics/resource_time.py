@@ -161,7 +161,6 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrates what all jobs, and the jobs of each queue, hold and request."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
     # A queue with no job that counts never holds or requests anything.
     scopes = queue_behind(run)
@@ -193,7 +192,6 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
 def _from_stints(
     run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
 ) -> list[list[list[list[int]]]]:
-    """Adds up the uses of each resource over stints, for all jobs and for each owner of some kinds."""
     # The owners of a kind without separate values count together as one more owner.
     widths = [len(kind.scopes) + 1 for kind in kinds]
     shape = (1, *widths)

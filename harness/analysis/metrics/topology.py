@@ -80,12 +80,7 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
-    """Yields how many jobs were refused only because no place was free, and how long they then waited.
-
-    Args:
-        rows: refusals and admissions; see `_answers`.
-        window: the measured time.
-    """
+    """Yields how many jobs were refused only because no place was free, and how long they then waited."""
     admissions = (
         rows.filter(pl.col("action") == "admit")
         .select("job", admitted="time")

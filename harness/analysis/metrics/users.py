@@ -62,15 +62,7 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
 
 
 def _useful(run: Run, window: Window, until: int, of_jobs: Ints, users: int) -> list[list[int]]:
-    """Returns the resource-time of the progress that completed jobs kept, by resource and user.
-
-    Args:
-        run: the run.
-        window: the measured time.
-        until: the end of the run's own window.
-        of_jobs: the number of each job's user.
-        users: how many users there are.
-    """
+    """Returns the resource-time of the progress that completed jobs kept, by resource and user."""
     sums = [[0] * users for _ in run.resources]
     for piece in stints_within(run, window, until):
         groups = Groups(of_jobs[piece.job])

@@ -89,7 +89,6 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """Yields the use of a resource: as shares of the capacity, in hours, and as shares of the demand."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

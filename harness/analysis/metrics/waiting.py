@@ -115,13 +115,7 @@ def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator
 
 
 class _Jobs:
-    """The jobs that waiting metrics cover: the jobs that arrived and were not rejected on arrival.
-
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts. None means that all jobs count.
-    """
+    """The jobs that waiting metrics cover: the jobs that arrived and were not rejected on arrival."""
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
         self._run, self._window, self._every = run, window, only
@@ -256,7 +250,6 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
 
 
 def _parts_of_capacity(run: Run) -> list[pl.Expr]:
-    """Returns, for each known capacity, the fraction that a job requests."""
     amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
     return [
         amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
@@ -284,7 +277,6 @@ def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
 
 
 def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
-    """Yields the share of jobs that did not start, and the shares of jobs that started early."""
     jobs = len(started)
     never = waited[~started]
     yield Measurement(_NEVER, len(never) / jobs if jobs else None, SHARE, "lower", scope)
@@ -298,18 +290,7 @@ def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
 def _figures(
     times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
 ) -> dict[str, list[_Figures]]:
-    """Computes the statistics of a column of `job_times`; null if no job has a value.
-
-    Args:
-        times: the jobs' times.
-        name: the name of the column.
-        shape: the statistics to compute.
-        jobs: the jobs that the metric covers.
-        kinds: the ways in which jobs are split.
-
-    Returns:
-        One row for `ALL`, and a row for each name of each kind.
-    """
+    """Computes the statistics of a column, as a row for `ALL` and one for each name of each kind."""
     values = times[name].to_numpy() if times.schema[name].is_float() else next(numbers(times, name))
     going = ~times[shape.until].to_numpy()
     some_go = bool(going.any())
@@ -372,7 +353,6 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
-    """Returns the mean slowdown, weighted by `weight`; None if no job has a weight."""
     weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None

@@ -149,7 +149,6 @@ def _cell(cell: str | Cell) -> str:
 
 
 def _bar(length: float | None) -> str:
-    """Returns a bar that points left or right from the middle and has the colour of its cell."""
     if length is None:
         return ""
     end = _BAR / 2 * (1 + max(-1.0, min(1.0, length)))
@@ -208,8 +207,6 @@ def _hidden(svg: str) -> str:
 
 
 def _tones() -> str:
-    """Returns style sheets with the tones of all palette colours, for light and for dark pages."""
-
     def variables(dark: bool) -> str:
         return "".join(
             f"--tone-{number}:{tone.dark if dark else tone.light};" for number, tone in enumerate(palette.ALL)

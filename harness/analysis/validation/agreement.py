@@ -133,7 +133,6 @@ class Record:
 
 
 def _any(times: Sequence[int], first: int, last: int) -> bool:
-    """Returns True if one of several ordered times lies between `first` and `last`, including both."""
     return bisect_left(times, first) < bisect_right(times, last)
 
 

@@ -27,8 +27,6 @@ _KEPT = 8
 
 @dataclass
 class _Paused:
-    """A replay that is paused at a time, and can continue with other events."""
-
     events: Sequence[Event]
     at: int
     played: Played
@@ -101,14 +99,12 @@ class Branches:
         return best
 
     def _pause(self, events: Sequence[Event], at: int) -> _Paused:
-        """Returns a new replay that is paused at a time."""
         self.spent += at
         new = _Paused(tuple(events), at, Played(self._plan(events, at)))
         self._paused = [*self._paused[1 - _KEPT :], new]
         return new
 
     def _changes(self, events: Sequence[Event]) -> list[Instant]:
-        """Returns the changes of the cluster that these events cause."""
         found: dict[int, tuple[Edit, ...]] = {}
         for event in events:
             alike = event._replace(start=SECOND, end=2 * SECOND)

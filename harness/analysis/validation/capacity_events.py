@@ -214,7 +214,6 @@ def _needed(
 
 
 def _how_far(until: int, events: int) -> str:
-    """Returns a note on how long the simulation agrees with the record, for an agreement that ends early."""
     if not events:
         return "no event makes the simulation agree with the record, so events come from findings"
     agrees = f"with the first {counted(events, 'event')}, the simulation agrees with the record"
@@ -223,7 +222,6 @@ def _how_far(until: int, events: int) -> str:
 
 
 def _name(event: Event, objects: Iterable[Object]) -> str:
-    """Returns the name of an event's object for people."""
     if event.kind == "Node":
         groups = [
             each.name for each in objects if each.kind == NODES and each.nodes.keys() >= set(event.names)

@@ -66,7 +66,6 @@ class Search:
         return self._best.events, self._best.until
 
     def _push(self, state: State) -> None:
-        """Adds a state, so that the search can continue from its events."""
         key = in_order(state.events), state.until
         if key in self._seen:
             return

@@ -122,6 +122,5 @@ def _removal(
 
 
 def _contradict(one: Event, other: Event) -> bool:
-    """Returns True if two events change the same object at the same time."""
     same = (one.kind, one.field) == (other.kind, other.field) and set(one.names) & set(other.names)
     return bool(same) and one.start < other.end and other.start < one.end

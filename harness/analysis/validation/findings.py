@@ -198,7 +198,6 @@ class _World:
                 self.shown[place].pop(number, None)
 
     def free(self, place: int, number: int) -> Amounts:
-        """Returns the amount of an object that was free during a whole span."""
         most = self.levels[place][number].most
         return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
 
@@ -232,8 +231,6 @@ class _World:
 
 
 class _Look:
-    """One object in the record and in the simulation."""
-
     def __init__(self, place: int, recorded: _World, simulated: _World) -> None:
         self._place = place
         self._recorded = recorded
@@ -242,7 +239,6 @@ class _Look:
         self._limits = recorded.limits[place]
 
     def missing(self) -> Iterator[Finding]:
-        """Yields periods in which less than the capacity was available."""
         place = self._place
         usual = self._simulated.shown[place]
         shown = [number for number in self._recorded.shown[place] if number not in usual]
@@ -333,7 +329,6 @@ class _Look:
         return name if total and most >= _MINE * total else ""
 
     def beyond(self) -> Iterator[Finding]:
-        """Yields periods in which more than the capacity was used."""
         for at, resource in enumerate(self._recorded.resources):
             limit = self._limits[at]
             every = self._recorded.levels[self._place]
@@ -352,7 +347,6 @@ class _Look:
                 )
 
     def _scarcest(self, number: int) -> int:
-        """Returns the resource with the smallest free fraction."""
         free = self._recorded.free(self._place, number)
         parts = [
             (amount / limit if 0 < limit < UNLIMITED else 2.0, at)

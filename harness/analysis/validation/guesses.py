@@ -126,7 +126,6 @@ class Guesses:
                     )
 
     def _lowered(self, state: State) -> Iterator[tuple[Event, Quota]]:
-        """Yields the quotas that are lower when the agreement ends, with their events."""
         for event in state.events:
             for quota in self._quotas:
                 if quota.is_of(event) and event.end > state.until:
@@ -147,7 +146,6 @@ class Guesses:
         return self._possible(state, event, others, bisect_left(times, about))
 
     def _possible_begins(self, state: State, event: Event) -> Sequence[Event]:
-        """Returns the event with other beginnings."""
         times = self._times(event.start - DAY, min(event.start + DAY, event.end, state.until))
         others = [event._replace(start=each) for each in times]
         return self._possible(state, event, others, bisect_left(times, event.start))
@@ -372,7 +370,6 @@ class Guesses:
 
 
 def _gone(events: Events, time: int) -> set[str]:
-    """Returns the nodes that are removed at a time."""
     return {name for event in events if event.kind == "Node" and event.end > time for name in event.names}
 
 
@@ -381,6 +378,5 @@ def _replaced(events: Events, old: Event, new: Event) -> Events:
 
 
 def _minutes(first: int, last: int) -> range:
-    """Returns whole minutes between two times."""
     step = -(-(last - first) // (_TIMES * MINUTE)) * MINUTE
     return range(first - first % MINUTE + MINUTE, last, max(step, MINUTE))

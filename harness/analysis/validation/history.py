@@ -91,8 +91,6 @@ class Played:
 
 
 class _Recorder(NullRecorder):
-    """Collects a history."""
-
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
         self._held: dict[str, list[Span]] = {}
@@ -101,7 +99,6 @@ class _Recorder(NullRecorder):
         self._pods: list[tuple[int, str, int, str | None]] = []
 
     def record(self, fact: Fact) -> None:
-        """Notes when a job begins or ceases to hold something, is evicted, or has a pod on a node."""
         action, job = fact.action, fact.job.id
         if fact.holding > 0:
             self._since[job] = fact.time
@@ -115,13 +112,11 @@ class _Recorder(NullRecorder):
             self._evicted.setdefault(fact.time, set()).add(job)
 
     def stint(self, *about: Any) -> None:
-        """Notes when progress begins."""
         job, _, _, start, end, state, *_ = about
         if state in (PROGRESS, RESTORING) and end > start:
             self._progress.setdefault(job.id, []).append(start)
 
     def history(self, end: int) -> History:
-        """Returns the history of a replay that has ended."""
         for job, since in self._since.items():
             self._held.setdefault(job, []).append((since, end))
         spans = {job: list(self._runs(job, held)) for job, held in self._held.items()}

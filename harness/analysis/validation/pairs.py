@@ -65,7 +65,6 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
 
 
 def _size(amount: pl.Expr, one: int) -> pl.Expr:
-    """Returns the class of a size as text."""
     size = pl.lit(f"below {SIZES[0]}")
     for low, high in zip(SIZES, (*SIZES[1:], None), strict=True):
         name = f"{low}" if low == 1 else f"{low}-{high - 1}" if high else f"{low} or more"

@@ -127,6 +127,5 @@ def in_order(events: Iterable[Event]) -> Events:
 
 
 def _until(events: Events, time: int) -> Events:
-    """Returns what events change until a time."""
     begun = (event for event in events if event.start <= time)
     return in_order(event if event.end <= time else event._replace(end=OPEN) for event in begun)

@@ -78,11 +78,6 @@ class Folders:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Yields the files and folders in a folder, and nothing for a file.
-
-    Raises:
-        InputError: the folder contains too many files.
-    """
     count = 0
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):

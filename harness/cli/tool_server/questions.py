@@ -153,7 +153,6 @@ def _runs(root: Path) -> Iterator[Path]:
 
 
 def _about(path: Path) -> dict[str, str] | None:
-    """Returns a short description of a run, or None if the file does not belong to a run."""
     try:
         if path.stat().st_size > _LARGEST_DOCUMENT:
             return None

@@ -203,11 +203,6 @@ _ABOUT = (
 
 
 def _sdk(name: str) -> ModuleType:
-    """Import a module of the protocol's SDK.
-
-    Raises:
-        InputError: the SDK is not installed.
-    """
     try:
         return import_module(name)
     except ImportError as error:

@@ -97,11 +97,6 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """Returns the plan that a run belongs to, and the run with that plan's entries in `run.json`.
-
-    Raises:
-        InputError: no plan has the queues of the run.
-    """
     for each in expected:
         if each.has_quotas_of(run.info):
             plan = each.plan()

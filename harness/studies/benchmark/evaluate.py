@@ -186,11 +186,6 @@ class _Server:
         self._lock = Lock()
 
     def ask(self, question: dict[str, Any], inputs: bytes) -> dict[str, Any]:
-        """Sends a question to the process, and returns the answer.
-
-        Raises:
-            InputError: the system can't copy processes, or the process has died.
-        """
         if not hasattr(os, "fork"):
             raise InputError("evaluation needs copies of a process, but this system cannot make them")
         with self._lock:
@@ -237,7 +232,6 @@ atexit.register(_server.end)
 
 
 def _lost_most(scale: Reference, score: Score) -> str:
-    """Describes the objective with the lowest score, and the value of the best built-in policy."""
     found = [
         (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
     ]

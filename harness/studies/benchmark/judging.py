@@ -111,7 +111,6 @@ def _worst_queue(rows: Sequence[Measurement]) -> str:
 
 
 def _told(path: Path) -> dict[str, str]:
-    """Returns what happened to each of the jobs with the longest delays."""
     run = Run.open(path)
     end = pl.col("finish_time").fill_null(run.window.end)
     jobs = run.micros("jobs").with_columns(held_up=end - pl.col("submit_time") - pl.col("duration"))

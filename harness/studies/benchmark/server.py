@@ -132,7 +132,6 @@ def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: P
 
 
 def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[Path, ...] = ()) -> list[str]:
-    """Confines this process, and returns the limits that the system enforces."""
     os.environ["TMPDIR"] = str(folder)
     import tempfile
 

@@ -240,7 +240,6 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
 
 
 def _file(fields: Fields, name: str, folder: Path) -> Path:
-    """Returns the path of a bundled trace, or of a file in the suite's folder."""
     text = fields.string(name, required=True)
     if text in BUNDLED:
         return bundled_path(text)

@@ -73,11 +73,7 @@ def _ranks(scores: Mapping[str, Score]) -> list[int]:
 
 
 def _rows(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns the rows of two tables, one by task and one by group.
-
-    The first table contains the score of each policy in each task. The second table contains the mean score
-    of each policy in each group, and how often the policy has rank 1.
-    """
+    """Returns the rows of two tables: scores by task, and means and first ranks by group."""
     policies = list(dict.fromkeys(policy for of in scores.values() for policy in of))
     first = [["task", *policies]]
     for task, of in scores.items():

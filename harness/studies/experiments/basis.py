@@ -65,7 +65,6 @@ def _code(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repeated(experiment: Experiment, made: Mapping[str, Any], command: str | None) -> Iterator[Block]:
-    """Yields the specification, and the commands that repeat the experiment and its report."""
     lines = []
     if "specification" in made:
         source = made["source"]

@@ -128,7 +128,6 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
-    """Returns rows with verdicts for the chosen settings, and the family of tests."""
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):

@@ -86,11 +86,6 @@ _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
-    """Returns the items that have these values.
-
-    Raises:
-        OptionError: a name is not a factor, or the factor does not have the value.
-    """
     items = experiment.items
     for name, text in where.items():
         if name not in experiment.factors:
@@ -242,7 +237,6 @@ class Judged:
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
-        """Returns the measurements of each item under these keys, if they exist."""
         wanted = [
             (pl.col("metric") == metric) & (pl.col("scope") == scope) & (pl.col("resource") == resource)
             for metric, scope, resource in keys

@@ -162,7 +162,6 @@ class _Reader:
         return not twice
 
     def _path(self, text: str) -> Path:
-        """Returns a path, or several comma-separated paths, relative to the folder of the specification."""
         return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
 
     def _patches(self) -> Mapping[str, Path | None]:
@@ -292,7 +291,6 @@ class _Reader:
         return tuple(rules)
 
     def _random(self) -> Drawn | None:
-        """Returns the value of the field `random`, whose form is `COUNT@SEED`."""
         raw = self._fields.raw("random")
         if raw is None:
             return None

@@ -151,18 +151,12 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """Returns the bench with only those fixed settings that are in `names`."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
 
 
 def _tried(bench: Bench, point: Point) -> None:
-    """Prepares the replay of a point.
-
-    Raises:
-        InputError: a value can't be used.
-    """
     bench.planned(bench.request(point))
 
 
@@ -220,7 +214,6 @@ def _tenants(text: str, folder: Path) -> Tenants:
 
 
 def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
-    """Returns the documents of a patch, or the rows of a table of events."""
     if path is None:
         return None
     faults: list[Fault] = []
@@ -297,10 +290,7 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     """Yields points that together contain every plugin and value, each with the field that it tries.
 
-    Args:
-        bench: the bench that makes the points.
-        alone: whether to set only the value that the point tries. If not, all other factors have their first
-            value, as in a point of `_starts`.
+    Other factors have their first value, as in a point of `_starts`, or none if `alone` is true.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -316,7 +306,6 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """Returns the factors that apply to at least one plugin, with the labels of these plugins."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

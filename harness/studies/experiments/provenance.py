@@ -53,7 +53,6 @@ def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
 
 
 def _first_of(items: Iterable[Item]) -> Iterable[Point]:
-    """Returns the first point of each combination of inputs and plugins."""
     found: dict[tuple[Any, ...], Point] = {}
     for item in items:
         found.setdefault(_inputs(item.point), item.point)

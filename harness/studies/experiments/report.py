@@ -80,7 +80,6 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields the frontier, with charts of the first objective against each other objective."""
     best, apart = frontier(judged, found), circumstances(judged)
     missing = list(about_objectives(judged))
     if not best:
@@ -116,7 +115,6 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
 
 
 def _at(apart: Sequence[str]) -> str:
-    """Returns a phrase with the circumstances that comparable settings must share; "" without any."""
     return f" at the same {' and '.join(apart)}" if apart else ""
 
 
@@ -160,7 +158,6 @@ def _direction(axis: Axis, less: str, more: str) -> str:
 
 
 def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
-    """Yields the waits of queues for the settings on the frontier, compared with the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
     others = (each.setting for each in frontier(judged, found))
@@ -231,7 +228,6 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
 
 
 def _varied(judged: Judged) -> list[str]:
-    """Returns the factors that have several values in finished items, without seeds."""
     names = [name for name in judged.experiment.factors if name != SEED]
     return [name for name in names if len(_levels(judged, name)) > 1]
 
@@ -268,7 +264,6 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
 
 
 def _mean(some: Sequence[Estimate]) -> Estimate:
-    """Returns the mean over some settings, without an interval."""
     return plain_mean([each.value for each in some], at_least=any(each.at_least for each in some))
 
 

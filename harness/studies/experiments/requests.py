@@ -265,7 +265,6 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """Returns a key that contains everything on which a point's trace depends."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
@@ -306,7 +305,6 @@ class Bench:
         return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
 
     def _maps(self, text: str | None) -> str:
-        """Returns a hash of the files that map queue names, or "" if there are none."""
         if text not in self._sums:
             maps = {} if text is None else self.inputs.tenants[text].maps
             told = json.dumps([sorted(each.items()) for each in maps.values()])

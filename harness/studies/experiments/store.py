@@ -250,11 +250,6 @@ def value_text(value: Value) -> str:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path for a file, and then renames the complete file to `path`.
-
-    Raises:
-        RunError: a file cannot be written.
-    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:

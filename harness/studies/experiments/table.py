@@ -116,7 +116,6 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """Formats the Pareto set, with the queues that gain or lose most compared with the first setting."""
     apart = circumstances(judged)
     title = f"frontier at each {', '.join(apart)}" if apart else "frontier"
     rows = [[title, "item", *map(name_of, judged.objectives), ""]]

@@ -188,7 +188,6 @@ def _workload(shown: Shown, owner: Manifest) -> Manifest:
 
 
 def _conditions(shown: Shown) -> Iterator[Manifest]:
-    """Yields the conditions of a Workload, as Kueue's controllers set them."""
     quota, evicted = shown.quota, shown.eviction
     if quota is not None:
         yield _condition("QuotaReserved", True, "QuotaReserved", quota.reserved)

@@ -179,16 +179,9 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
 
 
 class _Line:
-    """Counts the jobs that wait at any time.
-
-    Args:
-        jobs: the jobs that started, in order of their starts.
-    """
-
     def __init__(self, jobs: Sequence[Past]) -> None:
         self._submits = sorted(job.submit for job in jobs)
         self._starts = [job.start for job in jobs if job.start is not None]
 
     def waiting(self, at: int) -> int:
-        """Returns the number of jobs that had been submitted before a time and had not started by then."""
         return max(0, bisect_left(self._submits, at) - bisect_right(self._starts, at))

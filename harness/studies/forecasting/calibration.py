@@ -106,13 +106,7 @@ class Errors:
 
 
 class _Around:
-    """The errors of past forecasts for one kind of centre.
-
-    Args:
-        judged: the past forecasts, in order of their moments.
-        horizon: the horizon of the forecasts, in microseconds.
-        centre: the function that computes the centre.
-    """
+    """The errors of past forecasts, in order of their moments, for one kind of centre."""
 
     def __init__(self, judged: Sequence[Judged], horizon: int, centre: Centre) -> None:
         import numpy as np
@@ -161,7 +155,6 @@ class _Around:
         return (step for step in self._steps if now is None or step.known_at <= now)
 
     def _step(self, moment: int, judged: Sequence[Judged]) -> None:
-        """Records the misses of a moment's intervals, which are derived from earlier moments."""
         calibration = self.by(moment)
         if calibration.moments < LEAST:
             return

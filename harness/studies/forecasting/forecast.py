@@ -272,7 +272,6 @@ class Forecast:
         }
 
     def _plain_past(self) -> dict[str, Any]:
-        """Returns the accuracy of past forecasts, or why there are no intervals."""
         held = self.past.held
         return {
             "moments": len({each.moment for each in self.past.judged}),

@@ -65,7 +65,6 @@ class _Side(NamedTuple):
     notes: tuple[str, ...]
 
     def forecast(self, played: Sequence[Sequence[Future]], past: Past) -> Forecast:
-        """Returns the forecast from the futures of each world and the errors of past forecasts."""
         made = None
         for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
             made = Forecast(
@@ -124,7 +123,6 @@ class Asked:
         return replace(made, others=frozen(dict(zip(self.others, others, strict=True))))
 
     def _judged_past(self, world: World, plugins: Plugins, how: InParallel) -> Past:
-        """Returns the errors of past forecasts on this history."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:
@@ -142,13 +140,7 @@ class Asked:
         return past_of(backtest, self.calibrate, now, **how)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
-        """Returns the input of futures on one cluster.
-
-        Args:
-            given: the cluster.
-            plugins: the loaded plugins.
-            at: the present time, in microseconds since 1970; None to use the latest time in the manifests.
-        """
+        """Returns the input of futures on one cluster. Without `at`, the manifests give the time."""
         cluster, settings = self._settings(given, plugins)
         latest = latest_of(cluster)
         if at is not None and latest is not None and at < latest:
@@ -178,11 +170,6 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now, cluster: Cluster, policy: PolicySpec) -> frozenset[str]:
-        """Returns the namespaces and names of the requested workloads; empty if all are requested.
-
-        Raises:
-            InputError: no workload with one of the names waits.
-        """
         waiting = {each.job.id for each in now.waiting}
         asked = {name if "/" in name else f"default/{name}" for name in self.workloads}
         if unknown := sorted(asked - waiting):
@@ -196,11 +183,6 @@ class Asked:
         return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
-        """Raises an error if Kueue's Workloads lack queues. Jobs of other schedulers need no queues.
-
-        Raises:
-            InputError: the Workloads have no queues, and the forecast is not about other waiting workloads.
-        """
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
 
@@ -242,11 +224,6 @@ class Asked:
         return self._backtest(cluster, settings, plugins, self.futures)
 
     def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
-        """Returns the history as a record with its own clock.
-
-        Raises:
-            InputError: the history is not a record, or it lacks data that a forecast needs.
-        """
         run, trace = self._past(plugins) if self.history is not None else (None, ended_jobs(cluster, plugins))
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
         record: Record
@@ -258,7 +235,6 @@ class Asked:
         return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
-        """Returns the history as a trace, with its run if the history is the folder of a run."""
         assert self.history is not None
         if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
             run = Run.open(self.history)
@@ -266,7 +242,6 @@ class Asked:
         return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """Returns a cluster, with the settings for all futures on that cluster."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
         if self.calibrate < 0:

@@ -168,13 +168,7 @@ class World:
 
 
 class _Seen(NullRecorder):
-    """Records the first starts of waiting jobs, and all preemptions, in a replay.
-
-    Args:
-        present: the present workloads. The index of a workload is that of its job.
-        asked: the indexes of the requested workloads.
-        never: the indexes of the workloads that can never start.
-    """
+    """Records the first starts of waiting jobs, and all preemptions, in a replay."""
 
     def __init__(self, present: Sequence[Present], asked: Iterable[int], never: Collection[int]) -> None:
         self.starts: dict[int, int] = {}
@@ -190,7 +184,6 @@ class _Seen(NullRecorder):
         return not self._open
 
     def record(self, fact: Fact) -> None:
-        """See `harness.engine.events.Recorder`."""
         place = fact.job.index
         if place >= self._count:
             return

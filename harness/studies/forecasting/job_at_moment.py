@@ -47,8 +47,6 @@ class Told(NamedTuple):
 
 
 class _Hold(NamedTuple):
-    """A pod's node, the time since which the pod holds resources, and the time when its eviction began."""
-
     node: str
     since: int
     told: int | None = None

@@ -262,7 +262,6 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """Yields the limits on the job's run time in seconds, from the job's label and deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)
@@ -280,7 +279,6 @@ def _with_pods(
     labels: Mapping[str, Any],
     source: str,
 ) -> Cluster:
-    """Returns a cluster in which the pods of a job wait as separate jobs."""
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1
     defaults = RequestDefaults(cluster.runtime_classes, cluster.limit_ranges)

@@ -98,7 +98,6 @@ class RecordOfTrace:
                 yield self._there(self.jobs[number], None, after)
 
     def _there(self, past: Past, since: int | None, after: int | None) -> There:
-        """Returns a job that has run since a time, or that waits, with its next start."""
         job = past.arrival[0]
         quota = None
         if since is not None:

@@ -86,7 +86,6 @@ class RecordOfRun:
 
 
 def _next_start(standing: Standing, later: Sequence[Told]) -> int | None:
-    """Returns the next start of a job, and advances `standing` to that time."""
     before = standing.started
     for told in later:
         standing.take(told)
@@ -182,7 +181,6 @@ def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
 
 
 def _progress(stints: pl.DataFrame, origin: int) -> dict[int, list[int]]:
-    """Returns when each job began to progress; empty if pods are ready immediately."""
     if stints.filter(pl.col("state") == "starting").is_empty():
         return {}
     begun = stints.filter(pl.col("state").is_in(_PROGRESS)).sort("job", "start", maintain_order=True)
@@ -195,11 +193,6 @@ def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:
 
 
 def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
-    """Raises an error if the decisions show that the run used another cluster.
-
-    Raises:
-        OptionError: the run used another cluster.
-    """
     nodes = set(decisions["node"].drop_nulls().unique())
     unknown = sorted(nodes - cluster.nodes.keys())
     if unknown:
@@ -216,11 +209,7 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
 def _check_jobs(
     run: Run, decisions: pl.DataFrame, cluster: Cluster, jobs: Mapping[int, Job], *, queued: bool
 ) -> None:
-    """Raises an error unless Workloads and Pods can represent everything that decisions depend on.
-
-    Raises:
-        OptionError: Workloads and Pods can't represent a fact of the run.
-    """
+    """Raises an error unless Workloads and Pods can represent everything that decisions depend on."""
     why = ""
     if queued:
         admitted = decisions.filter(pl.col("action") == "admit").select("job", "pods").unique()

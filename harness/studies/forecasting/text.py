@@ -103,7 +103,6 @@ def _scores(name: str, held: Coverage) -> list[str]:
 
 
 def _trust(past: Past) -> str:
-    """Describes the accuracy of past forecasts on this history, or explains why it is unknown."""
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
@@ -184,7 +183,6 @@ def _by(by: Sequence[By]) -> str:
 def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
-    """Yields a description of the submitted job's start and effects."""
     middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"

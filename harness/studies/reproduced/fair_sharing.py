@@ -176,7 +176,6 @@ def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
 
 
 def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
-    """Returns the number of jobs of each queue that hold quota at the end of the replay."""
     held: Counter[str] = Counter()
     for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
         held[jobs[row.job].queue] += row.holding

@@ -164,7 +164,6 @@ def _range(fields: Fields, where: str, name: str, value: Mapping[Any, Any]) -> R
 
 
 def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
-    """Returns the sums, which have the form `{of: [NAME, ...], is: NUMBER}`."""
     by_name = {each.name: each for each in ranges}
     found: list[Sum] = []
     for number, item in enumerate(fields.items("sums")):

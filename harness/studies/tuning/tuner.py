@@ -188,11 +188,6 @@ class Tuner:
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
-        """Returns the metrics of objectives and constraints, as measured for the present configuration.
-
-        Raises:
-            SpecError: a metric was not measured, or a bound does not fit the metric's unit.
-        """
         faults, tuning = Faults(), self.tuning
         given = len(tuning.objectives) == 1
         objectives = [
@@ -209,11 +204,6 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Raises an error if trials cannot be compared with the present configuration in every metric.
-
-        Raises:
-            SpecError: a metric has no value in the present configuration.
-        """
         faults = Faults()
         for field_, measured in (("objectives", objectives), ("constraints", bounds)):
             for number, each in enumerate(measured):
@@ -235,11 +225,6 @@ class Tuner:
         return f"..{half}", f"{half}.."
 
     def _today(self) -> Point:
-        """Returns the present value of each searched parameter.
-
-        Raises:
-            SpecError: a name is unknown, or refers to several knobs with different values.
-        """
         faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
         found: dict[str, Value] = {PLUGIN: arm.label}
@@ -302,7 +287,6 @@ class Tuner:
         return self._of_point(point, self.windows[1])[0].number
 
     def _kept(self) -> Experiment:
-        """Returns the experiment with all items, after storing it for `harness experiment`."""
         items = list(self._items.values())
         names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
         values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
@@ -322,11 +306,6 @@ class Tuner:
 
 
 def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
-    """Returns the metric of a constraint.
-
-    Raises:
-        RunError, OptionError: no such metric was measured, or the bound does not fit the metric's unit.
-    """
     found = found_as(frame, condition, given=True)
     condition.excess(found.unit, 0.0, 0.0)
     return found

@@ -64,7 +64,6 @@ class Capacity(Rule):
                 yield from self._too_much(step, place, [each for each, amount in added.items() if amount])
 
     def _too_much(self, step: Step, place: str, resources: list[str]) -> Iterator[Broken]:
-        """Yields violations for resources that exceed the capacity of a node or of the cluster."""
         if not place:
             room = self.facts.cluster.capacity
         else:
@@ -79,7 +78,6 @@ class Capacity(Rule):
                 yield Broken("capacity.node" if place else "capacity.cluster", step.where, what)
 
     def _stays(self, step: Step, at: int) -> Iterator[Broken]:
-        """Yields violations for pods that are still on a removed node."""
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:

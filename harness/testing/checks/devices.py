@@ -63,7 +63,6 @@ class Devices(Rule):
                     yield Broken("devices.beyond", step.where, what)
 
     def _count(self, name: str) -> int:
-        """Returns the number of devices according to a node's labels."""
         node = self.facts.cluster.nodes.get(name)
         if node is None:
             return 0

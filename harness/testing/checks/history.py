@@ -213,7 +213,6 @@ class History:
             del self._line[name]
 
     def _overdue(self, now: int, row: Row) -> Iterator[Broken]:
-        """Yields violations for events that should have happened before now."""
         while self._dues and self._dues[0][0] < now:
             due, name = heappop(self._dues)
             if due in self.lives[name].dues():

@@ -89,7 +89,6 @@ def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence
 
 
 def _cohorts(chance: Chance) -> dict[str, str]:
-    """Returns cohorts with their parents: no cohort, one cohort, or a tree of cohorts."""
     shapes: tuple[dict[str, str], ...] = (
         {},
         {"all": ""},

@@ -53,7 +53,6 @@ def _patch(chance: Chance, changed: Manifest) -> Manifest:
 
 
 def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
-    """Returns different quotas, a stop policy, a different weight, or different policies."""
     match chance.choice(_OF_QUEUES):
         case "quotas":
             return {"resourceGroups": [_group(chance, each) for each in spec["resourceGroups"]]}
@@ -86,7 +85,6 @@ def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
 
 
 def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
-    """Returns lower guarantees for some resources, or lower limits that are at least the guarantees."""
     least, most = dict(bounds["min"]), dict(bounds["max"])
     for name in least:
         if chance.percent(60):

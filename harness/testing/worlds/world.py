@@ -260,7 +260,6 @@ def random_world(
 def _manifests(
     seed: int, units: Mapping[str, int], flavors: Sequence[str], queues: Sequence[str]
 ) -> tuple[list[Manifest], bool]:
-    """Returns the manifests, and whether their elastic quotas are flat."""
     chance = Chance(seed, "cluster")
     found = nodes(chance, units, flavors)
     on_nodes = cluster_from(found, "nodes").capacity

@@ -92,7 +92,6 @@ def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int
 
 
 def _told(group: Sequence[Mark], clock: Clock) -> str:
-    """Describes a mark, or several merged marks, in words for the tooltip."""
     first, last = clock.text(group[0].begin), clock.text(group[-1].begin)
     if len(group) == 1:
         until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"

@@ -130,7 +130,6 @@ def _names(
 
 
 def _around(values: Sequence[float]) -> list[float]:
-    """Returns the ends of an axis that has a margin around all values."""
     low, high = min(values), max(values)
     room = (high - low) * 0.15 or abs(high) * 0.1 or 1.0
     return [low - room, high + room]

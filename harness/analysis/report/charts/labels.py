@@ -99,7 +99,6 @@ def placed(
 
 
 def _places(name: str, x: float, y: float) -> Iterator[Label]:
-    """Yields the possible places of a name, from the nearest to the farthest."""
     half = columns(name) * _LETTER / 2
     for ring in _RINGS:
         for right, down in _AROUND:

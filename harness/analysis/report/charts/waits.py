@@ -35,7 +35,6 @@ class _Scale(NamedTuple):
     fine: Mapping[int, str]
 
     def axis(self, longest: float, *, room: bool) -> alt.X:
-        """Returns the axis, whose numbers are multiples of the shortest value."""
         marks = {**self.rough, **(self.fine if room else {})}
         names = {mark // self.shortest: name for mark, name in sorted(marks.items()) if mark <= longest}
         return alt.X(
@@ -103,7 +102,6 @@ def _distribution(
 
 
 def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
-    """Returns, for each value of the grid, the fraction of jobs with at most this value."""
     values = waited.sorted.cast(pl.Float64)
     counts = values.search_sorted(pl.Series(grid, dtype=pl.Float64), side="right")
     return pl.DataFrame({"x": [each / scale.shortest for each in grid], "mean": counts / waited.jobs})

@@ -73,10 +73,6 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _changes(material: Material) -> Iterator[Block]:
-    """Yields a table of cluster changes for each group of runs with the same changes.
-
-    A long table is folded.
-    """
     alike = grouped((tuple(marks), place) for place, marks in enumerate(material.marks))
     for own, places in alike.items():
         if not own:
@@ -141,7 +137,6 @@ def _course(steps: Sequence[Step], size: int) -> str:
 
 
 def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
-    """Returns the distinct courses of a lane's own quota over time, from the runs in which it has any."""
     found: list[list[Step]] = []
     for each in material.nominal_steps([lane]):
         if each and each not in found:

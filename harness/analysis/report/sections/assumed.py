@@ -85,7 +85,6 @@ def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
-    """Yields the name of each setting, with its value in every run."""
     infos = [run.info for run in material.runs]
     policies = [info["policy"] for info in infos]
     yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]

@@ -62,7 +62,6 @@ def _preemptions(run: Run) -> pl.DataFrame:
 
 
 def _chains(material: Material) -> Iterator[Block]:
-    """Yields a table of preemptions by depth, and the longest chain of each run."""
     found = material.of_runs(_chains_of)
     deepest = max(depth for each in found for depth in each.depths)
     if not deepest:
@@ -83,8 +82,6 @@ def _chains(material: Material) -> Iterator[Block]:
 
 
 class _Chains(NamedTuple):
-    """The depths of a run's preemptions, and a description of the longest chain, if there is one."""
-
     depths: Sequence[int]
     longest: str
 

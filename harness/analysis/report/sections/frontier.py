@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """The metric of an axis, with its value in every run, and whether each value is a lower bound."""
-
     about: str
     measured: Measurement
     values: Sequence[float]
@@ -73,7 +71,6 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """Returns the first given metric that has a value in every run and differs between runs."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:

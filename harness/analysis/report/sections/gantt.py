@@ -130,7 +130,6 @@ def _words(material: Material) -> str:
 
 
 def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
-    """Counts, for each run, the shown jobs that held resources or started, and evictions with losses."""
     sentences = []
     for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
         with reading(run.path):

@@ -98,7 +98,6 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Yields a table of costs and gains. If jobs differ, a second table covers each run's own jobs."""
     rows, caption = list(_amounts(material)), "What each run costs and gains"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
@@ -114,7 +113,6 @@ def _costs(material: Material) -> Iterator[Table]:
 
 
 def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
-    """Yields the rows of the table, each with its measurement."""
     unit = shown_in(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):

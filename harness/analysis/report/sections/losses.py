@@ -28,7 +28,6 @@ _KEYS = (
 
 
 def _waited(material: Material) -> Iterator[Block]:
-    """Yields a chart of the hours that jobs waited, for the queues with the largest differences."""
     counts = material.jobs_of_queues
     found = []
     for line in material.lines("wait.first_start.mean", QUEUE):
@@ -95,7 +94,6 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
-    """Returns, for each queue, the work that its jobs lost and the work that was lost for its jobs."""
     metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
@@ -153,7 +151,6 @@ def _counts(run: Run) -> pl.DataFrame:
 
 
 def _pairs(material: Material) -> Iterator[Block]:
-    """Yields a table of the most frequent pairs of a victim's queue and a beneficiary's queue."""
     counts: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(material.of_runs(_counts)):
         for victim, beneficiary, count in each.iter_rows():

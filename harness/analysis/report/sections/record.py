@@ -131,7 +131,6 @@ def _over_time(
 
 
 def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Returns, for each part of the window, its middle and the median `error` of the jobs submitted in it."""
     start = material.window.start
     step = (material.window.end - start) // _BINS + 1
     return (
