@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.analysis.comparison.figures import name_of
-from harness.analysis.report import palette
+from harness.analysis.report import charts, palette
 from harness.analysis.report.amounts import Scale, scale_of
 from harness.analysis.report.blocks import Block, Cell, Figure, Key, Points, Table, Text
 from harness.analysis.report.choices import Axis, Choice
@@ -134,16 +135,13 @@ def _frontier_chart(
     best = {place for place, each in enumerate(found) if each.best}
     keys = [Key("no other beats it", palette.KINDS[0].light), Key("beaten", palette.OTHER.light)]
 
-    def draw(width: int) -> ChartType:
-        from harness.analysis.report.charts.frontier import frontier as drawn
-
-        joined = None if len(scaled) == 2 and not apart else best
-        return drawn(choices, keys, flat.axis, upright.axis, width, best=joined)
-
+    joined = None if len(scaled) == 2 and not apart else best
     return Figure(
         title=f"{name_of(upright.measured)}, against {name_of(flat.measured)}",
         words=" ".join(f"{choices[place].told}." for place in sorted(best)[:_LISTED]),
-        draw=draw,
+        draw=lambda width: charts.frontier.frontier(
+            choices, keys, flat.axis, upright.axis, width, best=joined
+        ),
         keys=keys,
         note=f"Better is {_direction(flat.axis, 'to the left', 'to the right')} and "
         f"{_direction(upright.axis, 'down', 'up')}. Filled points are those that no other beats"
@@ -208,7 +206,7 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         yield Figure(
             title=f"Effects on {name_of(one.measured)}",
             words=" ".join(words),
-            draw=_effects_drawn(rows, one),
+            draw=partial(_effects_chart, rows, one),
             note="The mean difference from the factor's first value over all settings that differ in nothing "
             f"else. Lines are {lines}.",
         )
@@ -217,14 +215,10 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         yield Text(f"There is {lonely}.")
 
 
-def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
-    def draw(width: int) -> ChartType:
-        from harness.analysis.report.charts.factors import Effect, effects_chart
-
-        title, shown_as = ", ".join(filter(None, ("change", one.scale.unit))), one.scale.shown_as
-        return effects_chart([Effect(*row) for row in rows], title=title, shown_as=shown_as, width=width)
-
-    return draw
+def _effects_chart(rows: Sequence[tuple[Any, ...]], one: _Scaled, width: int) -> ChartType:
+    title = ", ".join(filter(None, ("change", one.scale.unit)))
+    found = [charts.factors.Effect(*row) for row in rows]
+    return charts.factors.effects_chart(found, title=title, shown_as=one.scale.shown_as, width=width)
 
 
 def _varied(judged: Judged) -> list[str]:
@@ -284,10 +278,8 @@ def _heat_map(
                 squares.append((column, row, value.value, text, f"{across}={column}, {down}={row}: {text}"))
 
     def draw(width: int) -> ChartType:
-        from harness.analysis.report.charts.factors import Square, heat_map
-
-        cells = [Square(*each) for each in squares]
-        return heat_map(cells, columns, rows, titles=(across, down), width=width)
+        cells = [charts.factors.Square(*each) for each in squares]
+        return charts.factors.heat_map(cells, columns, rows, titles=(across, down), width=width)
 
     return Figure(
         title=f"{name_of(one.measured)} by {across} and {down}",
@@ -335,11 +327,11 @@ def _multiple(
     keys: Sequence[Key],
 ) -> Figure:
     def draw(width: int) -> ChartType:
-        from harness.analysis.report.charts.factors import Dot, multiples
-
         titles = along, one.scale.unit or "value"
-        drawn = [Dot(*each) for each in dots]
-        return multiples(drawn, panels, places, keys, titles=titles, shown_as=one.scale.shown_as, width=width)
+        drawn = [charts.factors.Dot(*each) for each in dots]
+        return charts.factors.multiples(
+            drawn, panels, places, keys, titles=titles, shown_as=one.scale.shown_as, width=width
+        )
 
     return Figure(
         title=f"{name_of(one.measured)} along {along}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from harness.analysis.explanation.clock import Clock
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure, Table, Text
 from harness.analysis.report.marks import by_kind
@@ -145,16 +146,12 @@ def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
 
 
 def _reference(steps: Sequence[Step], size: int, dash: tuple[int, int]) -> Reference:
-    from harness.analysis.report.charts.levels import Reference
-
-    return Reference([(time, (amount or 0) / size) for time, amount in steps], dash)
+    return charts.levels.Reference([(time, (amount or 0) / size) for time, amount in steps], dash)
 
 
 def _stacked(material: Material, width: int) -> ChartType:
-    from harness.analysis.report.charts import axes, levels
-
     unit = shown_in(material.resource)
-    pixels = axes.inner(width) // levels.PIXELS_A_POINT
+    pixels = charts.axes.inner(width) // charts.levels.PIXELS_A_POINT
     references = []
     for nominal, capacity in zip(
         material.nominal_steps(material.lanes), material.capacity_steps, strict=True
@@ -163,7 +160,7 @@ def _stacked(material: Material, width: int) -> ChartType:
         if nominal and nominal != capacity:
             own.append(_reference(nominal, unit.size, (2, 3)))
         references.append(own)
-    return levels.stacked(
+    return charts.levels.stacked(
         material,
         material.names,
         [_scaled(each, unit.size) for each in material.per_pixel("allocated", pixels)],
@@ -176,15 +173,13 @@ def _stacked(material: Material, width: int) -> ChartType:
 
 
 def _each(material: Material, width: int) -> ChartType:
-    from harness.analysis.report.charts import levels
-
     unit = shown_in(material.resource)
 
-    def references(lane: Lane) -> list[levels.Reference]:
+    def references(lane: Lane) -> list[Reference]:
         courses = sorted(_distinct(material, lane), key=lambda steps: [each.amount or 0 for each in steps])
         return [_reference(each, unit.size, (6, 3)) for each in courses]
 
-    return levels.by_lane(
+    return charts.levels.by_lane(
         material,
         lambda pixels: [_scaled(each, unit.size) for each in material.per_pixel("allocated", pixels)],
         width=width,

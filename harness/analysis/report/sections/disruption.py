@@ -10,7 +10,7 @@ import polars as pl
 from harness.analysis.metrics.chains import cascades
 from harness.analysis.metrics.disruption import mean_duration
 from harness.analysis.metrics.preemptions import preempted_pods, preemptions
-from harness.analysis.report import palette
+from harness.analysis.report import charts, palette
 from harness.analysis.report.blocks import Block, Figure, Key, Points, Table, Text
 from harness.analysis.report.material import Material, distinct
 from harness.base.units import format_duration
@@ -126,8 +126,5 @@ def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[
 
 
 def _chart(material: Material, counted: Sequence[pl.DataFrame], keys: Sequence[Key], width: int) -> ChartType:
-    from harness.analysis.report.charts import axes
-    from harness.analysis.report.charts.counts import counts
-
-    bins = _BINS if width >= axes.NARROW else _BINS // 2
-    return counts(material, counted, keys, bins=bins, width=width, title="preemptions")
+    bins = _BINS if width >= charts.axes.NARROW else _BINS // 2
+    return charts.counts.counts(material, counted, keys, bins=bins, width=width, title="preemptions")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure
 from harness.analysis.report.material import Material, distinct
@@ -136,8 +137,6 @@ def _mean(steps: Sequence[Step], window: Window) -> float:
 
 
 def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
-    from harness.analysis.report.charts import levels as charts
-
     unit = shown_in(material.resource)
 
     def reduced(pixels: int) -> list[pl.DataFrame]:
@@ -146,10 +145,10 @@ def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
 
     references = [
         [
-            charts.Reference([(time, (amount or 0) / unit.size) for time, amount in course], (6, 3))
+            charts.levels.Reference([(time, (amount or 0) / unit.size) for time, amount in course], (6, 3))
             for course in sorted({tuple(own[place]) for own in shown.room})
             if any(each.amount for each in course)
         ]
         for place in range(len(shown.names))
     ]
-    return charts.panels(material, shown.names, reduced, references, width=width, title=unit.name)
+    return charts.levels.panels(material, shown.names, reduced, references, width=width, title=unit.name)

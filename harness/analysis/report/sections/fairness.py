@@ -11,6 +11,7 @@ import polars as pl
 from harness.analysis.metrics.exact import resource_time
 from harness.analysis.metrics.levels import holders, pieces
 from harness.analysis.metrics.shares import Sharing, changes_at_once
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import percent
 from harness.analysis.report.blocks import Block, Figure
 from harness.analysis.report.material import Material
@@ -71,16 +72,14 @@ def _excess_words(material: Material, found: Sequence[Deviation]) -> str:
 
 
 def _over_time(material: Material, found: Sequence[Deviation], width: int) -> ChartType:
-    from harness.analysis.report.charts import axes, levels
-
-    inside = axes.inner(width)
+    inside = charts.axes.inner(width)
     changes = material.on_axis(each.changes for each in found)
     frames = [
         reduced.with_columns(pl.col("low", "mean", "high") / ONE)
-        for reduced in material.reduced(changes, inside // levels.PIXELS_A_POINT)
+        for reduced in material.reduced(changes, inside // charts.levels.PIXELS_A_POINT)
     ]
-    top = max(map(levels.highest, frames)) * 1.04
-    return levels.lines(
+    top = max(map(charts.levels.highest, frames)) * 1.04
+    return charts.levels.lines(
         material,
         frames,
         material.run_keys,
@@ -93,14 +92,12 @@ def _over_time(material: Material, found: Sequence[Deviation], width: int) -> Ch
 
 
 def _excess(material: Material, found: Sequence[Deviation], width: int) -> ChartType:
-    from harness.analysis.report.charts.bars import grouped
-
     rows = [
         (lane, run, value)
         for run, each in enumerate(found)
         for lane, value in enumerate(_of_lanes(material, each))
     ]
-    return grouped(
+    return charts.bars.grouped(
         rows,
         [lane.name for lane in material.lanes],
         material.run_keys,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.analysis.comparison.figures import shown
 from harness.analysis.comparison.recommendation import SHARES, WAITS
 from harness.analysis.comparison.samples import LOST
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import Scale, scale_of, shown_in
 from harness.analysis.report.blocks import Block, Figure, Text
 from harness.analysis.report.choices import Axis, Choice, unbeaten
@@ -97,7 +98,5 @@ def _words(material: Material, costs: _Side, waits: _Side) -> str:
 
 
 def _chart(material: Material, costs: _Side, waits: _Side, width: int) -> ChartType:
-    from harness.analysis.report.charts.frontier import frontier
-
     choices = _choices(material, costs, waits)
-    return frontier(choices, material.run_keys, costs.axis, waits.axis, width)
+    return charts.frontier.frontier(choices, material.run_keys, costs.axis, waits.axis, width)

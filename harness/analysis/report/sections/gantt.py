@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from harness.analysis.explanation.clock import Clock
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import shown_in
 from harness.analysis.report.blocks import Block, Figure, Text
 from harness.analysis.report.material import Material, moved
@@ -15,9 +15,6 @@ from harness.base.units import format_duration
 from harness.plugins.measurement import Window
 from harness.runs.folder import reading
 from harness.runs.run import Run
-
-if TYPE_CHECKING:
-    from altair.typing import ChartType
 
 MOST_JOBS = 60
 _TICK = "A tick marks the submission of a job."
@@ -72,7 +69,7 @@ def _figure(
     return Figure(
         title=title,
         words=words,
-        draw=lambda width: _chart(material, rows, part, width),
+        draw=lambda width: charts.gantt.gantt(material, rows, part, width),
         keys=material.lane_keys,
         note=" ".join([*notes, *_marks(material, rows, part)]),
     )
@@ -147,9 +144,3 @@ def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, 
             + f"; evictions that threw progress away: {evictions:,}."
         )
     return " ".join(sentences)
-
-
-def _chart(material: Material, rows: Sequence[pl.Series], part: Window, width: int) -> ChartType:
-    from harness.analysis.report.charts.gantt import gantt
-
-    return gantt(material, rows, part, width)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from harness.analysis.metrics.preemptions import preempted_pods, preemptions
-from harness.analysis.report import palette
+from harness.analysis.report import charts, palette
 from harness.analysis.report.amounts import number, shown_in
 from harness.analysis.report.blocks import Block, Figure, Key, Table, Text
 from harness.analysis.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
@@ -127,8 +127,6 @@ def _chart(
 ) -> ChartType:
     import altair as alt
 
-    from harness.analysis.report.charts.bars import grouped
-
     most = max(value for losses in tables for loss in losses for value in loss) * 1.05
     panels = []
     for run, losses in zip(material.names, tables, strict=True):
@@ -137,7 +135,7 @@ def _chart(
         rows = [(place, 0, -loss.own) for place, loss in enumerate(losses)]
         rows += [(place, 1, loss.for_it) for place, loss in enumerate(losses)]
         panels.append(
-            grouped(
+            charts.bars.grouped(
                 rows, names, _KEYS, width=width, title=shown_in(material.resource).hours,
                 name=run, limit=most,
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.analysis.report import charts
 from harness.analysis.report.blocks import Block, Figure, Key, Points, Table
 from harness.analysis.report.material import Material
 from harness.analysis.validation.errors import Errors, errors_of, is_short
@@ -64,7 +65,7 @@ def blocks(material: Material) -> Iterator[Block]:
         title="Error of first starts over time",
         words=f"Medians of {_BINS} equal parts of the time. "
         + " ".join(_range(key.name, each["error"]) for key, each in zip(keys, medians, strict=True)),
-        draw=lambda width: _over_time(material, keys, medians, width),
+        draw=lambda width: charts.record.over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
         note=f"The median error of the jobs submitted in each of {_BINS} equal parts of the time. Above "
         "zero, the simulation starts them later than recorded.",
@@ -113,21 +114,11 @@ def _share(share: float | None) -> str:
 
 
 def _scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> ChartType:
-    from harness.analysis.report.charts.record import scatter
-
     thinned = [
         each.filter(pl.col("simulated_wait").is_not_null()).gather_every(max(1, -(-each.height // _MOST)))
         for each in pairs
     ]
-    return scatter(keys, thinned, width)
-
-
-def _over_time(
-    material: Material, keys: Sequence[Key], medians: Sequence[pl.DataFrame], width: int
-) -> ChartType:
-    from harness.analysis.report.charts.record import over_time
-
-    return over_time(material, keys, medians, width)
+    return charts.record.scatter(keys, thinned, width)
 
 
 def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.analysis.report import charts
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure
 from harness.analysis.report.material import Material
@@ -35,7 +36,12 @@ def blocks(material: Material) -> Iterator[Block]:
         yield Figure(
             title=f"Waiting jobs of each {material.holder}",
             words=_depth_by_lane_words(material),
-            draw=lambda width: _depth_by_lane(material, width),
+            draw=lambda width: charts.levels.by_lane(
+                material,
+                lambda pixels: material.per_pixel("pending_jobs", pixels),
+                width=width,
+                title="waiting jobs",
+            ),
             keys=material.run_keys,
         )
     found = waits(material)
@@ -43,7 +49,7 @@ def blocks(material: Material) -> Iterator[Block]:
         title="Jobs that had started, by how long they had waited"
         + (f", for each {material.holder}" if several else ""),
         words=_wait_words(material, found),
-        draw=lambda width: _distribution(material, found, width),
+        draw=lambda width: charts.waits.wait_distribution(material, found, width),
         keys=material.run_keys,
         note="The higher a line, the sooner jobs started; jobs that never started keep the line below 100 %."
         + material.own_jobs,
@@ -53,17 +59,18 @@ def blocks(material: Material) -> Iterator[Block]:
         yield Figure(
             title="Jobs that had finished, by their total time as a multiple of their run time",
             words=_slowdown_words(material, slow),
-            draw=lambda width: _slowdowns(material, slow, width),
+            draw=lambda width: charts.waits.slowdown_distribution(material, slow, width),
             keys=material.run_keys,
             note="Jobs shorter than 10 s count as 10 s long. The higher a line, the better."
             + material.own_jobs,
         )
     sizes = waits_by_size(material)
     if len(sizes.names) > 1:
+        unit = shown_in(material.resource).name
         yield Figure(
-            title=f"Waits by requested {shown_in(material.resource).name}",
+            title=f"Waits by requested {unit}",
             words=_size_words(material, sizes),
-            draw=lambda width: _sizes(material, sizes, width),
+            draw=lambda width: charts.waits.by_size(material, sizes, _PERCENTS, width=width, title=unit),
             keys=material.run_keys,
             note="A size has a point only if enough of its jobs started." + material.own_jobs,
         )
@@ -138,41 +145,9 @@ def _size_words(material: Material, found: Waits) -> str:
 
 
 def _depth(material: Material, width: int) -> ChartType:
-    from harness.analysis.report.charts import axes, levels
-
-    inside = axes.inner(width)
-    frames = material.per_pixel("pending_jobs", inside // levels.PIXELS_A_POINT, together=True)
-    top = max(map(levels.highest, frames)) * 1.04
-    return levels.lines(
+    inside = charts.axes.inner(width)
+    frames = material.per_pixel("pending_jobs", inside // charts.levels.PIXELS_A_POINT, together=True)
+    top = max(map(charts.levels.highest, frames)) * 1.04
+    return charts.levels.lines(
         material, frames, material.run_keys, width=inside, height=170, title="waiting jobs", top=top
     )
-
-
-def _depth_by_lane(material: Material, width: int) -> ChartType:
-    from harness.analysis.report.charts import levels
-
-    return levels.by_lane(
-        material,
-        lambda pixels: material.per_pixel("pending_jobs", pixels),
-        width=width,
-        title="waiting jobs",
-    )
-
-
-def _distribution(material: Material, found: Waits, width: int) -> ChartType:
-    from harness.analysis.report.charts.waits import wait_distribution
-
-    return wait_distribution(material, found, width)
-
-
-def _slowdowns(material: Material, found: Waits, width: int) -> ChartType:
-    from harness.analysis.report.charts.waits import slowdown_distribution
-
-    return slowdown_distribution(material, found, width)
-
-
-def _sizes(material: Material, found: Waits, width: int) -> ChartType:
-    from harness.analysis.report.charts.waits import by_size
-
-    title = shown_in(material.resource).name
-    return by_size(material, found, _PERCENTS, width=width, title=title)
