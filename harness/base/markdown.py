@@ -1,8 +1,9 @@
-"""Escapes text for Markdown so that names don't cause markup, HTML, links or mentions."""
+"""Escapes text for Markdown so that names don't cause markup, HTML, links or mentions. Writes tables."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Sequence
 
 from harness.base.text import printable
 
@@ -22,6 +23,16 @@ def plain(text: str) -> str:
     The function also escapes HTML, because HTML passes through Markdown.
     """
     return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", _escaped(text)))
+
+
+def pipe_table(rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> list[str]:
+    """Returns the lines of a table with escaped cells. The first row is the head.
+
+    The columns in `left` are aligned left, and the others right.
+    """
+    head, *body = ([plain(cell) for cell in row] for row in rows)
+    rule = ["---" if place in left else "---:" for place in range(len(head))]
+    return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
 
 
 def plain_html(text: str) -> str:

@@ -13,7 +13,7 @@ from report_runs import write
 import harness
 from harness.analysis.comparison import Comparison
 from harness.analysis.report.material import Material
-from harness.analysis.report.repeat import repeat
+from harness.analysis.report.sections.assumed import repeat
 from harness.cluster.load import load_cluster
 from harness.trace.calibration import Calibration
 

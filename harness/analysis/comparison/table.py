@@ -13,16 +13,16 @@ from harness.analysis.comparison.head_text import head_html, head_lines, head_ma
 from harness.analysis.comparison.headlines import SHOWN, comes_first, unseen
 from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import Recommendation, recommendation
-from harness.analysis.comparison.warned import warnings_line
 from harness.analysis.metrics.utilization import HOURS
-from harness.base.markdown import plain
+from harness.base.grouping import grouped
+from harness.base.markdown import pipe_table, plain, plain_html
 from harness.base.text import aligned, columns, counted, folded, printable, told_apart
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.plugins.measurement import Measurement
 
-_MOST_NOTES = 4
+_MOST_NOTES, _FIRST_WARNINGS = 4, 5
 _SHORTEST_NAME = 8
 
 _NOTHING = "no metric was measured"
@@ -190,20 +190,41 @@ def markdown(
             for clause in (() if metrics else unseen(line.measured.metric for line in shown))
         ]
         title = head_markdown(comparison.head, comparison.head.title)
-        return "\n".join([*title, *warnings_line(comparison, brief=False), *table, "", *notes])
+        return "\n".join([*title, *_warnings(comparison, brief=False), *table, "", *notes])
     answer = recommendation(comparison)
-    first = [*([plain(answer.sentence), ""] if answer else []), *warnings_line(comparison, brief=True)]
+    first = [*([plain(answer.sentence), ""] if answer else []), *_warnings(comparison, brief=True)]
     cut = [f"- {plain(each)}" for each in stopped(comparison)]
     last = _prices(answer) if answer else ()
     return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1], *last])
 
 
+def _warnings(comparison: Comparison, *, brief: bool) -> list[str]:
+    """Returns the distinct warnings as a single line of HTML, or an empty list if there are none.
+
+    Each warning names its runs unless it applies to all. A brief line has the first warnings and a count.
+    """
+    whose = grouped(
+        (sentence, name)
+        for name, run in zip(comparison.names, comparison.runs, strict=True)
+        for sentence in dict.fromkeys(run.info["cluster"].get("warnings", []))
+    )
+    every = [
+        sentence if len(names) == len(comparison.runs) else f"{', '.join(names)}: {sentence}"
+        for sentence, names in whose.items()
+    ]
+    if not every:
+        return []
+    shown = every[:_FIRST_WARNINGS] if brief else every
+    more = [f"and {len(every) - len(shown):,} more"] if len(shown) < len(every) else []
+    items = "".join(f"<li>{plain_html(each)}</li>" for each in (*shown, *more))
+    title = f"{counted(len(every), 'warning')} of the replays"
+    return [f"<details><summary>{title}</summary><ul>{items}</ul></details>", ""]
+
+
 def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
     """Returns the lines as a Markdown table, with one column for each run and one for its changes."""
     head, body = _columns(names, shown)
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
-    return [table[0], "| " + " | ".join(rule) + " |", *table[1:]]
+    return pipe_table([head, *body])
 
 
 def _prices(answer: Recommendation) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.analysis.report.blocks import Block, Cell, Code, Figure, Points, Scores, Table, Text
 from harness.analysis.report.report import Report
-from harness.base.markdown import plain
+from harness.base.markdown import pipe_table, plain
 from harness.base.text import printable
 from harness.plugins.section import named
 
@@ -61,15 +61,8 @@ def _block(block: Block) -> Iterator[str]:
             yield f"**{plain(title)}.** {plain(words)}"
 
 
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> Iterator[str]:
-    yield _row(head)
-    yield _row(["---", *["---:"] * (len(head) - 1)], escaped=False)
-    for row in rows:
-        yield _row([_cell(cell) for cell in row])
-
-
-def _row(cells: Sequence[str], *, escaped: bool = True) -> str:
-    return f"| {' | '.join(plain(cell) if escaped else cell for cell in cells)} |"
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> list[str]:
+    return pipe_table([head, *([_cell(cell) for cell in row] for row in rows)])
 
 
 def _cell(cell: str | Cell) -> str:

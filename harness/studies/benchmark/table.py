@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from harness.base.markdown import plain
+from harness.base.markdown import pipe_table
 from harness.base.text import aligned
 from harness.studies.benchmark.running import Reference
 from harness.studies.benchmark.scores import Score, pareto_ranks
@@ -44,7 +44,7 @@ def text(scores: Scores, width: int | None = None) -> str:
 
 def markdown(scores: Scores) -> str:
     """Returns the table as Markdown."""
-    return "\n\n".join(_markdown(rows) for rows in _rows(scores))
+    return "\n\n".join("\n".join(pipe_table(rows)) for rows in _rows(scores))
 
 
 def to_json(scores: Scores) -> dict[str, Any]:
@@ -107,9 +107,3 @@ def _mean(values: Sequence[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}"  # avoids -0.00
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = ([plain(cell) for cell in row] for row in rows)
-    rule = ["---", *(["---:"] * (len(head) - 1))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))

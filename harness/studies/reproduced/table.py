@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from harness.base.markdown import plain
+from harness.base.markdown import pipe_table
 from harness.base.text import aligned
 from harness.studies.reproduced.case import Row
 
@@ -31,9 +31,7 @@ def markdown(results: Results) -> str:
         for name, of in results.items()
         for number, row in enumerate(of)
     ]
-    lines = [" | ".join(plain(cell) for cell in row) for row in (_HEAD, *rows)]
-    lines.insert(1, " | ".join(["---", "---", "---:", "---:", "---:", "---"]))
-    return "\n".join(f"| {line} |" for line in lines)
+    return "\n".join(pipe_table([_HEAD, *rows], left=(0, 1, 5)))
 
 
 def to_json(results: Results) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 from harness.analysis.report.blocks import Block, Code, Points, Table, Text
 from harness.analysis.report.material import Material
-from harness.analysis.report.repeat import repeat
 from harness.base.options import factor_text, option_text
-from harness.base.text import counted
+from harness.base.text import counted, printable
 from harness.base.units import format_amount, format_duration
+from harness.runs.run import Run
+from harness.runs.settings import SETTINGS, given_of
 
 _CONVENTIONS = (
     "Times are on the clock of the replay. Integrals are exact: they cover every change, not samples.",
@@ -28,10 +29,10 @@ _CONVENTIONS = (
 
 def blocks(material: Material) -> Iterator[Block]:
     """Yields the facts on which the figures of the report are based."""
-    for what, tell in (("Trace", _of_trace), ("Cluster", _of_cluster)):
+    for what, tell in (("Trace", trace_lines), ("Cluster", cluster_lines)):
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, run in zip(material.names, material.runs, strict=True):
-            alike.setdefault(tuple(tell(run.info)), []).append(name)
+            alike.setdefault(tuple(tell(run.info[what.lower()])), []).append(name)
         for told, names in alike.items():
             yield Points(list(told), title=what if len(alike) == 1 else f"{what} of {', '.join(names)}")
     yield Table(
@@ -52,14 +53,6 @@ def blocks(material: Material) -> Iterator[Block]:
     yield Points(_CONVENTIONS, title="Conventions")
     yield Text("To repeat this report:")
     yield Code("\n".join(repeat(material)))
-
-
-def _of_trace(info: Mapping[str, Any]) -> Iterator[str]:
-    return trace_lines(info["trace"])
-
-
-def _of_cluster(info: Mapping[str, Any]) -> Iterator[str]:
-    return cluster_lines(info["cluster"])
 
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
@@ -135,3 +128,68 @@ def _loss(model: str) -> str:
 
 def _option(policy: Mapping[str, Any], name: str) -> str:
     return option_text(policy["options"].get(name), duration=name in policy.get("durations", ()), nothing="–")
+
+
+def repeat(material: Material) -> Iterator[str]:
+    """Yields shell commands or, for runs that were made in Python, the calls that make these runs.
+
+    All lines are printable, because names may contain characters that would affect a terminal.
+    """
+    lines: dict[str, None] = {}
+    for run in material.runs:
+        command = run.info["provenance"].get("command")
+        lines |= dict.fromkeys([command] if command else _calls(run))
+    yield from map(printable, lines)
+    if material.command:
+        yield printable(material.command)
+
+
+def _calls(run: Run) -> Iterator[str]:
+    """Yields the call of `harness.replay` that makes a run, after the lines that the call needs.
+
+    A policy class has no file, and neither does a cluster that was changed in memory. The call then uses a
+    name, and a comment explains the name.
+    """
+    info = run.info
+    provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
+    arguments = {"plugin": repr(policy["name"])}
+    if not policy["plugin"]:
+        yield f"# {policy['name']} is a policy class that was passed in Python"
+        arguments["plugin"] = policy["name"]
+    before, cluster = _cluster_argument(info)
+    yield from before
+    if cluster:
+        arguments["cluster"] = cluster
+    chosen: dict[str, Any] = {"options": policy["options"], "label": run.label}
+    chosen |= {name: value for name, value in given_of(settings).items() if SETTINGS[name].differs(value)}
+    if "scale_arrivals" in chosen:
+        chosen["scale_arrivals"] = factor_text(chosen["scale_arrivals"])
+    chosen |= {name: settings[name] for name in ("twin", "alone") if name in settings}
+    arguments |= {name: repr(value) for name, value in chosen.items()}
+    if "calibration" in settings:
+        yield "from harness.trace.calibration import Calibration"
+        steps = ", ".join(f"{step}={text!r}" for step, text in settings["calibration"].items())
+        arguments["calibration"] = f"Calibration.parse({steps})"
+    asked = ", ".join(
+        (repr(provenance.get("trace", info["trace"]["name"])), *map("=".join, arguments.items()))
+    )
+    yield f"harness.Request({asked}).run()" if "alone" in settings else f"harness.replay({asked})"
+
+
+def _cluster_argument(info: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Returns the lines before the call, and the call's argument for the cluster.
+
+    The argument is "" if the call needs none.
+    """
+    source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
+    if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
+        return [], ""
+    if files is None:  # older runs do not record these files
+        return [], repr(source)
+    if not files or not files[0]:
+        return [f"# cluster was made in memory: {source}"], "cluster"
+    manifests, *patches = files
+    if not patches:
+        return [], repr(manifests)
+    made = "".join((f"load_cluster({manifests!r})", *(f".patched({patch!r})" for patch in patches)))
+    return ["from harness.cluster.load import load_cluster"], made
