@@ -19,11 +19,7 @@ ARGUMENTS = "harness.cli.arguments"
 
 
 class PluginChoice:
-    """The chosen plugins, which are loaded at the first use.
-
-    Args:
-        blocked: the plugins to leave out.
-    """
+    """The chosen plugins, which are loaded at the first use."""
 
     def __init__(self, blocked: tuple[str, ...] = ()) -> None:
         self.blocked = blocked

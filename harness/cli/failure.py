@@ -30,11 +30,7 @@ _SIGNALLED = 128
 
 
 class Ended(KeyboardInterrupt):
-    """A signal requests the end of the process.
-
-    Args:
-        number: the number of the signal.
-    """
+    """A signal requests the end of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

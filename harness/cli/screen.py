@@ -30,11 +30,7 @@ _KEPT = re.compile(r"([\n\t]+)")
 
 
 class Screen:
-    """A stream for a terminal that accepts only text, and removes control characters.
-
-    Args:
-        stream: the stream of the terminal.
-    """
+    """A stream for a terminal that accepts only text, and removes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

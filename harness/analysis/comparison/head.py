@@ -43,7 +43,6 @@ class Head:
         chosen: why the first run is the baseline.
 
     Attributes:
-        chosen: the given reason.
         distinctions: for each run, its differences from the baseline; empty for the baseline itself.
     """
 

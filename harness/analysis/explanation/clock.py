@@ -18,11 +18,7 @@ from harness.runs.run import Run
 
 
 class Clock:
-    """Formats and parses the times of a run.
-
-    Args:
-        run: the run.
-    """
+    """Formats and parses the times of a run."""
 
     def __init__(self, run: Run) -> None:
         self._timestamps = run.info["trace"]["times"] == "timestamp"

@@ -39,10 +39,6 @@ _Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
 class Histories:
     """Reads the histories of jobs from the tables of a run.
 
-    Args:
-        run: the run.
-        units: formats amounts by their labels.
-
     Attributes:
         jobs: the table `jobs.parquet`, with a column `row` that numbers the rows. Times are in microseconds
             since the run's origin.

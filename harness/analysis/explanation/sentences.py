@@ -16,15 +16,7 @@ _NAMED = 3
 
 
 class Sentences:
-    """Writes sentences about a job.
-
-    Args:
-        units: formats labels and amounts.
-        queue: the job's queue.
-        priority: the job's priority.
-        pods: the job's number of pods.
-        time: formats times.
-    """
+    """Writes sentences about a job."""
 
     def __init__(
         self, units: Units, queue: str, priority: int, pods: int, time: Callable[[int], str]

@@ -20,11 +20,7 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 
 
 class Daily:
-    """The sums of actual and ideal shares for each day.
-
-    Args:
-        window: the measured time.
-    """
+    """The sums of actual and ideal shares for each day."""
 
     def __init__(self, window: Window) -> None:
         self._window = window

@@ -43,11 +43,7 @@ class Moves(NamedTuple):
 
 
 class PodMoves:
-    """The changes that decisions cause to the pods of a run's jobs.
-
-    Args:
-        run: the run.
-    """
+    """The changes that decisions cause to the pods of a run's jobs."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

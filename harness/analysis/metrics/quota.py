@@ -192,7 +192,6 @@ class _Over:
         resource: the resource.
 
     Attributes:
-        resource: the given resource.
         trees: the quota trees that jobs use.
         sums: the resource-time of each ClusterQueue that has a quota for the resource, which may be a quota
             of 0.

@@ -43,7 +43,6 @@ class QuotaTree:
             parent.
 
     Attributes:
-        nodes: the given nodes.
         below: for each node, the indexes of the ClusterQueues below it, or its own index if it is a
             ClusterQueue.
     """

@@ -98,11 +98,7 @@ def changes_at_once(users: Sequence[Holder]) -> int:
 
 
 class Sharing:
-    """Computes the shares of a run's holders.
-
-    Args:
-        run: the run.
-    """
+    """Computes the shares of a run's holders."""
 
     def __init__(self, run: Run) -> None:
         self._epochs = run.epochs

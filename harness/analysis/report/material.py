@@ -65,7 +65,6 @@ class Material:
 
     Attributes:
         comparison: the runs, with the baseline first.
-        command: the given command line.
         runs: the runs of the comparison.
         names: the printable name of each run.
         shifts: for each run, the time of its origin on the time axis. The time axis begins at the baseline's

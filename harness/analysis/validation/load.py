@@ -75,13 +75,7 @@ class Level(NamedTuple):
 
 
 def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
-    """Returns the highest and the mean amount held in each span.
-
-    Args:
-        bins: the spans.
-        held: the amounts with their times.
-        width: the number of resources.
-    """
+    """Returns the highest and the mean amount held in each span."""
     moves: dict[int, list[int]] = {}
     for start, end, amounts in held:
         for time, sign in ((start, 1), (end, -1)):

@@ -61,12 +61,7 @@ class State(NamedTuple):
 
 
 class Trials:
-    """Replays the events that a search tries.
-
-    Args:
-        branches: replays with events until a time.
-        record: the record.
-    """
+    """Replays the events that a search tries."""
 
     def __init__(self, branches: Branches, record: Record) -> None:
         self.record = record

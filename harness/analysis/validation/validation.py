@@ -55,14 +55,7 @@ class Difference(NamedTuple):
 
 @dataclass
 class Validation:
-    """A record compared with a simulation of the same trace.
-
-    Args:
-        trace: the trace.
-        cluster: the cluster of the simulation.
-        recorded: the run of the record.
-        simulated: the simulation.
-    """
+    """A record compared with a simulation of the same trace."""
 
     trace: Trace
     cluster: Cluster

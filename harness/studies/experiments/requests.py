@@ -91,11 +91,7 @@ class Inputs:
 
 
 class Bench:
-    """Makes the requests of an experiment. Parts that requests share are made once and kept for a while.
-
-    Args:
-        inputs: the inputs of the items.
-    """
+    """Makes the requests of an experiment. Parts that requests share are made once and kept for a while."""
 
     def __init__(self, inputs: Inputs) -> None:
         self.inputs, self.spec = inputs, inputs.spec

@@ -123,13 +123,7 @@ def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[
 
 
 def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced]:
-    """Returns the workloads that one more job displaces, with the most affected one first.
-
-    Args:
-        forecast: the forecast without the job.
-        other: the forecast with the job.
-        job: the start of the job.
-    """
+    """Returns the workloads that one more job displaces, with the most affected one first."""
     places = _places(other)
     more: dict[str, list[int]] = {}
     itself: Counter[str] = Counter()

@@ -55,11 +55,6 @@ _USUAL: Mapping[str, Value] = {
 class Tuner:
     """Carries out a tuning.
 
-    Args:
-        tuning: the specification.
-        plugins: the plugins with the policies.
-        output: the parent folder of the experiment.
-
     Raises:
         InputError: Optuna, or a package that the sampler needs, is not installed.
         SpecError: an input can't be read, or a value can't be used. The error lists each fault with its

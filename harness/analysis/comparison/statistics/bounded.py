@@ -29,10 +29,6 @@ def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval 
     of signed square roots. Its width is derived from the spread of the roots of the differences. The result
     has the larger of the two p values.
 
-    Args:
-        base: one value for each pair.
-        other: the values of the other side.
-
     Returns:
         The interval, or None with fewer than two pairs.
     """

@@ -30,12 +30,6 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
     Journal of the Royal Statistical Society B 54, 1992). The transformation is strictly increasing, so its
     inverse gives the ends. (See Willink, "A confidence interval and test for the mean of an asymmetric
     distribution", Communications in Statistics: Theory and Methods 34, 2005.)
-
-    Args:
-        estimate: the mean.
-        error: the standard error of the mean.
-        skew: the skewness of the values.
-        count: the number of values.
     """
     most = t_quantile((1 + CONFIDENCE) / 2, count - 1)
     part = skew / (6 * sqrt(count))
