@@ -15,7 +15,7 @@ from harness.cli.group import Group
 from harness.cli.output import table_format
 from harness.cli.progress import SweepBar
 from harness.cli.run_options import workers_option
-from harness.cli.screen import fold, tell, terminal_width
+from harness.cli.screen import fold, printable_lines, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -222,8 +222,3 @@ def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: s
     if form == "markdown":
         return tables.markdown(scores)
     return fold(printable_lines(tables.text(scores, terminal_width())))
-
-
-def printable_lines(text: str) -> str:
-    """Returns lines of text without characters that control a terminal."""
-    return "\n".join(printable(line) for line in text.split("\n"))

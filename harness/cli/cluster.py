@@ -18,8 +18,8 @@ from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
-from harness.cli.output import spare, write_output
-from harness.cli.screen import fold, put, tell, terminal_width
+from harness.cli.output import deliver_manifests, spare
+from harness.cli.screen import fold, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
@@ -106,7 +106,7 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
         tell(f"no counterpart: {note}")
-    _print_manifests(found.manifests, output)
+    deliver_manifests(found.manifests, output)
 
 
 _PATCH_EXAMPLES = """\b
@@ -137,18 +137,7 @@ def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None
     changed = load_cluster(file)
     for each in patches:
         changed = changed.patched(each)
-    _print_manifests(to_manifests(changed), output)
-
-
-def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None) -> None:
-    from harness.cluster.manifests import dump_yaml
-
-    text = dump_yaml(manifests)
-    if output is None:
-        put(text)
-        return
-    write_output(output, text)
-    click.echo(printable(f"{counted(len(manifests), 'manifest')} written to {output}"))
+    deliver_manifests(to_manifests(changed), output)
 
 
 def _content(cluster: Cluster) -> dict[str, Any]:

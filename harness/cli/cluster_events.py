@@ -13,6 +13,7 @@ from harness.base.text import counted, printable
 from harness.cli.event_file import check_name, text_of, write
 from harness.cli.output import spare
 from harness.cli.screen import put, tell
+from harness.cli.trace_fetch import headers_option, seconds_of
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -52,10 +53,7 @@ Examples:
     "--timezone", default="UTC", show_default=True, metavar="ZONE",
     help="Time zone of Slurm's times, such as Europe/Berlin; Slurm does not print it.",
 )  # fmt: skip
-@click.option(
-    "--header-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="A file of headers to send, such as 'Authorization: Bearer ...'.",
-)  # fmt: skip
+@headers_option
 def events(
     source: str,
     output: Path | None,
@@ -139,7 +137,6 @@ def _asked(
     header_file: Path | None,
 ) -> Watched:
     from harness.base.units import SECOND, parse_duration
-    from harness.cli.trace_fetch import seconds_of
     from harness.readers.events.prometheus import METRICS, of_answers
     from harness.readers.live.prometheus import connect, fetch
 

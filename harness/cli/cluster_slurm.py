@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.base.text import counted, printable
-from harness.cli.output import output_file, spare, write_output
-from harness.cli.screen import put, tell
+from harness.cli.output import deliver_manifests, output_file, spare
+from harness.cli.screen import tell
 
 
 @click.command(
@@ -35,7 +34,6 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
     have no counterpart in the manifests.
     """
     from harness.cluster.load import cluster_from
-    from harness.cluster.manifests import dump_yaml
     from harness.cluster.slurm import from_slurm as converted
 
     for each in (nodes, qos, assoc):
@@ -47,9 +45,4 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
         tell(f"not in the manifests: {note}")
     if assoc is None:
         tell("note: without --assoc there are no queues, which kueue-classic and fairsharing need")
-    text = dump_yaml(made.manifests)
-    if output is None:
-        put(text)
-        return
-    write_output(output, text)
-    click.echo(printable(f"{counted(len(made.manifests), 'manifest')} written to {output}"))
+    deliver_manifests(made.manifests, output)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.output import json_layout
 from harness.cli.screen import fold, put, terminal_width
 
 
@@ -24,7 +25,7 @@ Examples:
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
     show_default=True, help="Output format; csv has the changes of all jobs, in microseconds.",
 )  # fmt: skip
-@click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+@json_layout
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
     """Show the first decision in which two runs of the same jobs differ, and which jobs gained or lost."""
     from harness.analysis.difference import Difference

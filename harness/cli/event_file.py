@@ -7,8 +7,8 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.base.errors import InputError, OptionError
-from harness.cli.output import write_output
+from harness.base.errors import OptionError
+from harness.cli.output import write_output, writing
 from harness.cluster.changes.event_table import COLUMNS
 
 
@@ -43,13 +43,7 @@ def write(output: Path, rows: Sequence[Mapping[str, str]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from harness.base.files.whole import whole_file
-
     schema = pa.schema([(name, pa.string()) for name in COLUMNS])
-    try:
-        with whole_file(output) as file:
-            pq.write_table(
-                pa.Table.from_pylist([dict(row) for row in rows], schema), file, compression="zstd"
-            )
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema)
+    with writing(output) as file:
+        pq.write_table(table, file, compression="zstd")

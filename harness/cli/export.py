@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.errors import InputError, OptionError
+from harness.base.errors import OptionError
 from harness.base.text import printable
 from harness.base.units import parse_duration
+from harness.cli.output import ANOTHER, STDOUT, writing
 from harness.cli.screen import binary_stdout, tell
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 _TRACE = Path("run.pftrace.gz")
-_STDOUT = Path("-")
 _STEP = "4m"
 
 
@@ -69,8 +69,8 @@ def export(
     every = parse_duration(step or _STEP)
     if every <= 0:
         raise OptionError("--step is 0", hint="give a duration such as 30s or 4m")
-    place = output or (_TRACE if form == "perfetto" else _STDOUT)
-    if place == _STDOUT:
+    place = output or (_TRACE if form == "perfetto" else STDOUT)
+    if place == STDOUT:
         if form == "perfetto" and sys.stdout.isatty():
             raise OptionError("a terminal cannot show a trace", hint="give -o FILE")
         _write(finished, form, window, every, binary_stdout())
@@ -81,19 +81,12 @@ def export(
 
 
 def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> None:
-    from harness.base.files.whole import whole_file
-
-    try:
-        with whole_file(place) as path, path.open("wb") as raw:
-            if place.suffix == ".gz":
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                    _write(run, form, window, step, packed)
-            else:
-                _write(run, form, window, step, raw)
-    except OSError as error:
-        raise InputError(
-            f"{place} cannot be written: {error.strerror or error}", hint="choose another file with -o"
-        ) from error
+    with writing(place, ANOTHER) as path, path.open("wb") as raw:
+        if place.suffix == ".gz":
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                _write(run, form, window, step, packed)
+        else:
+            _write(run, form, window, step, raw)
 
 
 def _write(run: Run, form: str, window: Window, step: int, file: BinarySink) -> None:

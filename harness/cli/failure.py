@@ -16,8 +16,7 @@ from typing import NoReturn
 import click
 
 from harness.base.errors import HarnessError
-from harness.base.text import printable
-from harness.cli.screen import tell
+from harness.cli.screen import printable_lines, tell
 
 USAGE = 2
 """The exit code for wrong usage, for bad input, and if the machine doesn't have enough resources."""
@@ -154,7 +153,7 @@ def complain(message: str, hint: str | None = None) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo("\n".join(printable(line) for line in text.split("\n")), err=True)
+    click.echo(printable_lines(text), err=True)
 
 
 def _misplaced(error: click.ClickException) -> str:

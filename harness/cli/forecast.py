@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import printable
 from harness.base.units import since_1970
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
 from harness.cli.run_options import one_plugin, setting_options, workers_option
-from harness.cli.screen import terminal_width
+from harness.cli.screen import printable_lines, terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 
 if TYPE_CHECKING:
@@ -169,11 +168,6 @@ def _read(path: Path | None) -> Cluster:
 
     assert path is not None  # The option is required.
     return load_cluster(path)
-
-
-def printable_lines(table: str) -> str:
-    """Returns a text whose lines have no characters that control a terminal."""
-    return "\n".join(printable(line) for line in table.split("\n"))
 
 
 def _moment(text: str) -> int:

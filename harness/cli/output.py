@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from harness.base.errors import InputError, OptionError
 from harness.base.files.whole import whole_file
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.screen import put
 
 STDOUT = Path("-")
@@ -41,6 +44,9 @@ layout_option = click.option(
 )  # fmt: skip
 
 json_layout = click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+
+ANOTHER = "choose another file with -o"
+"""The hint if the file of an option `-o` cannot be written."""
 
 _MARKDOWN = (".md", ".markdown")
 
@@ -80,19 +86,24 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
     return target
 
 
-def write_output(output: Path, text: str) -> None:
-    """Write a text file, completely or not at all, with the same line endings on every system.
+@contextmanager
+def writing(output: Path, hint: str | None = None) -> Iterator[Path]:
+    """Provide a path for a file, which is written completely or not at all.
 
     Raises:
         InputError: the file cannot be written. An existing file stays unchanged.
     """
     try:
         with whole_file(output) as file:
-            file.write_text(text, encoding="utf-8", newline="\n")
+            yield file
     except OSError as error:
-        raise InputError(
-            f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
-        ) from error
+        raise InputError(f"{output} cannot be written: {error.strerror or error}", hint=hint) from error
+
+
+def write_output(output: Path, text: str) -> None:
+    """Write a text file with the same line endings on every system; otherwise as `writing`."""
+    with writing(output, ANOTHER) as file:
+        file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def remove_output(output: Path) -> None:
@@ -125,3 +136,19 @@ def deliver(text: str, place: Path) -> None:
         return
     write_output(place, text)
     click.echo(printable(str(place)))
+
+
+def deliver_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None) -> None:
+    """Write manifests and print their number, or print the manifests themselves to stdout.
+
+    Raises:
+        InputError: the file cannot be written. An existing file stays unchanged.
+    """
+    from harness.cluster.manifests import dump_yaml
+
+    text = dump_yaml(manifests)
+    if output is None:
+        put(text)
+        return
+    write_output(output, text)
+    click.echo(printable(f"{counted(len(manifests), 'manifest')} written to {output}"))

@@ -117,6 +117,11 @@ def fold(text: str) -> str:
     return "\n".join(folded(text.split("\n"), terminal_width()))
 
 
+def printable_lines(text: str) -> str:
+    """Returns a text whose lines have no characters that control a terminal."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def tell(text: str) -> None:
     """Print a line on stderr, such as a note, and fold it between words on a terminal."""
     click.echo("\n".join(folded([printable(text)], error_width())), err=True)

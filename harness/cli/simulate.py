@@ -10,10 +10,9 @@ import click
 
 from harness.base.errors import OptionError
 from harness.cli.context import loaded_plugins
-from harness.cli.forecast import printable_lines
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import one_plugin, setting_options
-from harness.cli.screen import tell, terminal_width
+from harness.cli.screen import printable_lines, tell, terminal_width
 from harness.cli.worlds import tell_quota_is_capacity
 
 if TYPE_CHECKING:

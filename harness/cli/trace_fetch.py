@@ -15,12 +15,19 @@ import click
 
 from harness.base.errors import InputError, OptionError
 from harness.base.text import counted
+from harness.cli.output import writing
 from harness.cli.screen import tell
 
 if TYPE_CHECKING:
     from harness.readers.live.prometheus import Page
 
 _LEVEL = 6
+
+
+headers_option = click.option(
+    "--header-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="A file of headers to send, such as 'Authorization: Bearer ...'.",
+)  # fmt: skip
 
 
 @click.command(
@@ -40,10 +47,7 @@ Examples:
     "--selector", default='job="kube-state-metrics"', show_default=True, metavar="MATCHERS",
     help="Label matchers for the series, without braces.",
 )  # fmt: skip
-@click.option(
-    "--header-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="A file of headers to send, such as 'Authorization: Bearer ...'.",
-)  # fmt: skip
+@headers_option
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE",
     help="For OUT.parquet: an option of the reader prometheus; may be repeated.",
@@ -99,8 +103,6 @@ def fetch(
 
 
 def _write(output: Path, pages: Iterable[Page]) -> None:
-    from harness.base.files.whole import whole_file
-
     count = series = samples = 0
 
     def lines() -> Iterator[bytes]:
@@ -110,21 +112,18 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
                 count, series, samples = count + 1, series + page.series, samples + page.samples
                 yield json.dumps(page.answer, separators=(",", ":")).encode() + b"\n"
 
-    try:
-        with whole_file(output) as file, file.open("wb") as raw:
-            if output.name.endswith(".gz"):
-                with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
-                    packed.writelines(lines())
-            else:
-                raw.writelines(lines())
-            if not count:
-                raise InputError(
-                    "the server has no series of kube-state-metrics in this time span",
-                    hint="query count by (job) (kube_pod_info) to find the job label, and give it with "
-                    "--selector",
-                )
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
+    with writing(output) as file, file.open("wb") as raw:
+        if output.name.endswith(".gz"):
+            with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
+                packed.writelines(lines())
+        else:
+            raw.writelines(lines())
+        if not count:
+            raise InputError(
+                "the server has no series of kube-state-metrics in this time span",
+                hint="query count by (job) (kube_pod_info) to find the job label, and give it with "
+                "--selector",
+            )
     tell(f"{counted(samples, 'sample')} in {counted(count, 'answer')} fetched")
 
 
