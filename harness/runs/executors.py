@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
-from harness.base.errors import HarnessError, OptionError, told
+from harness.base.errors import HarnessError, OptionError, ReplayError, told
 from harness.runs.worker_count import PROCESS, workers_within
 
 if TYPE_CHECKING:
@@ -148,15 +149,45 @@ class InParallel(TypedDict, total=False):
     watch: Callable[[int, int], None] | None
 
 
+class _Failure(NamedTuple):
+    why: str
+
+
+@dataclass(frozen=True)
+class _Calls(Generic[TaskT, DoneT]):
+    """Work that calls a function for each task; see `Work`."""
+
+    function: Callable[[TaskT], DoneT]
+
+    def begun(self, _: Report | None) -> Callable[[TaskT], DoneT | _Failure]:
+        return self._call
+
+    def failed(self, _: TaskT, error: BaseException) -> _Failure:
+        return _Failure(why_failed(error))
+
+    def _call(self, task: TaskT) -> DoneT | _Failure:
+        try:
+            return self.function(task)
+        except HarnessError as error:
+            return _Failure(error.message)
+
+
 def results_of(
-    work: Work[TaskT, DoneT], tasks: Sequence[TaskT], **how: Unpack[InParallel]
+    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], failure: str, **how: Unpack[InParallel]
 ) -> Generator[DoneT, None, None]:
-    """Yields the result of each task as soon as it is ready.
+    """Yields the result of a function for each task as soon as it is ready.
+
+    Args:
+        function: the function, which can be pickled.
+        tasks: its arguments, one for each call.
+        failure: the beginning of the error's message if a call fails.
+        how: how to carry out the calls.
 
     Raises:
         OptionError: both workers and an executor are given, or the number of processes is invalid.
-        ReplayError: the executor has stopped.
+        ReplayError: a call failed, or the executor has stopped.
     """
+    work: _Calls[TaskT, DoneT] = _Calls(function)
     watch = how.get("watch") or (lambda done, count: None)
     workers, executor = how.get("workers"), how.get("executor")
     with (
@@ -165,5 +196,7 @@ def results_of(
     ):
         watch(0, len(tasks))
         for done, result in enumerate(news, 1):
+            if isinstance(result, _Failure):
+                raise ReplayError(f"{failure}: {result.why}")
             yield result
             watch(done, len(tasks))

@@ -8,20 +8,20 @@ the next starts of waiting jobs in the record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from harness.base.errors import HarnessError, InputError, ReplayError
+from harness.base.errors import InputError
 from harness.base.units import format_duration
 from harness.cluster.changes.remake import remade
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Said, now_of
-from harness.runs.executors import InParallel, Report, results_of, why_failed
+from harness.runs.executors import InParallel, results_of
 from harness.studies.forecasting.api_objects import WORK, objects_of
 from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
@@ -122,40 +122,14 @@ class Backtest:
         return Baselines(self.history.jobs)
 
 
-@dataclass(frozen=True)
-class Judging:
-    """The work of a backtest, whose tasks are moments of a record; see `harness.runs.executors.Work`."""
-
-    backtest: Backtest
-
-    def begun(self, _: Report | None) -> Callable[[int], list[Judged] | str]:
-        """Returns a function that judges a moment in this process."""
-        return self._judged
-
-    def failed(self, _: int, error: BaseException) -> list[Judged] | str:
-        """Returns the result for a moment that no process could judge."""
-        return why_failed(error)
-
-    def _judged(self, moment: int) -> list[Judged] | str:
-        try:
-            return self.backtest.judged(moment)
-        except HarnessError as error:
-            return error.message
-
-
 def judged_at(backtest: Backtest, moments: Sequence[int], **how: Unpack[InParallel]) -> list[Judged]:
     """Makes forecasts at moments of a record.
 
     Raises:
         ReplayError: a forecast failed.
     """
-    found: list[Judged] = []
-    with closing(results_of(Judging(backtest), moments, **how)) as news:
-        for judged in news:
-            if isinstance(judged, str):
-                raise ReplayError(f"a forecast could not be made: {judged}")
-            found += judged
-    return sorted(found)
+    with closing(results_of(backtest.judged, moments, "a forecast could not be made", **how)) as news:
+        return sorted(judged for several in news for judged in several)
 
 
 class Span(NamedTuple):

@@ -30,9 +30,8 @@ from harness.runs.run import Run
 from harness.runs.settings import losses_of
 from harness.studies.forecasting.backtest import Backtest, judged_at
 from harness.studies.forecasting.forecast import Forecast
-from harness.studies.forecasting.futures import Future, Settings, World
+from harness.studies.forecasting.futures import Future, Settings, World, futures_of
 from harness.studies.forecasting.inputs import world_of
-from harness.studies.forecasting.items import futures_of
 from harness.studies.forecasting.new_job import QUEUE, names_queue, read_job, submitted
 from harness.studies.forecasting.past import FUTURES, Past, moments_to_judge, past_of
 from harness.studies.forecasting.reasons import reasons_in

@@ -7,9 +7,10 @@ of the drawn object's name. The same futures can therefore also be simulated wit
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
@@ -19,6 +20,7 @@ from harness.policy import Arrival
 from harness.runs.estimates.coming_jobs import Coming
 from harness.runs.estimates.distributions import Draws
 from harness.runs.estimates.present import Now, Present
+from harness.runs.executors import InParallel, results_of
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -219,3 +221,29 @@ class _Seen(NullRecorder):
         else:
             by = NOBODY if fact.by is None else fact.by.index if fact.by.index < self._count else LATER_ONE
             self.preemptions.append(Preemption(fact.time, place, by))
+
+
+def futures_of(worlds: tuple[World, ...], count: int, **how: Unpack[InParallel]) -> list[list[Future]]:
+    """Simulates futures of each world, and returns them in the order of the worlds.
+
+    Args:
+        worlds: the inputs of the futures.
+        count: the number of futures of each world.
+        how: how to simulate the futures, see `InParallel`.
+
+    Raises:
+        OptionError: both `workers` and `executor` are given, or the number of processes is invalid.
+        ReplayError: a future could not be simulated, or the executor has shut down.
+    """
+    items = [(world, number) for number in range(count) for world in range(len(worlds))]
+    found: list[list[Future]] = [[] for _ in worlds]
+    work = partial(_future, worlds)
+    with closing(results_of(work, items, "a future could not be simulated", **how)) as news:
+        for world, future in news:
+            found[world].append(future)
+    return [sorted(each) for each in found]
+
+
+def _future(worlds: Sequence[World], item: tuple[int, int]) -> tuple[int, Future]:
+    world, number = item
+    return world, worlds[world].future(number)
