@@ -24,7 +24,7 @@ from harness.cli.replays import How, carried_out, isolated, judged, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
-from harness.runs.settings import SETTINGS
+from harness.runs.settings import SETTINGS, Given
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
-    from harness.runs.settings import Given
     from harness.trace.calibration import Calibration
     from harness.trace.failures import Failures
     from harness.trace.shake import Shake

@@ -15,7 +15,7 @@ from harness.analysis.comparison.family import Family, equal_ones
 from harness.analysis.comparison.figures import Key, chosen, key_of
 from harness.analysis.comparison.head import Head, chosen_by
 from harness.analysis.comparison.headlines import HEADLINES
-from harness.analysis.comparison.missing import depends_on_run_times
+from harness.analysis.comparison.missing import Lack, depends_on_run_times
 from harness.analysis.comparison.names import names_of, place_of
 from harness.analysis.comparison.one_replay import OneReplay, measurements_of
 from harness.analysis.comparison.pairs import Pairs, shares_of
@@ -30,7 +30,6 @@ from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check, Condition
-    from harness.analysis.comparison.missing import Lack
     from harness.analysis.comparison.statistics.significance import Interval
     from harness.trace.shake import Shake
 

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.analysis.comparison.changes import PRACTICAL
+from harness.analysis.comparison.changes import PRACTICAL, Row
 from harness.analysis.comparison.figures import PARTS, between, change_between, changed, name_of, shown
 from harness.base.errors import InputError, OptionError, RunError
 from harness.base.options import did_you_mean, nearest, there_is
@@ -21,7 +21,6 @@ from harness.base.units import SECOND, parse_duration, plain_number
 from harness.plugins.scopes import ALL, KINDS
 
 if TYPE_CHECKING:
-    from harness.analysis.comparison.changes import Row
     from harness.analysis.comparison.comparison import Comparison
     from harness.plugins.measurement import Measurement
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.analysis.comparison.changes import Change
     from harness.analysis.comparison.table import Line
-    from harness.runs.run import Run
 
 _NAMED_GANGS = 3
 _NAMED_VALUES = 12

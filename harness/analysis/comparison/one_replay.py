@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.analysis.comparison.changes import Evidence, Ground, Verdict, gates
+from harness.analysis.comparison.changes import Change, Evidence, Ground, Verdict, gates
 from harness.analysis.comparison.figures import Key, key_of
 from harness.analysis.comparison.missing import Lack, lack_of
-from harness.analysis.comparison.pairs import why_not_shaken
+from harness.analysis.comparison.pairs import Pairs, why_not_shaken
 from harness.analysis.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.analysis.metrics import utilization
 from harness.analysis.metrics.shared_window import Shared, measure_shared
@@ -25,8 +25,6 @@ from harness.runs.folder import reading
 if TYPE_CHECKING:
     import polars as pl
 
-    from harness.analysis.comparison.changes import Change
-    from harness.analysis.comparison.pairs import Pairs
     from harness.analysis.comparison.statistics.bootstrap import Paired
     from harness.runs.run import Run
 

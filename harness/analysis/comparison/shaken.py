@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.analysis.comparison.changes import Ground, Verdict, gates
+from harness.analysis.comparison.changes import Change, Evidence, Ground, Verdict, gates
 from harness.analysis.comparison.coarse import SMALLER, why_coarse
 from harness.analysis.comparison.figures import Key, key_of
 from harness.analysis.comparison.missing import Lack, lack_of, number
@@ -21,7 +21,6 @@ from harness.analysis.metrics.shared_window import Shared, shared_by
 from harness.base.errors import RunError
 
 if TYPE_CHECKING:
-    from harness.analysis.comparison.changes import Change, Evidence
     from harness.analysis.comparison.statistics.significance import Interval
     from harness.plugins.measurement import Measurement
     from harness.runs.run import Run

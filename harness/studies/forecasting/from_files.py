@@ -15,7 +15,7 @@ from harness.cluster.changes.remake import require_manifests
 from harness.cluster.changes.timed import is_dated
 from harness.cluster.dates import latest_of
 from harness.cluster.load import load_cluster
-from harness.cluster.model import frozen
+from harness.cluster.model import Cluster, frozen
 from harness.engine.losses import Losses
 from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out
 from harness.runs.estimates.ended_jobs import ended_jobs
@@ -40,7 +40,6 @@ from harness.studies.forecasting.record_of_run import record_of_run
 from harness.studies.forecasting.scores import Coverage, coverage
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
     from harness.plugins import Plugins
     from harness.plugins.registries import PolicySpec
     from harness.policy import Never

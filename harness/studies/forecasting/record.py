@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import polars as pl
 
 from harness.base.errors import OptionError
-from harness.policy import ENDLESS
+from harness.policy import ENDLESS, Job
 from harness.studies.forecasting.api_objects import Quota, Shown
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
@@ -25,7 +25,6 @@ from harness.trace.recorded import STATE, check_recorded
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.policy import Job
     from harness.policy.job import RecordedRun
     from harness.runs.estimates.coming_jobs import Past
     from harness.runs.estimates.history import History
