@@ -302,7 +302,6 @@ def _amount(resource: str, amount: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns an empty line and aligned columns with a header, or nothing if there are no rows."""
     if not rows:
         return []
     return ["", *aligned([head, *rows], left=range(len(head)), width=terminal_width()).split("\n")]

@@ -78,7 +78,6 @@ def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tu
 
 
 def _counted(several: Sequence[tuple[str, str]], states: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns one row per owner, with the number of its objects in each state."""
     count = Counter(several)
     owners = dict.fromkeys(owner for owner, _ in several)
     return [(owner, *(f"{count[owner, state]:,}" for state in states)) for owner in owners]

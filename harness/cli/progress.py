@@ -104,7 +104,6 @@ class ProgressBars:
         return _cut(printable(f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"), most)
 
     def _left(self, arrived: int, rate: float) -> str:
-        """Returns the time until the last job arrives at this rate, or "" if it is unknown."""
         if rate <= 0 or arrived >= self._jobs:
             return ""
         return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"

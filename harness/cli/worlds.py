@@ -153,7 +153,6 @@ def _name(path: Path, level: int) -> str:
 
 
 def _levels(path: Path) -> int:
-    """Returns the maximum number of path parts that a name can include."""
     return max(len(_parts(each)) for each in sources(path))
 
 

@@ -85,5 +85,4 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
 
 def _refused(run: Run, why: str) -> Run:
-    """Returns the run with a sentence that says why the causes could not be determined."""
     return added(run, list(measure(run, run.window)), {IDLE: [f"idle.*: not measured: {why}"]})

@@ -92,7 +92,6 @@ class Twins:
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
-        """Returns the beginning of a message, which says how many twins of a run need no replay."""
         missing = sum(of == place for of, _ in self._missing)
         count = len(self._twins) - missing
         return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
@@ -202,7 +201,6 @@ class Twins:
 
 
 def _is_needed(run: Run, shared: Shared) -> bool:
-    """Returns True if a twin has not been measured over a window that it shares with other twins."""
     return not shared.is_own(run) and shared.key not in run.windows
 
 

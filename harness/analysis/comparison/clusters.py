@@ -89,7 +89,6 @@ def _short(field: str) -> str:
 
 
 def _counted(base: Info, other: Info) -> Iterator[Distinction]:
-    """Yields differences between pods, workloads, and other objects that the run counts but does not name."""
     for what in dict.fromkeys((*base, *other)):
         before, after = (each.get(what, _NONE_COUNTED) for each in (base, other))
         if before["count"] != after["count"]:

@@ -63,15 +63,9 @@ def depends_on_run_times(metric: str) -> bool:
     return metric.startswith(_OF_RUN_TIMES)
 
 
-def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str = TWINS) -> Lack:
-    """Counts the replays in which a metric has no value.
-
-    Args:
-        key: the metric with its scope and resource.
-        replays: the measurements of each replay.
-        called: the word for several replays.
-    """
-    return Lack(sum(number(of_replay, key) is None for of_replay in replays), len(replays), called)
+def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]]) -> Lack:
+    """Counts the replays in which a metric has no value."""
+    return Lack(sum(number(of_replay, key) is None for of_replay in replays), len(replays))
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:

@@ -146,10 +146,7 @@ def _aims(comparison: Comparison) -> Iterator[_Judged]:
 
 
 def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
-    """Yields the other metrics that the brief table shows.
-
-    A recommendation must not contradict the marks of these metrics.
-    """
+    """A recommendation must not contradict the marks of the other metrics that the brief table shows."""
     judged = {(each.row.measured.metric, each.row.measured.resource) for each in aims}
     for found in comparison.select():
         measured = found[0]

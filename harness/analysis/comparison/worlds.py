@@ -59,10 +59,7 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
 def _options(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
 ) -> Iterator[Distinction]:
-    """Yields the options that both plugins have but that differ between the two runs.
-
-    Also yields the options that differ among runs of this plugin.
-    """
+    """Yields the options that differ between the two runs, or among the runs of this plugin."""
     base, other = ours["options"], theirs["options"]
     for name, value in other.items():
         text = _option(theirs, name)

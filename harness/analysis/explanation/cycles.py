@@ -204,7 +204,6 @@ class Observer:
         self._report(Cycle(self._cycles, self._origin + now, said, over=True))
 
     def _standing(self, now: int) -> Standing | None:
-        """Returns the policy's `Standing`, with the number of cycles as one more count."""
         inner: Standing | None = self._stand(now)
         return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
 

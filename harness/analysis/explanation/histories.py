@@ -294,10 +294,7 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """Returns the labels of the scarce resources in a refusal, or else the labels of the request.
-
-    The list is empty if the policy recorded the holders.
-    """
+    """If the policy recorded the holders, the list is empty."""
     figures = event.figures
     if event.what != "refuse" or figures.holders is not None:
         return []

@@ -51,7 +51,6 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """Returns a hint for an unknown queue: either that the name is a quota, or similar names."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:
@@ -97,7 +96,6 @@ class Moment:
         return data
 
     def _end(self) -> str:
-        """Returns a sentence if the replay had stopped early by this time."""
         stopped = self._run.stopped
         if stopped is None or (self.at is not None and self.at < stopped.since):
             return ""

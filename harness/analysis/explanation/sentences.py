@@ -305,14 +305,12 @@ def summed(pods: int) -> str:
 
 
 def _together(figures: Figures) -> str:
-    """Describes how many pods were placed together. In a pod group, other pods may still wait."""
     if figures.waiting:
         return f", {figures.gang} of its group together while {figures.waiting} more wait"
     return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
 
 
 def _once_gone(figures: Figures) -> str:
-    """Names the pods that must leave a node before the nominated pod can use it."""
     pods = [*figures.victims]
     return (
         f"; it waits until {first_of(pods, _NAMED)} {'is' if len(pods) == 1 else 'are'} gone" if pods else ""

@@ -161,10 +161,7 @@ class _Trace:
                 )
 
     def _limit(self, levels: Sequence[Step]) -> pl.DataFrame:
-        """Returns the levels at which a limit starts and to which it changes within the window.
-
-        A missing limit counts as 0.
-        """
+        """A missing limit counts as 0."""
         window = self._window
         before = [each for each in levels if each.time <= window.start][-1:]
         within = [each for each in levels if window.start < each.time <= window.end]

@@ -118,7 +118,6 @@ class _Slices:
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Returns how many slices of each profile a pod takes, by the number of the profile."""
         return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
 
     def of(self, cpu: int, left: Sequence[int]) -> int:

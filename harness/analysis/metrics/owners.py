@@ -104,7 +104,6 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """Returns the total need of the jobs that arrived and count, grouped by their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

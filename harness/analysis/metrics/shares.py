@@ -225,11 +225,9 @@ class _Begun(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The number of ideal shares that remain to be computed."""
         return sum(each.rows.size for each in self.tables)
 
     def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
-        """Returns the shares. `found` has the ideal shares of tables by the shape of the table."""
         held = self._at_instants(self.share)
         ideal = held
         if not self.even.all():
@@ -260,12 +258,6 @@ def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats
     """Returns the approximate sum of all holders' levels at each time, from the differences of levels.
 
     The sum is exact if the levels are small integers.
-
-    Args:
-        levels: the levels, holder by holder.
-        groups: the levels grouped by holder.
-        at: the number of the time at which each level begins.
-        instants: the number of times.
     """
     changes = levels.copy()
     changes[1:] -= levels[:-1] * ~groups.first[1:]

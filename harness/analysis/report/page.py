@@ -117,7 +117,6 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Returns text as HTML, in which the parts between backticks are code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 

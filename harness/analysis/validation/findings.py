@@ -222,7 +222,6 @@ class _World:
         return all(asked + held <= limit for asked, held, limit in zip(amounts, used, limits, strict=True))
 
     def saturated(self, place: int) -> list[int]:
-        """Returns the spans during which some job waits for an object all the time."""
         return [
             number
             for number, asked in enumerate(self.waiting)

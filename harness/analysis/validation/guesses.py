@@ -188,12 +188,10 @@ class Guesses:
         yield from ((options[place], each) for place, each in sorted(found.items()))
 
     def _is_possible(self, state: State, event: Event, other: Event) -> bool:
-        """Returns True if the agreement does not become shorter when another event replaces this one."""
         events = _replaced(state.events, event, other)
         return self._trials.examined(events, state.until, 0).until >= state.until - TOLERANCE
 
     def _other_ends(self, state: State, event: Event) -> Iterator[Events]:
-        """Yields the two best other ends of an event that do not shorten the agreement."""
         yield from self._likely(state, event, self._possible_ends(state, event, state.until))
 
     def _likely(self, state: State, event: Event, others: Sequence[Event]) -> Iterator[Events]:

@@ -120,5 +120,4 @@ def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
 
 
 def _is_policy(of: type) -> bool:
-    """Returns True if a class is defined in the policy's own code and has the methods of a policy."""
     return of.__module__ == _MODULE and all(hasattr(of, call) for call in _CALLS)

@@ -252,7 +252,6 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """Yields each field that sets a setting, with its value."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):

@@ -308,7 +308,6 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns the cluster from manifests, given or next to the trace, or None without manifests."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
@@ -343,7 +342,6 @@ class Bench:
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """Returns the plugin's option to which a name refers, or None if there is no such option."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name

@@ -311,7 +311,6 @@ class Asked:
 
 
 def _reason(error: TraceError) -> str:
-    """Returns the first reason why an input can't be read, and the number of further faults."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
 

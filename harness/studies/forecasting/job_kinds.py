@@ -253,7 +253,6 @@ def _job_pods(spec: Fields) -> int:
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """Returns the pod template, and adds a fault if the template has no containers."""
     check_containers(fields.child("template"))
     return _as_template(fields.raw("template"))
 

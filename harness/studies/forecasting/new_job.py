@@ -110,7 +110,6 @@ def names_queue(job: Job) -> bool:
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
-    """Adds a fault if a job's kind is unknown, or if its apiVersion has another API group than its kind."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))

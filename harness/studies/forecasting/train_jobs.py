@@ -137,7 +137,6 @@ def _plain(fields: Fields) -> dict[str, Any]:
 
 
 def _ancestor(job: Fields) -> str:
-    """Returns the step that a replicated job belongs to, or "" if there is none."""
     return job.child("template").child("metadata").child("labels").string(_ANCESTOR)
 
 

@@ -278,7 +278,6 @@ class Tuner:
         return pl.concat(pl.read_parquet(BytesIO(self._folder.file(item.key).read_bytes())) for item in items)
 
     def _number(self, point: Point) -> int:
-        """Returns the number of a point's first item on the held-out window."""
         return self._of_point(point, self.windows[1])[0].number
 
     def _kept(self) -> Experiment:

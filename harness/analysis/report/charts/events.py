@@ -75,13 +75,7 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
 
 
 def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int, int]]:
-    """Yields the spans in which any change lasts. Gaps that are shorter than `least` are closed.
-
-    Args:
-        marks: the marks, in order of time.
-        last: the time until which changes without an end last.
-        least: the shortest gap in microseconds.
-    """
+    """Yields the spans in which any change lasts. Gaps that are shorter than `least` are closed."""
     begin = end = marks[0].begin
     for mark in marks:
         if mark.begin > end + least:
