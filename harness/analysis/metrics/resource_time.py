@@ -63,16 +63,9 @@ class ResourceTime(NamedTuple):
     needed_useful: int
 
 
-def resource_time(run: Run, window: Window, resource: str, until: int | None = None) -> ResourceTime:
-    """Returns the use of one resource over a window.
-
-    Args:
-        run: the run.
-        window: the measured time. Stints that extend beyond it are cut off.
-        resource: the resource.
-        until: the end of the run's own window, if it is later than the end of `window`.
-    """
-    return resource_times(run, window, until)[ALL][run.resources.index(resource)]
+def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
+    """Returns the use of one resource over a window. Stints that extend beyond the window are cut off."""
+    return resource_times(run, window)[ALL][run.resources.index(resource)]
 
 
 def resource_times(
