@@ -27,7 +27,7 @@ from harness.plugins.measurement import MEAN, SHARE, Measurement, Window, resour
 from harness.plugins.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.runs.run import Run
 
-_POD = "pod_number"
+_POD, _LOST = "pod_number", "disruption.lost"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
 """Maps each kind of scope to the column of `preempted_pods` by which preemptions are counted."""
 
@@ -90,26 +90,25 @@ def _dominant_hours(run: Run, window: Window) -> float | None:
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
-        yield resource_hours("disruption.lost", became.lost, resource)
+        yield resource_hours(_LOST, became.lost, resource)
         share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, SHARE, "lower", resource=resource)
     evicted = evictions(run, window)
     stints = with_causes(_thrown_away(run, window), evicted)
     for kind in (QUEUE, QUOTA):
-        yield from _lost_by(kind, run, stints)
+        yield from _lost_by(kind, run, stints, _LOST)
     yield from _lost_for(run, stints.filter(pl.col("cause") == PREEMPTION), pods)
     yield from measure_causes(run, window, evicted, stints, job_times(run, window, "job").height)
     if LOST_BEFORE in run.micros("stints").collect_schema():
-        yield from _lost_before(run, _thrown_away(run, window, LOST_BEFORE))
+        # Work from before the replay is not part of integrals over the replay.
+        yield from _lost_in(run, _thrown_away(run, window, LOST_BEFORE), "disruption.lost_before")
 
 
-def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Yields the lost work from before the replay, which is not part of integrals over the replay."""
+def _lost_in(run: Run, stints: pl.DataFrame, metric: str) -> Iterator[Measurement]:
     for resource in run.resources:
-        amount = int(stints[f"request.{resource}"].sum())
-        yield resource_hours("disruption.lost_before", amount, resource)
+        yield resource_hours(metric, int(stints[f"request.{resource}"].sum()), resource)
     for kind in (QUEUE, QUOTA):
-        yield from _lost_by(kind, run, stints, "disruption.lost_before")
+        yield from _lost_by(kind, run, stints, metric)
 
 
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
@@ -132,9 +131,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
     return stints.hstack(names_of_jobs(run)[stints["job"], [QUEUE, QUOTA]])
 
 
-def _lost_by(
-    kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
-) -> Iterator[Measurement]:
+def _lost_by(kind: str, run: Run, lost: pl.DataFrame, metric: str) -> Iterator[Measurement]:
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -166,7 +163,7 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
             sums[name] = list(map(add, before, parts))
     for name in sorted(sums):
         for resource, amount in zip(run.resources, sums[name], strict=True):
-            yield resource_hours("disruption.lost", amount, resource, Scope(BENEFICIARY, name).text)
+            yield resource_hours(_LOST, amount, resource, Scope(BENEFICIARY, name).text)
 
 
 def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
@@ -197,11 +194,7 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
         only: whether each job of the run is selected.
     """
     lost = _thrown_away(run, window)
-    lost = lost.filter(only.gather(lost["job"]))
-    for resource in run.resources:
-        yield resource_hours("disruption.lost", int(lost[f"request.{resource}"].sum()), resource)
-    for kind in (QUEUE, QUOTA):
-        yield from _lost_by(kind, run, lost)
+    yield from _lost_in(run, lost.filter(only.gather(lost["job"])), _LOST)
 
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
