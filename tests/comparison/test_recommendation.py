@@ -46,7 +46,7 @@ def told(*runs: harness.Run, shake: int | None = 3) -> Recommendation:
 def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness.Run]) -> None:
     """It is said what would."""
     found = told(replayed("few", 1), replayed("many", 4), shake=None)
-    assert not found.carried
+    assert not found.prices
     assert found.sentence == (
         "No recommendation: one replay per plugin cannot separate them from luck. Add `--shake 10`."
     )
@@ -56,7 +56,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     """From either side; that more nodes cost more is said."""
     few, many = replayed("few", 1), replayed("many", 4)
     found = told(few, many)
-    assert found.carried
+    assert found.prices
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
     assert found.sentence == (
         f"{start}take “many”: it is better than “few” in at least one respect, and worse in none judged here."
@@ -96,7 +96,7 @@ def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callab
 def test_runs_that_are_alike_need_no_twins(replayed: Callable[..., harness.Run]) -> None:
     """Nothing differs, so that there is nothing that luck could have done."""
     found = told(replayed("one", 2), replayed("two", 2), shake=None)
-    assert found.carried
+    assert found.prices
     assert found.sentence.endswith("no difference is significant: “one” does as well as the others.")
 
 
@@ -116,7 +116,7 @@ def test_a_difference_that_the_table_marks_is_never_denied(
     found = told(*runs, shake=3)
     assert "keep “none”, unless delay.mean matters to you: nothing that was judged differs" in found.sentence
     found = told(*runs, shake=None)
-    assert not found.carried, "one replay of each cannot tell a difference from luck"
+    assert not found.prices, "one replay of each cannot tell a difference from luck"
 
 
 def test_what_is_better_and_what_is_worse_stand_against_each_other(
@@ -153,7 +153,7 @@ def test_different_arrivals_are_no_choice(replayed: Callable[..., harness.Run], 
     )  # fmt: skip
     found = told(run, later, shake=None)
     assert "have different arrivals" in found.sentence
-    assert not found.carried
+    assert not found.prices
 
 
 def test_twins_are_not_advised_where_they_would_be_refused(
@@ -199,7 +199,7 @@ def test_nothing_is_recommended_where_the_jitter_is_not_small(
     comparison = harness.compare(runs, shake=shake, workers=1)
     found = recommendation(comparison)
     assert found is not None
-    assert found.carried is not bool(clause)
+    assert bool(found.prices) is not bool(clause)
     warned = f"{clause}: the twins are different traces" in comparison.table()
     assert warned is bool(clause)
     assert clause in found.sentence

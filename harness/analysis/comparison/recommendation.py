@@ -75,13 +75,11 @@ class Recommendation(NamedTuple):
         prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
         weighed: the runs that are better than the baseline in at least one respect. If some of them are worse
             in no respect, only these runs.
-        carried: whether there is an answer.
     """
 
     sentence: str
     prices: Mapping[str, Sequence[str]] = MappingProxyType({})
     weighed: Sequence[str] = ()
-    carried: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -254,7 +252,6 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         sentence[0].upper() + sentence[1:],
         {each.name: each.price for each in sides},
         [each.name for each in weighed],
-        carried=True,
     )
 
 
