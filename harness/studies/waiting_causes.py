@@ -46,12 +46,8 @@ class _Waiting:
     """A job that has waiting pods or that was admitted as a whole.
 
     Attributes:
-        job: the job.
-        pods: the numbers of the waiting pods.
-        nominated: the numbers of the waiting pods that are nominated to a node.
-        admitted: whether the job holds quota.
+        pods, nominated: the numbers of the waiting pods, and of those that are nominated to a node.
         until: the earliest time at which the admitted job may start.
-        flavors: the flavors of the job's admission.
         awaited: the number of pods that were evicted for the job but are not gone yet.
         alike: the group with which the job is judged; None while resources are reserved for the job.
     """

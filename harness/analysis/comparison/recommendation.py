@@ -39,10 +39,7 @@ class _Aim(NamedTuple):
     """A metric over all jobs, by which runs are judged.
 
     Attributes:
-        group: the group of `GROUPS` to which the metric belongs.
-        metric: the name of the metric.
         name: what the metric measures, in one or two words.
-        told: the format of a value.
         of_resource: whether the metric is judged for the resource that the baseline uses most.
         counts: whether the metric matters only if a value is not 0.
     """

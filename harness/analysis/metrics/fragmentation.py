@@ -194,13 +194,7 @@ class _Bound(NamedTuple):
 
 
 class _Free:
-    """The free resources of nodes at the current time.
-
-    Args:
-        free: for each resource, the quantity that is free on each node.
-        sizes: the requests of pods.
-        changes: the changes of nodes, in order.
-    """
+    """The free resources of nodes at the current time."""
 
     def __init__(self, free: Sequence[Ints], sizes: PodSizes, changes: _Changes) -> None:
         self._free, self._sizes, self._changes = list(free), sizes, changes

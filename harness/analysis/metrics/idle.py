@@ -87,8 +87,6 @@ class _Moved(NamedTuple):
     """The changes in jobs' pods and requests, in order of time.
 
     Attributes:
-        time: the time of the change.
-        job: the job that the pods belong to.
         waiting: the change in the number of waiting pods.
         asked, held: for each resource, the change in what waiting pods request, and in what is held.
     """
@@ -169,11 +167,6 @@ def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
 
 class _Split:
     """Adds up the idle capacity of one resource by cause.
-
-    Args:
-        capacity: the capacities of the resource, each with the time at which it begins to apply.
-        causes: the first cause of each job.
-        begin: the time at which the sums begin.
 
     Attributes:
         sums: the capacity that is idle without demand, followed by the idle capacity for each cause.

@@ -129,12 +129,9 @@ def _held(held: int, waiting: int, beyond: int) -> Held:
 
 
 class _Limit(NamedTuple):
-    """The limit on the demand for a resource over time.
+    """The limits on the demand for a resource over time.
 
-    Attributes:
-        begins: the times from which the limits apply, in ascending order. The first time precedes all others.
-        most: the limits.
-        least: the smallest of the limits.
+    They apply from the times in `begins`, in ascending order. The first time precedes all others.
     """
 
     begins: Ints

@@ -185,11 +185,7 @@ def _admits(run: Run) -> bool:
 class _Over:
     """Adds up how much of one resource ClusterQueues hold beyond what they may use.
 
-    Args:
-        run: the run.
-        cluster: the cluster's entry for this epoch.
-        users: the holders that jobs use. A holder's index is its number in a piece.
-        resource: the resource.
+    The index of a holder in `users` is its number in a piece.
 
     Attributes:
         trees: the quota trees that jobs use.

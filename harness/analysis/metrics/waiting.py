@@ -37,10 +37,7 @@ SHORTEST = 10 * SECOND
 class _Shape(NamedTuple):
     """The statistics to compute for a column of `job_times`.
 
-    Attributes:
-        metric: the metric's name.
-        statistics: the names of the statistics.
-        until: the column that says whether a job's time is final.
+    The column `until` says whether a job's time is final.
     """
 
     metric: str

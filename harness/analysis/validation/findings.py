@@ -388,11 +388,7 @@ def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
     """Returns a single cause for each time at which capacity is missing, even if several objects show it.
 
     If nearly all waiting jobs belong to one of several queues, within its quota, that queue has lost quota.
-    Otherwise nodes are missing, which explains what their queues lack.
-
-    Args:
-        found: all findings.
-        alone: the queues that are in no cohort.
+    Otherwise nodes are missing, which explains what their queues lack. Queues in `alone` have no cohort.
     """
 
     def rank(each: Finding) -> int:
