@@ -1,11 +1,12 @@
-"""Prints how many function calls each shortcut of Kueue's models and of elastic quotas saves.
+"""Prints how many function calls each shortcut of the models of schedulers saves.
 
     PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet@20d..24d own.parquet 40 100
 
 The script compares the calls without a shortcut with the calls with all shortcuts. An input is a trace, whose
 cluster is next to it, or a number of queues. The number stands for the world of `benchmarks.backlog` with so
-many queues on two levels, and `40x3` for three levels. Calls are counted while the engine runs, so the load
-of the machine has no influence. The script needs the plain build.
+many queues on two levels, and `40x3` for three levels. The input `racks` stands for the jobs of
+`benchmarks.topology`. Calls are counted while the engine runs, so the load of the machine has no influence.
+The script needs the plain build.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import click
-from benchmarks import backlog
+from benchmarks import backlog, topology  # type: ignore[import-untyped]
 
 import harness
 from harness.engine import Engine
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.shape_nodes import ShapeNodes
+from harness.models.kube.pod import PodInfo, Shape
+from harness.models.kube.preemption._dry_runs import DryRuns
+from harness.models.kube.preemption.evaluator import Preemption
+from harness.models.kube.scheduler import Scheduler as KubeScheduler
 from harness.trace.calibration import Calibration
 from harness.trace.priorities import PriorityShare
 from harness.trace.window import Window
@@ -28,9 +35,13 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts, usages_below
+from harness_plugins.kueue.shortcuts import no_targets, share_ranking, usages_below
+from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
+from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
+from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
+from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
@@ -63,7 +74,7 @@ def _all_heads() -> None:
     def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
         return made(self, world, *args)[0], EveryCycle(AllHeads(world.pending))
 
-    Shortcuts.nomination = nomination  # type: ignore[method-assign]
+    Shortcuts.nomination = nomination  # type: ignore[method-assign, assignment]
 
 
 def _forgets(owner: Any, *kept: str) -> None:
@@ -96,7 +107,7 @@ def _no_record() -> None:
         self._known.clear()
         return targets(self, *args)
 
-    RecordedOracle.targets = again  # type: ignore[method-assign]
+    RecordedOracle.targets = again  # type: ignore[method-assign, assignment]
 
 
 def _no_freeable() -> None:
@@ -110,6 +121,24 @@ def _no_freeable() -> None:
     setattr(no_targets.FairReasons, name, again)
 
 
+def _no_shapes() -> None:
+    """Makes the scheduler evaluate each pod on all nodes."""
+    shape_nodes = Scheduling.shape_nodes
+
+    def again(self: Any, shape: Shape) -> ShapeNodes:
+        self._shapes.pop(shape, None)
+        return shape_nodes(self, shape)
+
+    Scheduling.shape_nodes = again  # type: ignore[method-assign]
+
+
+def _no_dry_runs() -> None:
+    def again(self: Any, pod: PodInfo) -> DryRuns:
+        return DryRuns(self._cache, self._budgets)
+
+    Preemption._runs_of = again  # type: ignore[method-assign]  # noqa: SLF001
+
+
 OF_KUEUE: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptShares": lambda: _plain("shares"),
@@ -118,10 +147,11 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "KeptSuitableLeaves": lambda: _plain("suitable_leaves"),
     "KeptCapacities": lambda: _plain("capacities"),
     "RecordedOracle": _no_record,
-    "CachedFits": lambda: _answers(shortcuts.CachedFits, None, "of", "note"),
-    "CachedNoFits": lambda: _answers(shortcuts.CachedNoFits, None, "of", "note", "still_reserves"),
-    "InVain": lambda: _answers(shortcuts.InVain, None, "run", "notice"),
-    "KeptOut": lambda: _answers(shortcuts.KeptOut, 0, "cycles"),
+    "CachedFits": lambda: _answers(CachedFits, None, "of", "note"),
+    "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "still_reserves"),
+    "LacksQuota": lambda: _plain("within_quota"),
+    "InVain": lambda: _answers(InVain, None, "run", "notice"),
+    "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": _no_freeable,
     "ShareRanking": _no_ranking,
     "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),
@@ -136,14 +166,24 @@ OF_QUOTAS: dict[str, Callable[[], None]] = {
     "KeptRefusals, with Places": lambda: _answers(KeptRefusals, None, "of"),
 }
 
+OF_KUBE: dict[str, Callable[[], None]] = {
+    _EVERYTHING: lambda: None,
+    "ShapeNodes": _no_shapes,
+    "DryRuns": _no_dry_runs,
+    "NoRoom, with Resting": lambda: _answers(KubeScheduler, None, "_lasting"),
+}
+
 
 def _switches(plugin: str) -> dict[str, Callable[[], None]]:
     if plugin in ("elasticquota", "auto"):
         return OF_QUOTAS
-    return OF_KUEUE
+    return OF_KUBE if plugin == "default-preemption" else OF_KUEUE
 
 
-def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
+def _run(plugin: str, given: str, priorities: PriorityShare | None, *, idle: bool) -> None:
+    if given == "racks":
+        topology.replay(plugin)
+        return
     queues, _, levels = given.partition("x")
     if queues.isdigit():
         backlog.cost(plugin, _JOBS[int(queues)], queues=int(queues), levels=int(levels or 2))
@@ -151,10 +191,13 @@ def _run(plugin: str, given: str, priorities: PriorityShare | None) -> None:
     path, _, window = given.partition("@")
     part = Calibration(window=Window.parse(window) if window else None, priority_share=priorities)
     with tempfile.TemporaryDirectory() as folder:
-        harness.replay(path, plugin=plugin, output=folder, calibration=part)
+        run = harness.replay(path, plugin=plugin, output=folder, calibration=part)
+        if idle:
+            harness.idle_causes([run], workers=1)
 
 
-def _count(plugin: str, off: str, given: str, priorities: PriorityShare | None) -> int:
+def _count(plugin: str, off: str, given: str, priorities: PriorityShare | None, idle: bool) -> int:
+    """Returns the number of calls while the engine runs."""
     _switches(plugin)[off]()
     play, profile = Engine.play, cProfile.Profile()
 
@@ -162,7 +205,7 @@ def _count(plugin: str, off: str, given: str, priorities: PriorityShare | None) 
         profile.runcall(play, self, *args)
 
     Engine.play = counted  # type: ignore[method-assign, assignment]
-    _run(plugin, given, priorities)
+    _run(plugin, given, priorities, idle=idle)
     return sum(each.callcount for each in profile.getstats())
 
 
@@ -176,14 +219,21 @@ def _apart(*asked: Any) -> int:
 @click.argument("inputs", nargs=-1)
 @click.option("--without", multiple=True, help="Only these shortcuts.")
 @click.option("--priority-share", help="As of `harness replay`, for traces.")
-def main(plugin: str, inputs: Collection[str], without: Collection[str], priority_share: str | None) -> None:
+@click.option("--idle-causes", is_flag=True, help="As of `harness replay`, for traces.")
+def main(
+    plugin: str,
+    inputs: Collection[str],
+    without: Collection[str],
+    priority_share: str | None,
+    idle_causes: bool,
+) -> None:
     """Print, for each shortcut, how many calls a replay without it makes, by input."""
     priorities = PriorityShare.parse(priority_share) if priority_share else None
     for given in inputs:
-        every = _apart(plugin, _EVERYTHING, given, priorities)
+        every = _apart(plugin, _EVERYTHING, given, priorities, idle_causes)
         click.echo(f"{plugin}\t{given}\t{_EVERYTHING}\t{every:,}")
         for off in without or list(_switches(plugin))[1:]:
-            count = _apart(plugin, off, given, priorities)
+            count = _apart(plugin, off, given, priorities, idle_causes)
             click.echo(f"{plugin}\t{given}\t{off}\t{count / every:.2f}")
 
 

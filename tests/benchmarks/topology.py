@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
+from typing import Any
 
+from harness.base.options import resolve
 from harness.base.pod_set import TopologyRequest
+from harness.base.units import MINUTE, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import topology_manifest
 from harness.cluster.model import Cluster, frozen
-from harness.policy import PodSet
+from harness.engine import Engine
+from harness.engine.events import NullRecorder
+from harness.plugins import load
+from harness.policy import Arrival, Job, PodSet
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, suitable_leaves
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 
+_KUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2"}
+_QUOTAS = {"nvidia.com/gpu": 2_000, "cpu": 24_000, "memory": "250Ti"}
+_JOBS = 300
 HOST = "kubernetes.io/hostname"
 REPEATS = 30
 
 
-def racks() -> Cluster:
-    """Ten blocks of ten racks of ten hosts with 8 GPUs each."""
+def racks(*more: dict[str, Any]) -> Cluster:
+    """Ten blocks of ten racks of ten hosts with 8 GPUs each, and more manifests."""
     nodes = [
         {
             "apiVersion": "v1",
@@ -35,12 +45,52 @@ def racks() -> Cluster:
         for number in range(1000)
     ]
     flavor = {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        **_KUEUE,
         "kind": "ResourceFlavor",
         "metadata": {"name": "f"},
         "spec": {"topologyName": "t"},
     }
-    return cluster_from([topology_manifest("t", ["block", "rack", HOST]), flavor, *nodes], "benchmark")
+    return cluster_from([topology_manifest("t", ["block", "rack", HOST]), flavor, *nodes, *more], "benchmark")
+
+
+def arrivals() -> list[Arrival]:
+    """Jobs of 4 to 32 pods in four queues, which have to be, should be or need not be in one rack."""
+    draw = random.Random(3)
+    requests = frozen({"nvidia.com/gpu": 2, "cpu": 8_000, "memory": 64 << 30})
+    asked = [
+        TopologyRequest(required="rack"),
+        TopologyRequest(preferred="rack"),
+        TopologyRequest(unconstrained=True),
+    ]
+    jobs: list[Arrival] = []
+    for index in range(_JOBS):
+        count = 4 * draw.randrange(1, 9)
+        pods = (PodSet("main", count, count, requests, topology=draw.choice(asked)),)
+        job = Job(
+            index, f"job-{index}", index * SECOND, f"q{draw.randrange(4)}", "default", "",
+            draw.choice((0, 0, 0, 10)), "", True, False, 0, f"{index:07}", pods, count,
+        )  # fmt: skip
+        jobs.append((job, draw.randrange(5 * MINUTE, 15 * MINUTE), None))
+    return jobs
+
+
+def replay(plugin: str) -> None:
+    """Replays the jobs with four queues in one cohort, and records nothing."""
+    resources = [{"name": name, "nominalQuota": quota} for name, quota in _QUOTAS.items()]
+    spec = {
+        "cohortName": "all",
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {"coveredResources": list(_QUOTAS), "flavors": [{"name": "f", "resources": resources}]}
+        ],
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+    }
+    queues = [
+        {**_KUEUE, "kind": "ClusterQueue", "metadata": {"name": f"q{at}"}, "spec": spec} for at in range(4)
+    ]
+    cluster, policy = racks(*queues), load().policy(plugin)
+    engine = Engine([arrivals()], cluster, NullRecorder())
+    engine.run(policy.factory(cluster, engine.view, resolve(policy.options, {}, owner=plugin)))
 
 
 class Placement:
