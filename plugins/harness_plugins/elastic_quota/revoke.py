@@ -164,15 +164,22 @@ class Revocation:
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
         """Returns the usage with or without a pod.
 
-        With quirks, the usage has exactly the resources of the pod. It starts at 0 for a resource that an
-        earlier pod dropped, even if other pods still use this resource.
+        With quirks, the usage has exactly the resources of the pod, even those that the `max` of its quota
+        doesn't name. It starts at 0 for a resource that an earlier pod dropped, even if other pods still use
+        this resource.
         """
-        amounts = self._usage.amounts(pod)
+        amounts = pod.template.spec.requests if self._quirks else self._usage.amounts(pod)
         kept = amounts if self._quirks else used
         return {each: used.get(each, 0) + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
-        return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
+        """Returns True if a usage exceeds the runtime, which is 0 for resources that only siblings name."""
+        runtime = leaf.runtime
+        if runtime is None:
+            return False
+        if any(used.get(resource, 0) > bound for resource, bound in runtime.items()):
+            return True
+        return any(used.get(resource, 0) > 0 for resource in self._runtimes.unnamed(leaf.name))
 
     def detail(self, leaf: Quota) -> dict[str, Any]:
         """Returns the usage and limits of a quota before any eviction."""

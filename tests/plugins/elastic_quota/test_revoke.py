@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quota_worlds import Happened, Jobs, Manifest, budget, cluster, leaf, node, tree
+from quota_worlds import Happened, Jobs, Manifest, budget, cluster, flat, leaf, node, tree
 
 from harness.base.units import SECOND
 from harness.models.elastic.runtime_quotas import RuntimeQuotas
@@ -102,6 +102,15 @@ def test_a_resource_that_was_dropped_counts_anew_when_pods_are_given_back() -> N
     jobs = Jobs().add("large", "b", 5, amounts={"memory": 6}).add("plain", "b", 20, priority=1)
     jobs.add("mine", "a", 15, at=10, amounts={"memory": 8})
     assert revoked(jobs, top, cpu=30, revokeAfter="30s") == ["40 evict plain", "40 evict large"]
+
+
+def test_a_resource_that_only_a_sibling_names_has_a_runtime_of_0() -> None:
+    """After `plain` only cpu is left. Giving `large` back counts its memory, which the max of `b` lacks."""
+    quotas = flat("a", 15, 30, amounts={"memory": 10}), flat("b", 0, 30)
+    jobs = Jobs().add("large", "b", 5, amounts={"memory": 6}).add("plain", "b", 20, priority=1)
+    jobs.add("mine", "a", 15, at=10)
+    assert revoked(jobs, *quotas, cpu=30, revokeAfter="30s") == ["40 evict plain", "40 evict large"]
+    assert revoked(jobs, *quotas, cpu=30, revokeAfter="30s", quirks="off") == ["40 evict plain"]
 
 
 def test_the_most_important_pod_that_must_go_uses_a_budget_first() -> None:
