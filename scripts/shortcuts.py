@@ -46,7 +46,7 @@ from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _EVERYTHING = "all shortcuts"
-_JOBS = {40: 300, 100: 400, 500: 1_000}
+_JOBS = {40: 300, 100: 400, 500: 300}
 """How many jobs wait, by the number of queues."""
 
 
