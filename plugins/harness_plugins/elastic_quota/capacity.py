@@ -12,7 +12,7 @@ from typing import final
 
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
-from harness.models.kube.node import NodeInfo, importance
+from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
@@ -105,11 +105,9 @@ class CapacityClaim:
         """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas."""
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, preemptor))
         if self._reclaims:
-            found = self._borrowers(least_first)
-        else:
-            lower = (each for each in least_first if each.priority < preemptor.priority)
-            found = [each for each in lower if self._usage.quota_of(each) is self._quota]
-        return sorted(found, key=importance)  # equally important pods stay in the order of the visit
+            return self._borrowers(least_first)
+        lower = (each for each in least_first if each.priority < preemptor.priority)
+        return [each for each in lower if self._usage.quota_of(each) is self._quota]
 
     def _borrowers(self, least_first: Iterable[PodInfo]) -> list[PodInfo]:
         """Returns pods of each borrowing quota, least important first, until the quota no longer borrows."""

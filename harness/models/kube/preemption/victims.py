@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, final
 
-from harness.models.kube.node import NodeInfo
+from harness.models.kube.node import NodeInfo, importance
 from harness.models.kube.placement.scheduling import nominated_before
 from harness.models.kube.placement.status import NO_VICTIM_NEEDED, NO_VICTIMS, Status
 from harness.models.kube.placement.trial import PreFilter, Trial
@@ -66,16 +66,16 @@ class Bound(Protocol):
 
 
 EligiblePods: TypeAlias = Callable[[NodeInfo, PodInfo], Sequence[PodInfo]]
-"""Returns the pods of a node that a preemptor can evict, most important first.
+"""Returns the pods of a node that a preemptor can evict. Equally important pods keep this order.
 
-These are two function fields of DefaultPreemption. `IsEligiblePod` selects pods, and `MoreImportantPod` (see
-`importance`) sorts them.
+This is the function field `IsEligiblePod` of DefaultPreemption. The field `MoreImportantPod` is the same
+function in each upstream (see `importance`).
 """
 
 
 def of_lower_priority(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
     """Returns the pods that kube-scheduler can evict, which are all pods of lower priority."""
-    return [other for other in node.by_importance() if other.priority < preemptor.priority]
+    return [other for other in node.pods if other.priority < preemptor.priority]
 
 
 def select_victims_on_node(
@@ -106,7 +106,7 @@ def select_victims_on_node(
         sorts: whether to sort the victims so that the most important is first. If not, victims that violate a
             budget come first.
     """
-    potential = eligible_pods(node, pod)
+    potential = sorted(eligible_pods(node, pod), key=importance)
     if not potential:
         return NO_VICTIMS
     trial = Trial(pod, node, state, names)
