@@ -24,6 +24,14 @@ LIMIT = Option("limit", None, "at most so many", type=int)
 ALL = (ORDER, BORROW, DEPTH, FACTOR, LATENCY, LIMIT)
 
 
+def test_a_default_that_would_need_a_conversion_is_refused() -> None:
+    """Otherwise a policy gets text by default, and a number if the user sets the same value."""
+    with pytest.raises(OptionError, match="option patience: its default '6h' is not converted") as raised:
+        Option("patience", "6h", "how long", type=parse_duration)
+    assert raised.value.hint == "write the default as 21600000000"
+    assert Option("patience", "", "how long, or empty for no end", type=parse_duration).default == ""
+
+
 def test_what_is_not_given_has_its_default() -> None:
     """Every declared option has a value, sorted by name."""
     values = resolve(ALL, {}, owner="policy p")

@@ -328,6 +328,36 @@ def test_a_run_that_is_there_is_not_computed_again(write_trace: WriteTrace, tmp_
     assert harness.replay(trace, output=output, options={"order": "fifo"}).path != first.path
 
 
+class Tossing(Greedy):
+    """Its order depends on more than its inputs. harness knows only the code of classes of a module."""
+
+    def cycle(self, now: int) -> Any:
+        if os.environ["TOSSED"] == "tails":
+            self.waiting.reverse()
+        yield from super().cycle(now)
+
+
+def test_a_policy_that_decides_differently_is_named(
+    write_trace: WriteTrace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """A policy that ignores its inputs gives two results the same name. Equal results need no word."""
+    trace = write_trace({"job_id": "a"}, {"job_id": "b"})
+
+    def warned(side: str) -> list[str]:
+        recwarn.clear()
+        monkeypatch.setenv("TOSSED", side)
+        harness.replay(trace, plugin=Tossing, output=tmp_path, force=True)
+        return [str(each.message) for each in recwarn]
+
+    assert warned("heads") == []
+    (said,) = warned("tails")
+    assert said.startswith("Tossing: this replay decided differently from the stored run")
+    assert warned("tails") == []
+
+
 def test_a_replay_that_fails_leaves_nothing_behind(write_trace: WriteTrace, tmp_path: Path) -> None:
     """Neither a wrong decision nor an interruption leaves a run folder, a part of one, or folders above."""
 

@@ -25,10 +25,10 @@ def new(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
     ("args", "said"),
     [
         (["Big"], "'Big' cannot be the name of a plugin"),
-        (["3rd"], "cannot be the name of a plugin"),
+        (["3rd"], "lowercase letters and digits, with a letter first"),
         (["a-"], "cannot be the name of a plugin"),
         (["../up"], "cannot be the name of a plugin"),
-        (["x" * 61], "cannot be the name of a plugin"),
+        (["x" * 41], "cannot be the name of a plugin"),
         (["for"], "because Python uses it"),
         (["json", "--metric"], "because Python uses it"),
         (["pip"], "because Python uses it"),

@@ -39,14 +39,16 @@ class Option(Value):
 
     Args:
         name: the text before the `=`.
-        default: the value if the user doesn't set the option.
+        default: the value if the user doesn't set the option. It is not converted, so the default of
+            `parse_duration` is a number of microseconds.
         help: a description of the option's effect in one line.
         type: a function that converts text from the user, such as `str`, `int`, `boolean` or
             `parse_duration`.
         choices: the allowed values, or an empty tuple if all values are allowed.
 
     Raises:
-        OptionError: users can't write the option after `--set`, or `run.json` can't store its default.
+        OptionError: users can't write the option after `--set`, `run.json` can't store its default, or the
+            default is a text that `type` would convert.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Option(Value):
             raise OptionError(f"option {self.name!r}: {fault}")
         object.__setattr__(self, "choices", tuple(self.choices))
         self._keepable(self.default, "its default")
+        self._converted()
 
     def parse(self, value: Any) -> Any:
         """Parse text, or check a value of another type, and return the value of the option.
@@ -75,6 +78,20 @@ class Option(Value):
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
         self._keepable(value, "the value")
         return value
+
+    def _converted(self) -> None:
+        """Check that a policy gets a value of the same type, whether or not the user sets the option."""
+        if not isinstance(self.default, str) or self.type is str:
+            return
+        try:
+            value = self.type(self.default)
+        except Exception:  # Some defaults, such as an empty text, are not values that a user can set.
+            return
+        if not isinstance(value, str):
+            raise OptionError(
+                f"option {self.name}: its default {self.default!r} is not converted, unlike a user's value",
+                hint=f"write the default as {value!r}",
+            )
 
     def _keepable(self, value: object, what: str) -> None:
         if not _in_json(value):

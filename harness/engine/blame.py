@@ -18,6 +18,7 @@ from harness.engine.referee import Referee
 
 _OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
 _DEBUG = "--debug shows where"
+_NO_DECISIONS = "cycle must return its decisions: write them with yield, or return an empty tuple"
 _READ_ONLY = f"jobs, pod sets and the cluster cannot be changed, so keep your own data elsewhere; {_DEBUG}"
 
 
@@ -41,18 +42,18 @@ def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
     except BaseException as error:
         if not is_of_plugin(error):
             raise
+        hint = _READ_ONLY if isinstance(error, FrozenInstanceError) else _DEBUG
+        if isinstance(error, TypeError) and str(error).endswith("not iterable") and _is_ours(error):
+            hint = _NO_DECISIONS
         at = _told_time(lifecycle.now)
-        raise PolicyError(
-            f"policy {name} failed at {at}: {told(error)}",
-            hint=_READ_ONLY if isinstance(error, FrozenInstanceError) else _DEBUG,
-        ) from error
+        raise PolicyError(f"policy {name} failed at {at}: {told(error)}", hint=hint) from error
 
 
 def _told_time(now: int) -> str:
     return f"{now} us ({format_duration(now)} after the origin)"
 
 
-def _is_ours(error: InputError) -> bool:
+def _is_ours(error: BaseException) -> bool:
     """Returns True if an error comes from the code that replays and records, and not from the policy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

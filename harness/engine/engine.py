@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from inspect import isgeneratorfunction
 from typing import Any, TypeAlias
 
 from harness.base.errors import PolicyError, blamed_on
@@ -149,6 +150,7 @@ class Engine:
     def begin(self, policy: Policy, *, name: str = "policy") -> None:
         """Prepare for `play`. `run` calls `begin`, `play` and `finish` in turn."""
         lifecycle = self._lifecycle
+        _check_methods(policy, name)
         self._policy, self._name = policy, name
         lifecycle.policy = policy
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
@@ -306,7 +308,29 @@ def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
     return tuple(job.id for job in waiting if lifecycle.books.fits(job))
 
 
+def _check_methods(policy: Policy, name: str) -> None:
+    """Check that a policy has the methods that the engine calls, and that only `cycle` is a generator.
+
+    The engine ignores what `submit` and `release` return. A generator would therefore never run.
+
+    Raises:
+        PolicyError: a method is missing, or is a generator although it can't decide anything.
+    """
+    methods = {method: _further(policy, method, name) for method in ("submit", "release", "cycle")}
+    if missing := [method for method, found in methods.items() if not callable(found)]:
+        raise PolicyError(
+            f"policy {name} has no method {' and no method '.join(missing)}",
+            hint="a policy has submit(job, pods, now), release(job, pods, now, why) and cycle(now)",
+        )
+    for method, found in methods.items():
+        if method != "cycle" and isgeneratorfunction(found):
+            raise PolicyError(
+                f"policy {name} yields in {method}, but only cycle can decide",
+                hint=f"keep the job in {method}, and yield the decision in cycle",
+            )
+
+
 def _further(policy: Policy, method: str, name: str) -> Any:
-    """Returns an optional method of a policy (see `Policy`), or None if the policy doesn't have it."""
+    """Returns a method of a policy (see `Policy`), or None if the policy doesn't have it."""
     with blamed_on(f"policy {name} failed when the engine looked up its method {method}", kind=PolicyError):
         return getattr(policy, method, None)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
 
-from harness.base.errors import PluginError, is_of_plugin, told
+from harness.base.build import versions
+from harness.base.errors import PluginError, RunError, is_of_plugin, told
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
@@ -45,10 +46,31 @@ def execute(
             warn(f"{code.unknown}, but the replay uses the earlier code: import it again", stacklevel=4)
     if not force and (found := stored(plan, plugins, output=output, keep=keep)) is not None:
         return found
+    before = _decided_before(plan, output) if force and keep == "all" and not plan.unknown_code else None
     _call("harness_replay_started", plugins, plan=plan)
     run = Store(output).record(plan, plugins, keep, watch=watch, command=command)
+    if before not in (None, _decided(run)):
+        warn(
+            f"{run.label}: this replay decided differently from the stored run with the same inputs, which "
+            "it has replaced; a policy must decide the same from the same calls",
+            stacklevel=4,
+        )
     _call("harness_replay_finished", plugins, run=run)
     return run
+
+
+def _decided_before(plan: Plan, output: Path) -> object:
+    """Returns the decisions of the stored run that a replay is going to replace, or None."""
+    try:
+        return _decided(Run.open(Store(output).path(plan)))
+    except RunError:
+        return None
+
+
+def _decided(run: Run) -> object:
+    """Returns the checksum of a run's decisions, or None if the versions that wrote the table may differ."""
+    same = run.info["provenance"]["versions"] == versions()
+    return run.info["tables"].get("decisions") if same else None
 
 
 def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") -> Run | None:

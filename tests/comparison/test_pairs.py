@@ -114,6 +114,18 @@ def test_half_of_the_smaller_run_is_enough(replayed: Callable[..., harness.Run])
         harness.compare([one, few])
 
 
+def test_a_run_that_ended_before_its_first_job_has_nothing_to_compare(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """Its ids do not differ from those of the others, because it has none."""
+    rows = [{"submit_time": 0, "duration": 5}, {"submit_time": 100}]
+    one = replayed("one", rows)
+    none = replayed("none", [{**row, "submit_time": 100} for row in rows], until="50s")
+    with pytest.raises(RunError, match=f"^no job arrived in {none.path}, so there is nothing") as raised:
+        harness.compare([one, none])
+    assert raised.value.hint == "choose a later --until, or another --window"
+
+
 def test_runs_of_parts_that_do_not_meet_compare_with_the_whole_alone(
     replayed: Callable[..., harness.Run],
 ) -> None:

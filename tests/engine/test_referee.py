@@ -235,6 +235,60 @@ def test_an_error_of_the_policy_names_policy_and_time() -> None:
         replayed(Broken, Script().job("a", cpu=1), POOL)
 
 
+def test_a_policy_without_a_method_does_not_start() -> None:
+    """Without `release`, it would fail only when the first job ends, perhaps after hours of work."""
+
+    class Silent:
+        def __init__(self, cluster: object, view: object, options: object) -> None:
+            pass
+
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            pass
+
+    with pytest.raises(PolicyError, match="policy Silent has no method release and no ") as raised:
+        replayed(Silent, Script().job("a", cpu=1), POOL)  # type: ignore[arg-type]
+    assert raised.value.hint is not None
+    assert "release(job, pods, now, why) and cycle(now)" in raised.value.hint
+
+
+@pytest.mark.parametrize("method", ["submit", "release"])
+def test_only_a_cycle_can_yield_decisions(method: str) -> None:
+    """The engine ignores what other methods return, so their decisions would be lost."""
+
+    def deciding(self: Greedy, job: Job, *given: object) -> Iterator[Decision]:
+        yield Admit(job)
+
+    hasty = type("Hasty", (Greedy,), {method: deciding})
+    with pytest.raises(PolicyError, match=f"^policy Hasty yields in {method}, but only cycle can decide"):
+        replayed(hasty, Script().job("a", cpu=1), POOL)
+
+
+def test_a_cycle_without_a_yield_is_named() -> None:
+    """It returns None, and Python says only that None is not iterable."""
+
+    class Idle(Greedy):
+        def cycle(self, now: int) -> Any:
+            pass
+
+    with pytest.raises(PolicyError, match="policy Idle failed at 0 us") as raised:
+        replayed(Idle, Script().job("a", cpu=1), POOL)
+    assert raised.value.hint == (
+        "cycle must return its decisions: write them with yield, or return an empty tuple"
+    )
+
+
+def test_a_loop_of_the_policy_over_none_is_its_own() -> None:
+    """The hint on `cycle` would mislead, because the error is elsewhere."""
+
+    class Loops(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            yield from iter(None)  # type: ignore[call-overload]
+
+    with pytest.raises(PolicyError, match="policy Loops failed at 0 us") as raised:
+        replayed(Loops, Script().job("a", cpu=1), POOL)
+    assert raised.value.hint == "--debug shows where"
+
+
 class Odd(BaseException):
     """No `Exception`, and none that ends a program."""
 

@@ -204,6 +204,11 @@ def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
 
 def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> None:
     """Raises an error that explains the differences if runs have too little in common with the baseline."""
+    if empty := [str(run.path) for run, count in zip(runs, jobs, strict=True) if not count]:
+        raise RunError(
+            f"no job arrived in {', '.join(empty)}, so there is nothing to compare",
+            hint="choose a later --until, or another --window",
+        )
     lines = [
         f"  {run.path}: {_shortfall(count, pair)}{_traces(runs[0], run)}"
         for run, count, pair in zip(runs[1:], jobs[1:], found, strict=True)

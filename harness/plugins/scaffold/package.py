@@ -16,10 +16,10 @@ from pathlib import Path
 
 from harness.base.errors import PluginError
 from harness.base.files.whole import whole_folder
+from harness.base.names import LONGEST
 from harness.plugins import Plugins
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
-_LONGEST = 60
 _ENDING = ".tmpl"
 _BLANK = re.compile(r"\{\{ (\w+) \}\}")
 _COMMON = "package"
@@ -122,11 +122,11 @@ def commands(name: str, kind: str, trace: str) -> list[str]:
 
 def _checked(name: str, kind: str, plugins: Plugins) -> str:
     """Returns the module's name, or raises an error if the plugin's name is invalid or taken."""
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST:
         raise PluginError(
             f"{name!r} cannot be the name of a plugin",
-            hint=f"use up to {_LONGEST} lowercase letters and digits, with - between words, such as "
-            "least-slack",
+            hint=f"use up to {LONGEST} lowercase letters and digits, with a letter first and - between "
+            "words, such as least-slack",
         )
     registry = next(each for each in plugins.registries if each.kind == KINDS[kind].registry)
     owner = next((each.owner for each in registry if each.name == name), None)
