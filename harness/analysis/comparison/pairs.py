@@ -206,7 +206,7 @@ def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> 
     """Raises an error that explains the differences if runs have too little in common with the baseline."""
     if empty := [str(run.path) for run, count in zip(runs, jobs, strict=True) if not count]:
         raise RunError(
-            f"no job arrived in {', '.join(empty)}, so there is nothing to compare",
+            f"no job arrived in {', '.join(empty)}, so these runs cannot be compared",
             hint="choose a later --until, or another --window",
         )
     lines = [
