@@ -1,12 +1,12 @@
 """Reads times from manifests to derive the current time.
 
-The model of a Pod doesn't have all of these times.
+The models of objects don't have all of these times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from harness.cluster.kinds.workloads import read_time
 from harness.cluster.yaml.fields import Fields
@@ -14,39 +14,71 @@ from harness.cluster.yaml.fields import Fields
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
+_OF_CONDITIONS = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
+_SECONDS = len("2026-01-31T08:00:00Z")
+
 
 def created_of_pods(cluster: Cluster) -> dict[str, int]:
     """Returns the creation times of Pods by `namespace/name`, in microseconds since 1970.
 
-    Pods without a known creation time are omitted.
+    Pods that don't take part in the replay, or have no known creation time, are omitted.
     """
-    created = ((key, read_time(metadata, "creationTimestamp")) for key, metadata, _ in _pods(cluster))
-    return {key: time for key, time in created if time is not None}
+    there = {pod.key for pod in cluster.pods}
+    found = {}
+    for manifest in cluster.manifests if there else ():
+        if manifest.get("kind") == "Pod":
+            metadata = Fields(manifest["metadata"], "", [])  # faults were reported when the cluster was read
+            key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
+            if key in there and (time := read_time(metadata, "creationTimestamp")) is not None:
+                found[key] = time
+    return found
 
 
 def latest_of(cluster: Cluster) -> int | None:
-    """Returns the latest time in Workloads and Pods, in microseconds since 1970, or None if there is none.
+    """Returns the latest time in the manifests, in microseconds since 1970, or None if there is none.
 
-    A waiting Pod has no start time, but it has a creation time, and its conditions contain times.
+    The dump was made at this time or later, so it serves as the time of the dump. Work that has ended counts,
+    and so do objects that harness doesn't model, such as Jobs. On a quiet cluster, the latest time is often
+    the heartbeat of a node. Times that may lie in the future, such as `deletionTimestamp`, don't count.
     """
     times = [each.created for each in cluster.workloads]
     times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
     times += [each.began for each in cluster.workloads]
     times += [each.start for each in cluster.pods]
-    times += created_of_pods(cluster).values()
-    for _, _, status in _pods(cluster):
-        times += [read_time(each, "lastTransitionTime") for each in status.items("conditions")]
-    return max((time for time in times if time is not None), default=None)
-
-
-def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
-    """Yields the `namespace/name`, metadata and status of each Pod that takes part in the replay."""
-    there = {pod.key for pod in cluster.pods}
-    for manifest in cluster.manifests if there else ():
-        if manifest.get("kind") != "Pod":
+    latest = max((time for time in times if time is not None), default=None)
+    newest = ""
+    for text in _texts(cluster):
+        # Most times have this form, in which a later time is a greater text. It need not be parsed.
+        plain = isinstance(text, str) and len(text) == _SECONDS and text.endswith("Z")
+        if plain and text <= newest:
             continue
-        fields = Fields(manifest, "", [])  # faults were reported when the cluster was read
-        metadata = fields.child("metadata")
-        key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
-        if key in there:
-            yield key, metadata, fields.child("status")
+        time = read_time(Fields({"time": text}, "", []), "time")
+        if time is not None and (latest is None or time > latest):
+            latest = time
+        if plain and time is not None:
+            newest = text
+    return latest
+
+
+def _texts(cluster: Cluster) -> Iterator[Any]:
+    """Yields the times of all objects in the manifests, as they are written there."""
+    for manifest in cluster.manifests:
+        status = _mapping(manifest.get("status"))
+        yield _mapping(manifest.get("metadata")).get("creationTimestamp")
+        yield status.get("startTime")
+        yield status.get("completionTime")
+        for condition in _mappings(status.get("conditions")):
+            for name in _OF_CONDITIONS:
+                yield condition.get(name)
+        for container in _mappings(status.get("containerStatuses")):
+            state = _mapping(container.get("state"))
+            yield _mapping(state.get("running")).get("startedAt")
+            yield _mapping(state.get("terminated")).get("finishedAt")
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    return map(_mapping, value if isinstance(value, (list, tuple)) else ())

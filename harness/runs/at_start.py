@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.base import text
@@ -122,7 +123,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         world,
         replace(
             objects.cluster_of([_as_of(each, as_of) for each in start]),
-            as_of=None if not start else latest_of(cluster) if as_of is None else as_of,
+            as_of=None if not start else moment,
         ),
         objects.cluster_of([_waiting(each) for each in later]) if later else None,
         frozen({each.key: objects.came(each) or 0 for each in later}),
@@ -136,7 +137,7 @@ def as_it_stands(cluster: Cluster) -> Cluster:
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
     working = [each for each in objects.several if isinstance(each, Workload)]
-    return replace(objects.cluster_of([*working, *pods]), as_of=latest_of(cluster))
+    return replace(objects.cluster_of([*working, *pods]), as_of=objects.latest)
 
 
 def _is_going(pod: Pod, moment: int | None) -> bool:
@@ -160,8 +161,7 @@ def _period(trace: Trace) -> tuple[int, int]:
 class _Objects:
     """The unfinished work in a cluster.
 
-    `several` contains the Workloads that are neither finished nor deactivated, and then the Pods. `latest` is
-    in microseconds since 1970, or None if the work contains no times.
+    `several` contains the Workloads that are neither finished nor deactivated, followed by the Pods.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -173,10 +173,11 @@ class _Objects:
             for number, item in enumerate(cluster.manifests)
             if cluster.pods and item.get("kind") == "Pod"
         }
-        times = [self.came(each) for each in self.several]
-        times += [each.start for each in cluster.pods]
-        times += [each.since or None for one in working for each in one.conditions.values()]
-        self.latest = max((time for time in times if time is not None), default=None)
+
+    @cached_property
+    def latest(self) -> int | None:
+        """The latest time in the manifests, in microseconds since 1970, or None if they contain no times."""
+        return latest_of(self._cluster)
 
     def came(self, each: Workload | Pod) -> int | None:
         """Returns when an object was created, in microseconds since 1970.

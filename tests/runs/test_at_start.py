@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import harness
 from harness import Decision
 from harness.base.errors import OptionError
 from harness.base.units import HOUR
+from harness.cluster.dates import latest_of
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
+from harness.runs.at_start import as_it_stands
 from harness.runs.run import Run
 
 OUT = "left out: 1 Workload of the manifests:"
@@ -330,3 +333,39 @@ def test_requests_keep_the_world_in_json() -> None:
     """As all choices."""
     request = harness.Request("trace.parquet", at_start="empty")
     assert harness.Request.from_json(request.to_json()) == request
+
+
+def status(kind: str, **fields: Any) -> Manifest:
+    """An object that harness doesn't replay, or a condition of one."""
+    return {"kind": kind, "metadata": {"name": "x", "creationTimestamp": at(0)}, "status": fields}
+
+
+@pytest.mark.parametrize(
+    ("further", "hour"),
+    [
+        ([], 2),
+        ([status("Job", completionTime=at(3))], 3),
+        ([status("Job", conditions=[{"lastProbeTime": None, "lastTransitionTime": at(4)}])], 4),
+        ([status("Node", conditions=[{"lastHeartbeatTime": at(5)}, {"lastHeartbeatTime": at(4)}])], 5),
+        ([status("Pod", containerStatuses=[{"state": {"terminated": {"finishedAt": at(6)}}}])], 6),
+        ([status("Job", startTime="2026-01-01T08:00:00+01:00"), status("Job", startTime=at(6.5))], 7),
+        ([status("Job", startTime="2026-13-01T08:00:00Z"), status("Job", startTime=at(3))], 3),
+        ([status("Job", conditions="none"), status("Job", containerStatuses=[None])], 2),
+        ([{"kind": "Job", "metadata": {"name": "x", "deletionTimestamp": at(9)}}], 2),
+    ],
+)
+def test_a_dump_is_of_the_latest_time_of_any_object(further: list[Manifest], hour: float) -> None:
+    """Work that has ended, Jobs and heartbeats tell the time, too. A deletion may lie in the future."""
+    dump = cluster(workload("runs", 1, 2))
+    when = int((DAY + timedelta(hours=hour)).timestamp()) * 10**6
+    assert latest_of(replace(dump, manifests=(*dump.manifests, *further))) == when
+
+
+def test_a_replay_and_a_question_date_a_dump_alike(replay: Callable[..., Run]) -> None:
+    """The last event of the dump is the end of a job, three hours after the work that is left began."""
+    ended = workload("ended", 0, 1)
+    ended["status"]["conditions"] += [{"type": "Finished", "status": "True", "lastTransitionTime": at(5)}]
+    dump = cluster(workload("runs", 1, 2), ended)
+    assert as_it_stands(dump).as_of == latest_of(dump) == int((DAY + timedelta(hours=5)).timestamp()) * 10**6
+    assert replay(dump, 4).info["settings"]["at_start"] == "empty"
+    assert replay(dump, 5).info["settings"]["at_start"] == "dump"
