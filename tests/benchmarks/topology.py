@@ -25,7 +25,7 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 
 _KUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2"}
 _QUOTAS = {"nvidia.com/gpu": 2_000, "cpu": 24_000, "memory": "250Ti"}
-_JOBS = 300
+_JOBS = 200
 HOST = "kubernetes.io/hostname"
 REPEATS = 30
 
@@ -54,7 +54,10 @@ def racks(*more: dict[str, Any]) -> Cluster:
 
 
 def arrivals() -> list[Arrival]:
-    """Jobs of 4 to 32 pods in four queues, which have to be, should be or need not be in one rack."""
+    """Jobs of 4 to 32 pods in four queues, which have to be, should be or need not be in one rack.
+
+    Half of the jobs select the nodes of one block.
+    """
     draw = random.Random(3)
     requests = frozen({"nvidia.com/gpu": 2, "cpu": 8_000, "memory": 64 << 30})
     asked = [
@@ -65,7 +68,9 @@ def arrivals() -> list[Arrival]:
     jobs: list[Arrival] = []
     for index in range(_JOBS):
         count = 4 * draw.randrange(1, 9)
-        pods = (PodSet("main", count, count, requests, topology=draw.choice(asked)),)
+        selector = frozen({"block": f"b{draw.randrange(10)}"} if index % 2 else {})
+        topology = draw.choice(asked)
+        pods = (PodSet("main", count, count, requests, node_selector=selector, topology=topology),)
         job = Job(
             index, f"job-{index}", index * SECOND, f"q{draw.randrange(4)}", "default", "",
             draw.choice((0, 0, 0, 10)), "", True, False, 0, f"{index:07}", pods, count,

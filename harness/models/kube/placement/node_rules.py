@@ -60,8 +60,9 @@ class NodeRules:
             missed = [(0, len(self.fixed), (-1,) * len(nodes))]
         follow(missed, (self.fixed, None), (self.taints, _UNKNOWN), (self.preferred, 0))
         shape, names = self._shape, self._shape.spec.node_names
-        while _UNKNOWN in self.taints:
-            position = self.taints.index(_UNKNOWN)
+        position = 0
+        for _ in range(self.taints.count(_UNKNOWN)):
+            position = self.taints.index(_UNKNOWN, position)
             node = nodes[position]
             self.fixed[position] = ruled_out_by(shape, node)
             self.taints[position] = intolerable_taints(shape, node)
