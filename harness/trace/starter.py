@@ -299,6 +299,8 @@ def _node(
         whole = _power_of_two(capacity[first], unit)
         usual = _DEVICES * unit if first in devices or first == "cpu" else unit
         node[first] = max(_power_of_two(largest[first], unit), min(usual, whole))
+        if node[first] > max(capacity[first], usual):  # One such node would exceed the whole machine.
+            node[first] = max(capacity[first], largest[first])
     count = ceil(Fraction(capacity[first], node[first]))
     for name in (*capacity, *_UNASKED):
         if name in capacity and name not in node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.plugins import load
 from harness.trace.calibration import Calibration
+from harness.trace.demand import CAPACITY
 from harness.trace.starter import Starter, start
 from harness.trace.trace import Trace, open_trace
 from harness.trace.validate import cluster_faults
@@ -75,6 +77,14 @@ def test_the_size_keeps_the_wanted_part_busy(opened: Callable[..., Trace]) -> No
     rows = [{"submit_time": 100 * number, "duration": 6400, "queue": "a"} for number in range(100)]
     sizes = [made(opened(*rows), load=load).capacity["cpu"] for load in (Fraction(1, 2), Fraction(1))]
     assert sizes == [136_000, 72_000]
+
+
+def test_a_single_node_is_not_larger_than_the_machine(opened: Callable[..., Trace]) -> None:
+    """A log of whole jobs has no nodes: one job of 336 processors on a machine of 338 needs a node of 338."""
+    rows = [{"duration": 1, "request.cpu": cpu} for cpu in (336_000, 2000)]
+    trace = opened(*rows)
+    machine = replace(trace, metadata={**trace.metadata, f"{CAPACITY}cpu": "338000"})
+    assert made(machine).capacity["cpu"] == 338_000
 
 
 def test_nodes_may_be_given(opened: Callable[..., Trace]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_clusters import queues
 
 from harness.base.errors import SpecError
 from harness.plugins import load
@@ -181,7 +182,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is not a kind of draw"),
         ({"seeds": {"count": 2, "sample": "0.5@7"}}, "already has a seed"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),
-        ({"seeds": {"count": 2, "weeks": "30d"}}, "weeks: 1h} draws spans of an hour"),
+        ({"seeds": {"count": 2, "weeks": "30d"}}, "weeks: 1d} draws days, and 1h draws hours"),
         ({"vary": {"window": ["90d..91d"]}}, "leaves no job"),
         ({"vary": {"scale-arrivals": [1]}, "exclude": [{"scale-arrivals": 1}]}, "leaves out all 1 points"),
         ({"patches": {"more": "patch.yaml"}}, "patch more: the patch: document 1, ClusterQueue absent"),
@@ -194,6 +195,17 @@ def test_every_value_is_tried_before_the_first_replay(
     with pytest.raises(SpecError) as caught:
         items_of(prepared(spec(**fields), load()))
     assert told in str(caught.value)
+
+
+def test_a_setting_that_all_points_need_is_not_left_out(spec: Callable[..., Spec], world: Path) -> None:
+    """Without `tenants`, no queue fits. Within the window, `top:1` keeps another queue."""
+    (world / "cluster.yaml").write_text(queues({"a": {"cpu": "4"}, "other": {"cpu": "2"}}))
+    assert items_of(prepared(spec(settings={"tenants": "top:1"}), load()))
+    with pytest.raises(SpecError) as caught:
+        items_of(prepared(spec(settings={"tenants": "top:1", "window": "0h..6h"}), load()))
+    (fault,) = caught.value.faults
+    assert fault.where == "settings.window"
+    assert "queue: 'b' is neither a LocalQueue" in fault.what
 
 
 def test_the_share_of_a_sample_is_a_number_or_text(spec: Callable[..., Spec]) -> None:

@@ -128,7 +128,8 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
     """Returns the faults of an experiment's values.
 
     Values are first tried in points that are items. If a point fails, its values are also tried separately,
-    so that each fault names its field and no fault hides another.
+    so that each fault names its field and no fault hides another. Settings without which no point can start,
+    such as the `tenants` of the cluster's queues, are part of every separate attempt.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
@@ -136,17 +137,27 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
     if not together.found:
         return []
     alone, settings = Faults(), bench.spec.settings
-    bare = _with_settings(bench, ())
+    needed: list[str] = []
+    if not _can_start(_with_settings(bench, ())):
+        needed = [name for name in settings if _can_start(_with_settings(bench, [name]))]
+    bare = _with_settings(bench, needed)
     for where, point in _starts(bare, alone=True):
         alone.of(where, partial(_tried, bare, point))
     before = len(alone.found)
     for name in settings:
         _, point = next(_starts(bare, alone=True))
-        alone.of(f"settings.{name}", partial(_tried, _with_settings(bench, [name]), point))
+        alone.of(f"settings.{name}", partial(_tried, _with_settings(bench, [*needed, name]), point))
     fixed = bench if len(alone.found) == before else bare
     for where, point in _trials(fixed, alone=True):
         alone.of(where, partial(_tried, fixed, point))
     return alone.found or together.found
+
+
+def _can_start(bench: Bench) -> bool:
+    faults = Faults()
+    where, point = next(_starts(bench, alone=True))
+    faults.of(where, partial(_tried, bench, point))
+    return not faults.found
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:

@@ -63,7 +63,7 @@ TENANTS = "tenants"
 
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
-_SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
+_SHORTER = "seeds: {count: 10, weeks: 1d} draws days, and 1h draws hours; a trace ends at its last submission"
 
 
 @dataclass(frozen=True)
