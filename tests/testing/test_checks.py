@@ -367,13 +367,14 @@ def test_every_rule_that_can_be_asked_for_is_tried_here() -> None:
 
 
 def test_the_guide_s_test_of_its_policy_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The policy and the test of `plugins/README.md`, as they stand there."""
+    """The policy, the option and the test of `plugins/README.md`, as they stand there."""
     guide = (Path(__file__).parents[2] / "plugins" / "README.md").read_text()
-    policy, test = (
+    policy, option, test = (
         block.removeprefix("python\n") for block in guide.split("```") if block.startswith("python\n")
     )
     (tmp_path / "shortest.py").write_text(policy)
     monkeypatch.syspath_prepend(tmp_path)
+    exec(option, {})
     names: dict[str, Any] = {}
     exec(test, names)
     names["test_random_worlds"](tmp_path)
