@@ -24,13 +24,7 @@ _READ_ONLY = f"jobs, pod sets and the cluster cannot be changed, so keep your ow
 
 @contextmanager
 def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
-    """Add the time and the responsible component to errors.
-
-    Args:
-        name: the name of the policy.
-        lifecycle: provides the time.
-        referee: rejects a decision whose texts can't be stored.
-    """
+    """Add the time and the responsible component to errors."""
     try:
         yield
     except UnwritableError as error:

@@ -247,12 +247,7 @@ def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, in
 
 
 def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:
-    """Returns the jobs of a replay in order of arrival.
-
-    Args:
-        plan: the replay.
-        more: additional jobs, which have their own arrival times.
-    """
+    """Returns the jobs of a replay in order of arrival."""
     return _jobs(plan, _prepared(plan)[0], more)
 
 

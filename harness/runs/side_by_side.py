@@ -96,10 +96,6 @@ def carry_out(
 def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> list[Run]:
     """Returns the run of each request.
 
-    Args:
-        requests: the requests.
-        outcomes: the outcome of each request by its number.
-
     Raises:
         ReplayError: there are several requests and some of them failed. The error names them, and contains
             the runs of the successful ones.

@@ -34,11 +34,7 @@ _RESOURCES = {
 
 
 def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
-    """Maps columns outside the schema to the columns of the schema that were probably meant.
-
-    Args:
-        columns: all columns of a trace, with their types.
-    """
+    """Maps columns outside the schema to the columns of the schema that were probably meant."""
     found = {}
     for name, dtype in columns.items():
         if column_of(name) is None and name not in _OWN:

@@ -88,13 +88,7 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Frozen[Any, Any]) -> Cluster:
-    """Returns a cluster with other objects of one kind, twenty times as fast as `dataclasses.replace`.
-
-    Args:
-        cluster: the cluster.
-        place: the field that contains objects of the kind, see `PLACES`.
-        objects: the new objects.
-    """
+    """Returns a cluster with other objects of one kind, twenty times as fast as `dataclasses.replace`."""
     content = cluster.__dict__.copy()
     while len(content) > _FIELDS:  # cached values, which are derived from the fields and come after them
         content.popitem()

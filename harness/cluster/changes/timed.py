@@ -252,10 +252,6 @@ class OverTime:
 
         If the object does not exist, the method yields nothing. If the object is a pool that has grown, it
         yields several documents.
-
-        Args:
-            number: the number of the object.
-            holding: the timed documents of the object that apply, in order.
         """
         first = self._objects[number][0]
         if first.has_time and not (holding and holding[0] is first):

@@ -23,11 +23,6 @@ def read_elastic(cluster: Cluster, notes: Warnings, to: Family) -> dict[str, Quo
     """Returns the quotas of a cluster's elastic quotas.
 
     Quotas without a parent share one group. With Koordinator's trees, there is one such group per tree.
-
-    Args:
-        cluster: a cluster with elastic quotas.
-        notes: receives notes about settings that a quota can't express.
-        to: the family that the quotas are converted to.
     """
     quotas = cluster.elastic_quotas.values()
     below = grouped((quota.parent, quota) for quota in quotas)

@@ -33,13 +33,7 @@ A quota can preempt any job to reclaim its guarantee. Within a quota, priorities
 
 
 def read_kueue(cluster: Cluster, notes: Warnings, to: Family) -> dict[str, Quota]:
-    """Returns the quotas of queues and cohorts, whose flavors are added up.
-
-    Args:
-        cluster: a cluster with queues or cohorts.
-        notes: receives notes about settings that a quota can't express.
-        to: the family that the quotas are converted to.
-    """
+    """Returns the quotas of queues and cohorts, whose flavors are added up."""
     _tell_queues(cluster, notes, to)
     _tell_flavors(cluster, notes, to)
     namespaces, called = _namespaces(cluster, notes), _names(cluster, notes)

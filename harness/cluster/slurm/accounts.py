@@ -56,10 +56,6 @@ class Account:
 def read_accounts(path: Path, notes: Warnings) -> list[Account]:
     """Returns the top-level accounts of the tree. `root`, which contains all accounts, is not included.
 
-    Args:
-        path: the output of `sacctmgr -P show assoc tree`.
-        notes: receives notes about settings that quotas can't express.
-
     Raises:
         ClusterError: the file contains no such table, or rows are malformed. The error lists all malformed
             rows.
@@ -142,11 +138,6 @@ def quota_manifests(
     """Yields the manifests of the flavor, the cohorts and the queues.
 
     The nominal quota of an account is its share. Accounts can borrow from each other.
-
-    Args:
-        accounts: the top-level accounts of the tree.
-        capacity: the total quantity of each resource on all nodes.
-        notes: receives notes about settings that quotas can't express.
     """
     yield flavor_manifest(_FLAVOR)
     notes.add("Account", "", "users' own shares within an account: jobs of one queue are not ordered by user")

@@ -40,10 +40,6 @@ _POWERED_DOWN = re.compile(r"POWER(ED|ING)?_DOWN|\bPOWER\b|~")
 def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[str, int]]]:
     """Returns the nodes of a cluster as manifests, each with the quantities that jobs can use.
 
-    Args:
-        path: the output of `scontrol show nodes`.
-        notes: receives notes about settings that Kubernetes can't express.
-
     Raises:
         ClusterError: the file can't be read, or nodes are malformed. The error lists all malformed nodes.
     """

@@ -71,10 +71,6 @@ def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, A
     """Returns one PriorityClass for each QOS. The class has the same name as the QOS.
 
     If a QOS can't preempt another QOS, its class has the preemption policy `Never`.
-
-    Args:
-        listed: the QOS.
-        notes: receives notes about settings that Kubernetes can't express.
     """
     classes = {}
     for qos in listed:

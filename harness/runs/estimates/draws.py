@@ -10,12 +10,7 @@ from harness.runs.estimates.traits import LEVELS, key_of_group
 
 
 def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | None]:
-    """Returns the run-time distribution of each job, or None if there is no source for it.
-
-    Args:
-        present: the current work.
-        run_times: the run times of the jobs in a history.
-    """
+    """Returns the run-time distribution of each job, or None if there is no source for it."""
     running = _Running(each for each in present if not each.waits)
     found: list[Draws | None] = []
     for each in present:

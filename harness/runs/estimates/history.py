@@ -68,12 +68,7 @@ class History:
         return Known(run_times, Coming(came, self.first, last, dated=self.dated))
 
     def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
-        """Yields sentences about anything unusual in the days from which future days are drawn.
-
-        Args:
-            now: the time of the forecast, or None if it is unknown.
-            coming: the source of the drawn days.
-        """
+        """Yields sentences about anything unusual in the days from which future days are drawn."""
         if self.dated and now is not None and now - self.last > DAY:
             yield (
                 f"history: its last job was submitted at {date_text(self.last)}, "

@@ -49,10 +49,6 @@ class QuotaUsage:
         In scheduler-plugins, where quotas have neither hierarchy nor runtimes, a quota counts only the pods
         that were bound while it existed. The reason is that pods are added to a quota only when they are
         bound.
-
-        Args:
-            cluster: the cluster with the elastic quotas and LocalQueues.
-            pods: all pods that exist.
         """
         tree = self.tree
         later = not tree.hierarchical and tree.runtimes is None

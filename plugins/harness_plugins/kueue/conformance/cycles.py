@@ -42,12 +42,7 @@ _MILLISECOND = 1000
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Returns the times of admissions and preemptions in a case of `kueue/cycles`.
-
-    Args:
-        case: the case.
-        shortcuts: the shortcuts to use. None means all of them.
-    """
+    """Returns the times of admissions and preemptions in a case of `kueue/cycles`."""
     if "maxCycles" in case["given"]:
         return _answer_single_cycle(case, shortcuts)
     cluster, nodes, configuration, gates = setting_of(case, over_time=True)

@@ -23,12 +23,7 @@ _MEASURED = ("kueueCpuMicros", "kueueMicros")
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Returns the workloads that Kueue preempts in a case of `kueue/targets`, with the reasons.
-
-    Args:
-        case: the case.
-        shortcuts: the shortcuts to use. None means all of them.
-    """
+    """Returns the workloads that Kueue preempts in a case of `kueue/targets`, with the reasons."""
     _, incoming, search = question(case, shortcuts)
     return {
         "targets": [

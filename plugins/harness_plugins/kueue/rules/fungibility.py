@@ -44,10 +44,6 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 
     Without the FlavorFungibility feature gate, the scan takes the first flavor that fits. If no flavor fits,
     it takes the first one with the best mode.
-
-    Args:
-        fungibility: the setting of the queue.
-        gates: the feature gates and the rules of the release.
     """
     preferred = preference_of(fungibility, gates)
     if not gates.flavor_fungibility:

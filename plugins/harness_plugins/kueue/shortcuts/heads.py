@@ -70,12 +70,7 @@ class Heads(Protocol):
         """Returns the first workload of every queue for a cycle with second passes, where no head rests."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends the cycle.
-
-        Args:
-            entries: the heads of the cycle with their outcomes.
-            left_out: the heads that became inadmissible without an entry.
-        """
+        """Ends the cycle."""
 
 
 @final

@@ -101,10 +101,6 @@ class TableMapping:
     def of_table(self, has: Sequence[str], root: Path) -> TableMapping:
         """Returns the same mapping for a table with these columns.
 
-        Args:
-            has: the columns of the table.
-            root: the file or folder of the table, for messages.
-
         Raises:
             TraceError: in the short form, neither the mapping nor the table has a column that every trace
                 needs.

@@ -145,11 +145,6 @@ class Topologies(Protocol):
         """Returns the topology request of a workload.
 
         Returns None if a pod set was assigned no flavor with a topology, or two of them.
-
-        Args:
-            offers: what the queue offers to each pod set.
-            chosen: the flavors of each pod set.
-            counts: the number of pods in each pod set.
         """
 
 
