@@ -125,6 +125,12 @@ def test_objects_of_a_plugins_kind_are_part_of_the_cluster() -> None:
     assert not cluster.warnings
 
 
+def test_a_row_of_several_fields_stands_for_a_row_of_each() -> None:
+    """In the middle of a path and at its end, with the marks of lists and mappings."""
+    paths = [row.path for row in modelled("spec.(a|b[]).(c|d{})")]
+    assert paths == ["spec.a.c", "spec.a.d{}", "spec.b[].c", "spec.b[].d{}"]
+
+
 def test_faults_are_those_of_its_fields_and_of_the_rules_between_objects() -> None:
     """All of them at once, each with object and field."""
     with pytest.raises(ClusterError) as raised:

@@ -8,19 +8,9 @@ _NOTED = "an API server or a tool records it, and no scheduler reads it"
 CONTROLLERS = "a controller derives it from fields that harness reads"
 
 _NOTES = (
-    "apiVersion",
-    "kind",
-    "metadata.creationTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-    "metadata.finalizers",
-    "metadata.generateName",
-    "metadata.generation",
-    "metadata.managedFields",
-    "metadata.ownerReferences",
-    "metadata.resourceVersion",
-    "metadata.selfLink",
-    "metadata.uid",
-)
+    "creationTimestamp", "deletionGracePeriodSeconds", "finalizers", "generateName", "generation",
+    "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+)  # fmt: skip
 
 
 def metadata(
@@ -63,18 +53,17 @@ def metadata(
             else ()
         ),
         *modelled(*(f"metadata.{name}" for name in counts)),
-        *harmless(_NOTED, *(name for name in _NOTES if name.removeprefix("metadata.") not in counts)),
+        *harmless(
+            _NOTED, "apiVersion", "kind", *(f"metadata.{name}" for name in _NOTES if name not in counts)
+        ),
     ]
 
 
 OWNERS: list[Row] = [
-    *modelled(*(f"metadata.ownerReferences[].{name}" for name in ("kind", "name", "uid"))),
+    *modelled("metadata.ownerReferences[].(kind|name|uid)"),
     *harmless(
         "harness distinguishes owners by uid, or by kind and name",
-        *(
-            f"metadata.ownerReferences[].{name}"
-            for name in ("apiVersion", "blockOwnerDeletion", "controller")
-        ),
+        "metadata.ownerReferences[].(apiVersion|blockOwnerDeletion|controller)",
     ),
 ]
 """Coverage of owner references, for kinds whose owners matter."""
@@ -84,24 +73,17 @@ STATUS: list[Row] = harmless(CONTROLLERS, "status")
 
 def selector(path: str) -> list[Row]:
     """Returns the coverage of a label selector."""
-    return modelled(
-        path,
-        f"{path}.matchLabels{{}}",
-        *(f"{path}.matchExpressions[].{name}" for name in ("key", "operator", "values")),
-    )
+    return modelled(path, f"{path}.matchLabels{{}}", f"{path}.matchExpressions[].(key|operator|values)")
 
 
 def taints(path: str) -> list[Row]:
     """Returns the coverage of a list of taints."""
     return [
-        *modelled(*(f"{path}[].{name}" for name in ("key", "value", "effect"))),
+        *modelled(f"{path}[].(key|value|effect)"),
         *harmless("taints stay for a whole replay", f"{path}[].timeAdded"),
     ]
 
 
-TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
-
-
 def tolerations(path: str) -> list[Row]:
     """Returns the coverage of a list of tolerations."""
-    return modelled(*(f"{path}[].{name}" for name in TOLERATION))
+    return modelled(f"{path}[].(key|operator|value|effect|tolerationSeconds)")

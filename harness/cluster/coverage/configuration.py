@@ -37,25 +37,17 @@ _SECOND: list[Row] = [
 CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind"),
     modelled("fairSharing.preemptionStrategies"),
-    modelled(
-        *(
-            f"admissionFairSharing.{name}"
-            for name in ("usageHalfLifeTime", "usageSamplingInterval", "resourceWeights{}")
-        )
-    ),
+    modelled("admissionFairSharing.(usageHalfLifeTime|usageSamplingInterval|resourceWeights{})"),
     modelled(*(f"featureGates{{{gate}}}" for gate in GATES)),
     assumed("the feature gate has its default value in Kueue", "featureGates{}"),
     modelled(
-        *(f"waitForPodsReady.{name}" for name in ("timeout", "recoveryTimeout", "blockAdmission")),
-        *(
-            f"waitForPodsReady.requeuingStrategy.{name}"
-            for name in ("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
-        ),
+        "waitForPodsReady.(timeout|recoveryTimeout|blockAdmission)",
+        "waitForPodsReady.requeuingStrategy.(timestamp|backoffLimitCount|backoffBaseSeconds|backoffMaxSeconds)",
     ),
     modelled(
         "resources.excludeResourcePrefixes",
-        *(f"resources.transformations[].{name}" for name in ("input", "strategy", "multiplyBy", "outputs{}")),
-        *(f"resources.deviceClassMappings[].{name}" for name in ("name", "deviceClassNames")),
+        "resources.transformations[].(input|strategy|multiplyBy|outputs{})",
+        "resources.deviceClassMappings[].(name|deviceClassNames)",
     ),
     assumed(_HERE, "multiKueue.gcInterval", usual=("1m", "1m0s")),
     assumed(_HERE, "multiKueue.origin", usual=("multikueue",)),
@@ -66,21 +58,17 @@ CONFIGURATION = Coverage(
         _JOBS,
         "manageJobsWithoutQueueName",
         "managedJobsNamespaceSelector",
-        "integrations.frameworks",
-        "integrations.externalFrameworks",
-        "integrations.labelKeysToCopy",
+        "integrations.(frameworks|externalFrameworks|labelKeysToCopy)",
     ),
     harmless(
         "the replay does not look again at finished workloads",
-        "objectRetentionPolicies.workloads.afterFinished",
-        "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
+        "objectRetentionPolicies.workloads.(afterFinished|afterDeactivatedByKueue)",
     ),
     harmless(
         _RUNS,
         "namespace",
-        *(f"internalCertManagement.{name}" for name in ("enable", "webhookServiceName", "webhookSecretName")),
-        "clientConnection.qps",
-        "clientConnection.burst",
+        "internalCertManagement.(enable|webhookServiceName|webhookSecretName)",
+        "clientConnection.(qps|burst)",
         *_CONTROLLER,
     ),
     only(["v1beta1"], _FIRST),

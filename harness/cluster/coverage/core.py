@@ -8,17 +8,9 @@ from __future__ import annotations
 from harness.cluster.coverage.common import STATUS, metadata, selector, taints
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, only
 
-_KOORDINATORS_NODE: list[Row] = [
-    row
-    for part in ("annotations", "labels")
-    for row in assumed(
-        "pods may use the whole allocatable amount in the node's status",
-        f"metadata.{part}{{node.koordinator.sh/*}}",
-    )
-]
-
-_OF_CONDITIONS = tuple(
-    f"status.conditions[].{name}" for name in ("lastHeartbeatTime", "lastTransitionTime", "message", "reason")
+_KOORDINATORS_NODE: list[Row] = assumed(
+    "pods may use the whole allocatable amount in the node's status",
+    "metadata.(annotations|labels){node.koordinator.sh/*}",
 )
 
 _GPU_MEMORY = "{aliyun.com/gpu-mem}"
@@ -28,23 +20,18 @@ _ONE_SUM = (
 )
 
 _STATUS: list[Row] = [
-    *modelled("status.allocatable{}", "status.capacity{}"),
+    *modelled("status.(allocatable|capacity){}"),
     *assumed(_ONE_SUM, f"status.allocatable{_GPU_MEMORY}"),
-    *modelled("status.conditions[].type", "status.conditions[].status"),
-    *harmless("the time and the wording of a condition have no effect", *_OF_CONDITIONS),
+    *modelled("status.conditions[].(type|status)"),
+    *harmless(
+        "the time and the wording of a condition have no effect",
+        "status.conditions[].(lastHeartbeatTime|lastTransitionTime|message|reason)",
+    ),
     *harmless("the images of jobs are unknown, so no node is preferred for them", "status.images"),
     *harmless(
         "the kubelet records it; pods that use it have a warning of their own",
-        "status.addresses",
-        "status.config",
-        "status.daemonEndpoints",
-        "status.declaredFeatures",
-        "status.features",
-        "status.nodeInfo",
-        "status.phase",
-        "status.runtimeHandlers",
-        "status.volumesAttached",
-        "status.volumesInUse",
+        "status.(addresses|config|daemonEndpoints|declaredFeatures|features|nodeInfo|phase|runtimeHandlers)",
+        "status.(volumesAttached|volumesInUse)",
     ),
 ]
 
@@ -55,11 +42,7 @@ NODE = Coverage(
     modelled("metadata.annotations{harness/drain}", "spec.unschedulable"),
     harmless(
         "it contains addresses of a node, and does not influence what runs on it",
-        "spec.configSource",
-        "spec.externalID",
-        "spec.podCIDR",
-        "spec.podCIDRs",
-        "spec.providerID",
+        "spec.(configSource|externalID|podCIDR|podCIDRs|providerID)",
     ),
     _STATUS,
 )
@@ -68,12 +51,7 @@ NODE_POOL = Coverage(
     metadata(),
     modelled("spec.count", "spec.template.metadata.labels{}", "spec.template.spec.unschedulable"),
     taints("spec.template.spec.taints"),
-    modelled(
-        "spec.template.allocatable{}",
-        "spec.template.devices{}",
-        "spec.template.status.allocatable{}",
-        "spec.template.status.capacity{}",
-    ),
+    modelled("spec.template.(allocatable|devices){}", "spec.template.status.(allocatable|capacity){}"),
     assumed(
         _ONE_SUM, f"spec.template.allocatable{_GPU_MEMORY}", f"spec.template.status.allocatable{_GPU_MEMORY}"
     ),
@@ -91,10 +69,7 @@ PRIORITY_CLASS = Coverage(
     harmless("it is meant for people", "description"),
     assumed(
         "pods of a higher priority can preempt pods of this class at any time",
-        *(
-            f"metadata.annotations{{preemption-toleration.scheduling.{domain}/*}}"
-            for domain in ("sigs.k8s.io", "x-k8s.io")
-        ),
+        "metadata.annotations{preemption-toleration.scheduling.(sigs.k8s.io|x-k8s.io)/*}",
     ),
 )
 
@@ -112,12 +87,11 @@ DISRUPTION_BUDGET = Coverage(
 
 _REQUEST = "spec.spec.devices.requests[]"
 _PRESENT = (f"{_REQUEST}.firstAvailable", "spec.spec.devices.constraints", "spec.spec.devices.config")
-_EXACTLY = ("deviceClassName", "allocationMode", "count", "adminAccess")
 
 
 def _device_request(path: str) -> list[Row]:
     return [
-        *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
+        *modelled(f"{path}.(deviceClassName|allocationMode|count|adminAccess)"),
         *assumed("harness assumes that enough devices match these selectors", f"{path}.selectors"),
         *harmless("Kueue does not read it, and harness does not allocate devices", f"{path}.tolerations"),
         *assumed(
@@ -145,14 +119,11 @@ RUNTIME_CLASS = Coverage(
     assumed("the RuntimeClass does not restrict the nodes of the pods of Workloads", "scheduling"),
 )
 
-_ITEM = "spec.limits[]"
-_BOUNDS = ("max", "min", "maxLimitRequestRatio")
-
 LIMIT_RANGE = Coverage(
     metadata(namespaced=True),
-    modelled(f"{_ITEM}.type", f"{_ITEM}.default{{}}", f"{_ITEM}.defaultRequest{{}}"),
+    modelled("spec.limits[].(type|default{}|defaultRequest{})"),
     assumed(
         "all pods and containers are within these bounds; bounds of containers only imply defaults",
-        *(f"{_ITEM}.{name}" for name in _BOUNDS),
+        "spec.limits[].(max|min|maxLimitRequestRatio)",
     ),
 )

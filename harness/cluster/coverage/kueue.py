@@ -10,11 +10,10 @@ CHECKS = (
     "admissionCheckDelay makes checks ready later"
 )
 
-_RESOURCES = "spec.resourceGroups[].flavors[].resources[]"
 _QUOTAS: list[Row] = modelled(
     "spec.resourceGroups[].coveredResources",
     "spec.resourceGroups[].flavors[].name",
-    *(f"{_RESOURCES}.{name}" for name in ("name", "nominalQuota", "borrowingLimit", "lendingLimit")),
+    "spec.resourceGroups[].flavors[].resources[].(name|nominalQuota|borrowingLimit|lendingLimit)",
 )
 _WEIGHT: list[Row] = modelled("spec.fairSharing.weight")
 
@@ -36,11 +35,9 @@ CLUSTER_QUEUE = Coverage(
     selector("spec.namespaceSelector"),
     modelled("spec.cohort", "spec.cohortName"),
     modelled(
-        "spec.preemption.withinClusterQueue",
-        "spec.preemption.reclaimWithinCohort",
-        "spec.preemption.borrowWithinCohort.policy",
-        "spec.preemption.borrowWithinCohort.maxPriorityThreshold",
-        *(f"spec.flavorFungibility.{name}" for name in ("whenCanBorrow", "whenCanPreempt", "preference")),
+        "spec.preemption.(withinClusterQueue|reclaimWithinCohort)",
+        "spec.preemption.borrowWithinCohort.(policy|maxPriorityThreshold)",
+        "spec.flavorFungibility.(whenCanBorrow|whenCanPreempt|preference)",
         "spec.queueingStrategy",
         "spec.stopPolicy",
         "spec.admissionScope.admissionMode",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cluster.coverage.common import OWNERS, TOLERATION, metadata, selector, tolerations
+from harness.cluster.coverage.common import OWNERS, metadata, selector, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
 from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 
@@ -18,25 +18,14 @@ _INSIDE = "it influences what happens inside a pod, but not where the pod runs"
 
 
 def _node_term(path: str) -> list[Row]:
-    return modelled(
-        *(
-            f"{path}.{kind}[].{name}"
-            for kind in ("matchExpressions", "matchFields")
-            for name in ("key", "operator", "values")
-        )
-    )
+    return modelled(f"{path}.(matchExpressions|matchFields)[].(key|operator|values)")
 
 
 def _pod_term(path: str) -> list[Row]:
     return [
         *selector(f"{path}.labelSelector"),
         *selector(f"{path}.namespaceSelector"),
-        *modelled(
-            *(
-                f"{path}.{name}"
-                for name in ("topologyKey", "namespaces", "matchLabelKeys", "mismatchLabelKeys")
-            )
-        ),
+        *modelled(f"{path}.(topologyKey|namespaces|matchLabelKeys|mismatchLabelKeys)"),
     ]
 
 
@@ -59,15 +48,10 @@ _AFFINITY: list[Row] = [
 _SPREAD: list[Row] = [
     *selector("topologySpreadConstraints[].labelSelector"),
     *modelled(
-        *(
-            f"topologySpreadConstraints[].{name}"
-            for name in (
-                "matchLabelKeys", "maxSkew", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy",
-                "topologyKey", "whenUnsatisfiable",
-            )
-        )
+        "topologySpreadConstraints[].(matchLabelKeys|maxSkew|minDomains|nodeAffinityPolicy|nodeTaintsPolicy)",
+        "topologySpreadConstraints[].(topologyKey|whenUnsatisfiable)",
     ),
-]  # fmt: skip
+]
 
 
 def _resources(path: str) -> list[Row]:
@@ -85,9 +69,7 @@ _OF_CONTAINERS = (
 def _containers(path: str) -> list[Row]:
     return [
         *_resources(f"{path}.resources"),
-        *modelled(
-            *(f"{path}.ports[].{name}" for name in ("containerPort", "hostIP", "hostPort", "protocol"))
-        ),
+        *modelled(f"{path}.ports[].(containerPort|hostIP|hostPort|protocol)"),
         *harmless(_INSIDE, *(f"{path}.{name}" for name in _OF_CONTAINERS)),
     ]
 
@@ -145,8 +127,7 @@ _OF_ALL: list[Row] = [
 ]  # fmt: skip
 
 _OF_GROUPS: list[Row] = modelled(
-    "schedulingGroup.podGroupName",
-    *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
+    "schedulingGroup.podGroupName", "workloadRef.(name|podGroup|podGroupReplicaKey)"
 )
 """The fields with which a pod names its kube-scheduler pod group, in both spellings."""
 
@@ -167,7 +148,7 @@ SPEC: list[Row] = [
 
 _TEMPLATE: list[Row] = [
     *_OF_ALL,
-    *modelled(*(f"tolerations[].{name}" for name in TOLERATION)),
+    *tolerations("tolerations"),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
     *assumed("the replayed scheduler places the pods", "schedulerName", usual=_USUAL),
     *assumed("the pods may run on any node, not only on this one", "nodeName"),
@@ -200,32 +181,21 @@ POD_TEMPLATE = Coverage(
 )
 """The `spec` in the column `pod_template` of a trace."""
 
-KOORDINATORS_GANG: list[Row] = [
-    row
-    for part in ("annotations", "labels")
-    for row in assumed(
-        "a pod belongs to a gang only if one of its labels names a pod group",
-        f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
-    )
-]
+KOORDINATORS_GANG: list[Row] = assumed(
+    "a pod belongs to a gang only if one of its labels names a pod group",
+    "metadata.(annotations|labels){gang.scheduling.koordinator.sh/*}",
+)
 """Koordinator's gang annotations on Pods and PodGroups."""
 
 _KOORDINATORS: list[Row] = [
     *KOORDINATORS_GANG,
-    *(
-        row
-        for part in ("annotations", "labels")
-        for row in (
-            *assumed(
-                "harness orders pods by Kubernetes' priority only, and treats all cores of a node as equal",
-                f"metadata.{part}{{koordinator.sh/*}}",
-            ),
-            *assumed(
-                "Koordinator's reservations, devices and NUMA nodes do not influence where a pod runs",
-                f"metadata.{part}{{scheduling.koordinator.sh/*}}",
-                f"metadata.{part}{{node.koordinator.sh/*}}",
-            ),
-        )
+    *assumed(
+        "harness orders pods by Kubernetes' priority only, and treats all cores of a node as equal",
+        "metadata.(annotations|labels){koordinator.sh/*}",
+    ),
+    *assumed(
+        "Koordinator's reservations, devices and NUMA nodes do not influence where a pod runs",
+        "metadata.(annotations|labels){(scheduling|node).koordinator.sh/*}",
     ),
 ]
 
@@ -254,12 +224,7 @@ POD = Coverage(
     _SHARES_OF_GPUS,
     modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),
-    modelled(
-        "status.startTime",
-        "status.nominatedNodeName",
-        "status.phase",
-        *(f"status.conditions[].{name}" for name in ("type", "status", "reason")),
-    ),
+    modelled("status.(startTime|nominatedNodeName|phase)", "status.conditions[].(type|status|reason)"),
     harmless("the kubelet records it for a running pod", "status"),
     harmless("the time and the wording of a condition have no effect", "status.conditions[]"),
 )

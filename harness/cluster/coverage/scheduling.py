@@ -35,9 +35,7 @@ SCHEDULING_WORKLOAD = Coverage(
         ("v1alpha1",),
         [
             *metadata(namespaced=True),
-            *modelled(
-                *(f"spec.podGroups[].{name}" for name in ("name", "policy.basic", "policy.gang.minCount"))
-            ),
+            *modelled("spec.podGroups[].(name|policy.basic|policy.gang.minCount)"),
             *harmless(_CONTROLLER, "spec.controllerRef"),
         ],
     ),
@@ -102,9 +100,7 @@ _PROFILE: list[Row] = [
     *_point("profiles[].plugins.multiPoint"),
     *(row for point in _POINTS for row in _point(f"profiles[].plugins.{point}")),
     # Only DefaultPreemption can be disabled, either at its own extension point or at all of them.
-    *modelled(
-        "profiles[].plugins.multiPoint.disabled[].name", "profiles[].plugins.postFilter.disabled[].name"
-    ),
+    *modelled("profiles[].plugins.(multiPoint|postFilter).disabled[].name"),
     *(
         row
         for point in _POINTS
@@ -113,16 +109,11 @@ _PROFILE: list[Row] = [
     ),
     *modelled("profiles[].pluginConfig[].name"),
     *modelled(
-        *(
-            f"{_ARGUMENTS}.{name}"
-            for name in (
-                "minCandidateNodesPercentage", "minCandidateNodesAbsolute", "hardPodAffinityWeight",
-                "preemptionAlgorithm", "scoringStrategy.type", "scoringStrategy.resources[].name",
-                "scoringStrategy.resources[].weight",
-                "scoringStrategy.requestedToCapacityRatio.shape[].utilization",
-                "scoringStrategy.requestedToCapacityRatio.shape[].score", "placement", "seed",
-            )
-        )
+        f"{_ARGUMENTS}.(minCandidateNodesPercentage|minCandidateNodesAbsolute|hardPodAffinityWeight)",
+        f"{_ARGUMENTS}.(preemptionAlgorithm|scoringStrategy.type)",
+        f"{_ARGUMENTS}.scoringStrategy.resources[].(name|weight)",
+        f"{_ARGUMENTS}.scoringStrategy.requestedToCapacityRatio.shape[].(utilization|score)",
+        f"{_ARGUMENTS}.(placement|seed)",
     ),
     *harmless("they only name the type of the arguments", f"{_ARGUMENTS}.apiVersion", f"{_ARGUMENTS}.kind"),
     *assumed(_OWN, f"{_ARGUMENTS}.defaultingType", usual=("System",)),

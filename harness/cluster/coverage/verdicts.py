@@ -2,18 +2,21 @@
 
 In a path such as `spec.taints[].key`, `[]` means each item of a list. For a mapping with arbitrary names,
 `{}` means each value, `{name}` means the value of one name, and `{prefix*}` means the values of all names
-with this prefix. A row applies to its path and to all paths below it that don't have their own row. Rows from
-`modelled` are an exception, because a modelled mapping contains only fields that have a row.
+with this prefix. `(one|other)` stands for several paths, each with its own row.
+
+A row applies to its path and to all paths below it that don't have their own row. Rows from `modelled` are an
+exception, because a modelled mapping contains only fields that have a row.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, final
 
+_SEVERAL = re.compile(r"\(([^)]*)\)")
 STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
 
@@ -45,19 +48,30 @@ class Row(NamedTuple):
     versions: tuple[str, ...] = ()
 
 
+def _each(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        found = _SEVERAL.search(path)
+        if found is None:
+            yield path
+        else:
+            yield from _each(
+                path[: found.start()] + name + path[found.end() :] for name in found[1].split("|")
+            )
+
+
 def modelled(*paths: str) -> list[Row]:
     """Returns rows for fields that harness reads and models."""
-    return [Row(path, Verdict.MODELLED) for path in paths]
+    return [Row(path, Verdict.MODELLED) for path in _each(paths)]
 
 
 def harmless(why: str, *paths: str) -> list[Row]:
     """Returns rows for fields that can't change a decision in a replay, with the reason."""
-    return [Row(path, Verdict.HARMLESS, why) for path in paths]
+    return [Row(path, Verdict.HARMLESS, why) for path in _each(paths)]
 
 
 def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
     """Returns rows for fields that harness doesn't model, with the assumption that it makes instead."""
-    return [Row(path, Verdict.ASSUMED, what, usual) for path in paths]
+    return [Row(path, Verdict.ASSUMED, what, usual) for path in _each(paths)]
 
 
 def same(path: str, other: str) -> list[Row]:

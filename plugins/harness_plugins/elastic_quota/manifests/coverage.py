@@ -24,11 +24,11 @@ ELASTIC_QUOTA_TREE = Coverage(
         usual=(_HOME,),
     ),
     STATUS,
-    modelled("spec.root", *(f"spec.root.{name}" for name in ("name", "namespaces", "min{}", "max{}"))),
+    modelled("spec.root", "spec.root.(name|namespaces|min{}|max{})"),
     assumed("pods of a quota may run on any node", "spec.root.attributes"),
     assumed(
         "ACK's job queue releases jobs without regard to this resource",
-        *(f"spec.root.{bound}{{{QUEUE_RESOURCES}*}}" for bound in ("min", "max")),
+        f"spec.root.(min|max){{{QUEUE_RESOURCES}*}}",
     ),
     same("spec.root.children[]", "spec.root"),
 )
