@@ -29,8 +29,7 @@ NEVER = -INT64_MAX
 """The value that stands for a missing time or number in arrays."""
 
 _SHORT = 2  # bytes
-_WIDE = 8
-"""The maximum size of a lookup table, relative to the number of values to look up."""
+_WIDE = 8  # the maximum size of a lookup table, relative to the number of values to look up
 
 
 def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:

@@ -16,8 +16,7 @@ from harness.engine.events import NullRecorder, Recorder
 from harness.policy import Arrival, Policy, View
 from harness.runs.plan import Plan
 
-_UNLIMITED = Cluster()
-"""The cluster in the replay of a record, which has no limits."""
+_UNLIMITED = Cluster()  # the cluster in the replay of a record, which has no limits
 
 
 def played_on(plan: Plan) -> Cluster:

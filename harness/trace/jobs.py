@@ -30,8 +30,7 @@ _CHUNK = 1024
 collector.
 """
 
-_FIXED = 8
-"""The number of columns in `Jobs.frame` before the requests."""
+_FIXED = 8  # the number of columns in `Jobs.frame` before the requests
 
 _MOST_PODS = 2**31 - 1
 

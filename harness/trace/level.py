@@ -19,10 +19,8 @@ from harness.trace.trace import Trace
 SUBMIT = "harness.submit"
 """The column with a job's submission time, in microseconds since the origin."""
 
-_ROWS = 1 << 19
-"""The number of jobs that are processed together."""
-_PIECE = 1 << 20
-"""The number of level changes that are sorted together."""
+_ROWS = 1 << 19  # the number of jobs that are processed together
+_PIECE = 1 << 20  # the number of level changes that are sorted together
 _SAMPLE = 10_000
 _RANGES = 1 << 20
 _SPANS = {"level": pl.Int64, "span": pl.Int64}

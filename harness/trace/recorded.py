@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
 
-_PREEMPTED = "preempted"
-"""The state, in lower case, that Slurm and Kueue use for a preempted run."""
+_PREEMPTED = "preempted"  # the state, in lower case, that Slurm and Kueue use for a preempted run
 
 _UNSTARTED = "never started, or the record does not say when, so they wait until the end"
 _UNENDED = "had not ended when the record was made, so they run until the end"

@@ -36,8 +36,7 @@ MOST_TWINS = 10_000
 _MOST_DIGITS = 18
 _MOST_NOISE = Fraction(1, 2)
 _PARTS = 10**6  # a duration changes in steps of this fraction of itself
-_OF_TRACES: Memo[str, pl.Series] = Memo(2)
-"""Maps the digest of a trace to the result of `_numbers`."""
+_OF_TRACES: Memo[str, pl.Series] = Memo(2)  # maps the digest of a trace to the result of `_numbers`
 _FORM = "write N[@SEED], such as 10 or 10@7; these may follow: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 

@@ -17,8 +17,7 @@ from typing import Any
 from harness.base.files.hold import Hold, clear, held, remove
 
 _TRIES = 10
-_TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
-"""The error numbers that renaming gives if the new name exists."""
+_TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)  # the error numbers that renaming gives if the new name exists
 
 
 _HERE = -100  # AT_FDCWD: names are relative to the working directory

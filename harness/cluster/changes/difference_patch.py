@@ -8,8 +8,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 
-_NAMES = ("name", "key", "schedulerName")
-"""The fields that can identify an item of a list."""
+_NAMES = ("name", "key", "schedulerName")  # the fields that can identify an item of a list
 
 
 def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:

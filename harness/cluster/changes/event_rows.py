@@ -27,8 +27,7 @@ _RENAMED = {"cohort": "cohortName", "parent": "parentName"}
 _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
-_NAMES = ("name", "key")
-"""The fields by which a merge finds the items of a list."""
+_NAMES = ("name", "key")  # the fields by which a merge finds the items of a list
 
 
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:

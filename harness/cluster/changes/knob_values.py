@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 _TIMES = "x"
 _WEIGHT = ".weight"
-_USUAL_WEIGHT = 1
-"""The default weight of a queue, as in Kueue."""
+_USUAL_WEIGHT = 1  # the default weight of a queue, as in Kueue
 
 
 def is_knob(name: str) -> bool:

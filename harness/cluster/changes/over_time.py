@@ -21,8 +21,7 @@ from harness.cluster.yaml.documents import Document
 if TYPE_CHECKING:
     from harness.cluster.changes.states import States
 
-_CHECKED = "checked_states"
-"""The name under which a cluster keeps the states that were checked."""
+_CHECKED = "checked_states"  # the name under which a cluster keeps the states that were checked
 
 _ELASTIC, _TREE = "ElasticQuota", "ElasticQuotaTree"
 _NODE, _POOL = "Node", "NodePool"

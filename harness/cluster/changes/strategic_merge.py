@@ -254,8 +254,7 @@ _Finder = Callable[[Sequence[Any], Mapping[str, Any], str], int | None]
 a fault.
 """
 
-_GONE: Any = object()
-"""Marks a value that a patch deletes."""
+_GONE: Any = object()  # marks a value that a patch deletes
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -60,8 +60,7 @@ GATES = (
 """The modelled feature gates, including those that exist only in older releases."""
 
 
-_SAMPLING_INTERVAL = 5 * MINUTE
-"""The default time between two samples, as in Kueue."""
+_SAMPLING_INTERVAL = 5 * MINUTE  # the default time between two samples, as in Kueue
 
 
 @fixed()

@@ -13,8 +13,7 @@ _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
 _BASE, _MOST = 60, 3600
 """Kueue's defaults in seconds. The timeout of v1beta1 is shorter."""
 
-_LONGEST = 10**9
-"""The longest backoff in seconds, which is more than thirty years."""
+_LONGEST = 10**9  # the longest backoff in seconds, which is more than thirty years
 
 
 @final

@@ -13,8 +13,7 @@ from harness.cluster.draft import Warnings
 from harness.cluster.slurm.tables import read_table
 
 QOS = "sacctmgr -P show qos"
-_HIGHEST = 1_000_000_000
-"""The highest value of a PriorityClass that is not reserved for the system."""
+_HIGHEST = 1_000_000_000  # the highest value of a PriorityClass that is not reserved for the system
 
 _MODELLED = ("Name", "Priority", "Preempt", "PreemptMode", "Description", "ID")
 _NOTHING = ("", "00:00:00", "1.000000", "0")

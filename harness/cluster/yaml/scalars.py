@@ -17,8 +17,7 @@ from typing import Any
 
 _NULLS = ("", "~", "null", "Null", "NULL")
 _SMALLEST = -(2**63)
-_LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
-"""The largest unsigned integer and the largest signed integer."""
+_LARGEST = {False: 2**64 - 1, True: 2**63 - 1}  # the largest unsigned integer and the largest signed integer
 _LONGEST_INTEGER = 100
 """The maximum length of an integer. A longer integer doesn't fit into 64 bits, unless it has leading zeros.
 """

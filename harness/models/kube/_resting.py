@@ -21,8 +21,7 @@ from harness.models.kube.most_room import is_within
 _FEW = 8
 """A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
 
-_NEW = 16
-"""The maximum number of groups that are not in a tree yet."""
+_NEW = 16  # the maximum number of groups that are not in a tree yet
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 """The requests of each pod in a group, and the group."""

@@ -23,8 +23,7 @@ TIMEOUT = 5 * MINUTE
 """How long pods with a place wait for the other pods of their gang, which is fixed (page)."""
 
 
-_NEVER = INT64_MAX
-"""The `minCount` of a group that does not exist."""
+_NEVER = INT64_MAX  # the `minCount` of a group that does not exist
 
 _Key: TypeAlias = int | tuple[str, GroupReference]
 """The index of a job, or the namespace and group that its pods refer to."""

@@ -12,8 +12,7 @@ from harness.cluster.model import Cluster
 from harness.models.kube.pod import PodInfo, Template
 from harness.policy import PodSet
 
-_Key: TypeAlias = tuple[str, str] | int
-"""The namespace and name of a pod group, or the index of a job."""
+_Key: TypeAlias = tuple[str, str] | int  # the namespace and name of a pod group, or the index of a job
 
 _Place: TypeAlias = tuple[int, int]
 """The index of a job and the number of a pod in the job. A pod and its replacements have the same values."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, final
 
-_MOST = 128
-"""If a reader is more than this many moves behind, it may have to evaluate all nodes again."""
+_MOST = 128  # if a reader is more than this many moves behind, it may have to evaluate all nodes again
 
 Move: TypeAlias = tuple[int, int, Sequence[int]]
 """Two positions between which nodes are replaced, and the former position of each node that is there now.

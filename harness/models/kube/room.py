@@ -22,8 +22,7 @@ from harness.policy import Job, PodSet
 Flavors = Mapping[str, Mapping[str, str]]
 """The flavor of each resource, for each pod set. See `harness.policy.Admit`."""
 
-_FINE = 1 << 20
-"""Requests are compared in units of this fraction of a node's quantity."""
+_FINE = 1 << 20  # requests are compared in units of this fraction of a node's quantity
 
 _NONE: Mapping[str, str] = {}
 

@@ -12,8 +12,7 @@ from harness.base.errors import InputError
 from harness.base.units import SECOND, date_text, format_duration
 from harness.cluster.yaml.fields import shown
 
-_LAST = 253_402_300_799
-"""The last second that a date can have."""
+_LAST = 253_402_300_799  # the last second that a date can have
 
 _HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3

@@ -47,8 +47,7 @@ _SCHEMA = pa.schema(
 _MANY = 64
 """As soon as there are this many parts of about equal size, they are merged, so a recording has few parts."""
 
-_LARGEST = 16 << 20
-"""The maximum total size of parts to merge, because merging holds all of them in memory."""
+_LARGEST = 16 << 20  # the maximum total size of parts to merge, because merging holds all of them in memory
 
 
 class Known(NamedTuple):

@@ -17,11 +17,9 @@ LISTED = "LISTED"
 """The event of an object from a list, in addition to the events of watches."""
 
 _PAGE = "500"
-_MOST_PAGES = 20_000
-"""The maximum number of pages in a list, which is enough for ten million objects."""
+_MOST_PAGES = 20_000  # the maximum number of pages in a list, which is enough for ten million objects
 
-_WATCH = 290
-"""The time in seconds after which the server ends a watch, so that another watch begins."""
+_WATCH = 290  # the time in seconds after which the server ends a watch, so that another watch begins
 
 _PATIENCE = 150.0
 """The longest time without a byte, in seconds.

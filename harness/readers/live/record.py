@@ -18,8 +18,7 @@ from harness.readers.recordings import GAP, STANDING
 
 _MOST_ROWS = 5_000
 _LOOK = 0.5
-_PATIENCE = 2.0
-"""The longest time that a watch may take to end, in seconds."""
+_PATIENCE = 2.0  # the longest time that a watch may take to end, in seconds
 
 _GONE, _DELETED = "GONE", "DELETED"
 

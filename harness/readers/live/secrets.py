@@ -11,8 +11,7 @@ from urllib.parse import unquote
 HIDDEN = "the message is not shown, because it repeats a secret that harness sent"
 
 _EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
-_PART = 8
-"""No text may show this many consecutive letters of a secret."""
+_PART = 8  # no text may show this many consecutive letters of a secret
 
 _WORD = 3
 """A shorter value hides only texts that contain it as a whole word. Otherwise, it would hide every text."""

@@ -13,8 +13,7 @@ from harness.trace.generate.spec import MOST_JOBS, JobKind, Spec, Stream
 from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
 
-_PIECE = 1 << 20
-"""The number of jobs in each piece, over all streams."""
+_PIECE = 1 << 20  # the number of jobs in each piece, over all streams
 
 _LEAST = 1 << 10
 _NUMBER = "harness.number"

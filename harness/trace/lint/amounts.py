@@ -10,14 +10,11 @@ from harness.trace.job_rows import pods_of
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
 
-_LEAST = 20
-"""The minimum number of jobs with several pods that makes a proportion meaningful."""
+_LEAST = 20  # the minimum number of jobs with several pods that makes a proportion meaningful
 
-_SIZES = 3
-"""The minimum number of different pod counts that makes a proportion meaningful."""
+_SIZES = 3  # the minimum number of different pod counts that makes a proportion meaningful
 
-_SURE = 2.0
-"""The fitted slope, which is 1 in exact proportion, must exceed 0.5 by this many standard errors."""
+_SURE = 2.0  # the fitted slope, which is 1 in exact proportion, must exceed 0.5 by this many standard errors
 
 
 def check_totals(material: Material) -> Iterator[Finding]:

@@ -12,8 +12,7 @@ from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
-_FEW = 100
-"""The number of jobs is small if it is less than this share (1 / N) of all jobs."""
+_FEW = 100  # the number of jobs is small if it is less than this share (1 / N) of all jobs
 
 _LONG = 4
 """A time is long if it is more than this share (1 / N) of the span."""

@@ -15,11 +15,9 @@ from harness.trace.lint.finding import Finding, Material, counted
 _SEVERAL = 3
 """The minimum number of jobs for a finding. Fewer jobs may differ by chance."""
 
-_EXACTLY = 2 * SECOND
-"""The maximum difference between two clocks of one machine."""
+_EXACTLY = 2 * SECOND  # the maximum difference between two clocks of one machine
 
-_CHANGES = (3, 4, 9, 10, 11)
-"""The months in which clocks change, always on a Sunday morning."""
+_CHANGES = (3, 4, 9, 10, 11)  # the months in which clocks change, always on a Sunday morning
 
 _SUNDAY, _MORNING = 6, 12
 _DO = "their times are in a zone with summer time; specify it (zone: of a mapping, --set timezone= of slurm)"

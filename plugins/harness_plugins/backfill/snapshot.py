@@ -24,8 +24,7 @@ from harness_plugins.backfill.outlook import Less, Outlook
 Devices: TypeAlias = Sequence[tuple[int, ...]]
 """The devices of each pod of a job."""
 
-_FINE = 1 << 20
-"""The number of parts into which a node's capacity is divided to compare requests."""
+_FINE = 1 << 20  # the number of parts into which a node's capacity is divided to compare requests
 
 
 @final

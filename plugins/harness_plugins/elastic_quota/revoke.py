@@ -18,8 +18,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 OVERUSED = "QuotaOveruse"
 """The reason code for a pod that is evicted because its quota exceeded the runtime for too long."""
 
-_REFRESH = 10 * SECOND
-"""The time between two computations of the runtimes of all quotas."""
+_REFRESH = 10 * SECOND  # the time between two computations of the runtimes of all quotas
 
 
 @final

@@ -27,8 +27,7 @@ from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _SAME_WORK = "that were replaced by a new object of the same owner, which continues them"
-_NO_JOB = ("DaemonSet", "Node")
-"""The kinds of owners whose pods are not jobs."""
+_NO_JOB = ("DaemonSet", "Node")  # the kinds of owners whose pods are not jobs
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:

@@ -21,8 +21,7 @@ from harness.models.kube.devices import WHOLE, Ask
 from harness.models.kube.placement.filters import ruled_out
 
 _KEPT_PERCENT = 95
-_MOST_KEPT = 200_000
-"""The maximum number of node states to cache."""
+_MOST_KEPT = 200_000  # the maximum number of node states to cache
 
 _NO_DEVICE = Ask(0, 0)
 

@@ -17,8 +17,7 @@ from harness.models.kube.placement.scores import intolerable_taints, preferred_n
 from harness.models.kube.placement.status import NOT_SELECTED, Status
 from harness.models.kube.pod import Shape
 
-_UNKNOWN = -1
-"""The raw score of a node that has not been evaluated yet."""
+_UNKNOWN = -1  # the raw score of a node that has not been evaluated yet
 
 _NOTHING: frozenset[str] = frozenset()
 

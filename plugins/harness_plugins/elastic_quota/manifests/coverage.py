@@ -13,8 +13,7 @@ from harness.models.manifests import STATUS, Coverage, Row, assumed, harmless, m
 QUEUE_RESOURCES = "kube-queue/"
 """The prefix of resources that matter only to ACK's job queue."""
 
-_HOME = "kube-system"
-"""The namespace in which a tree takes effect."""
+_HOME = "kube-system"  # the namespace in which a tree takes effect
 
 ELASTIC_QUOTA_TREE = Coverage(
     [row for row in metadata(named=False) if row.path != "metadata.namespace"],

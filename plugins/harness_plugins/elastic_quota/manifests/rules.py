@@ -22,8 +22,7 @@ from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 _DEEPEST = 40
 """The maximum depth of the quota tree. Computations visit each quota on a path to the root."""
 
-_ROOT = "root"
-"""The older, shorter name of the root in Koordinator's labels."""
+_ROOT = "root"  # the older, shorter name of the root in Koordinator's labels
 
 
 _EVICTS = (

@@ -29,8 +29,7 @@ from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.search import DryRun, Tries, on_each
 
-_MOST = 200_000
-"""The maximum number of cached results for all nodes together."""
+_MOST = 200_000  # the maximum number of cached results for all nodes together
 
 Moment: TypeAlias = tuple[int, ...]
 """The input of a result that equal pods do not share. If two inputs are equal, the results are equal."""

@@ -18,8 +18,7 @@ _FAR = 2**63 - 1
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints that pods tolerate for some time by default in every cluster."""
 
-_Pods: TypeAlias = tuple[Workload, str, str]
-"""The pods of a pod set of a workload on a node."""
+_Pods: TypeAlias = tuple[Workload, str, str]  # the pods of a pod set of a workload on a node
 
 
 @final

@@ -18,8 +18,7 @@ from harness_plugins.kueue.rules.preemption import Incoming, TargetSearch
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 
-_MEASURED = ("kueueCpuMicros", "kueueMicros")
-"""The fields that contain the time that Kueue's code took."""
+_MEASURED = ("kueueCpuMicros", "kueueMicros")  # the fields that contain the time that Kueue's code took
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:

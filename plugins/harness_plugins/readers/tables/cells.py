@@ -19,8 +19,7 @@ from harness_plugins.readers.tables.values import Columns, Value, named, only
 from harness_plugins.readers.tables.values import Kind as Of
 
 _SPANS = {"": SECOND, "us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
-_CLOCK = "hms"
-"""The unit of durations such as `1-02:03:04`, which `span()` also reads."""
+_CLOCK = "hms"  # the unit of durations such as `1-02:03:04`, which `span()` also reads
 _BYTES = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
     "GiB": 2**30, "TiB": 2**40,

@@ -16,8 +16,7 @@ from harness_plugins.readers.tables.mapping import TableMapping, named_mappings,
 from harness_plugins.readers.tables.sample import Sample, sample_of
 from harness_plugins.readers.tables.syntax import columns_of
 
-_FEW = 2
-"""The minimum number of columns that a table has."""
+_FEW = 2  # the minimum number of columns that a table has
 
 
 def advise(path: Path) -> str | None:
