@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.base.errors import TraceError
+from harness.base.errors import FAULTS_SHOWN, TraceError
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -77,12 +77,12 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     except TraceError as error:
         unfit = tuple(f"{error.source}: {fault}" for fault in error.faults)
         if cluster is None:
-            return Checked(unfit)
+            return Checked(unfit, _hint_of(error))
         hint = map_hint(error.faults)
         try:
             trace = read(None)
-        except TraceError:
-            return Checked(unfit, hint)
+        except TraceError as unread:
+            return Checked(unfit, hint or _hint_of(unread))
         rest = _that_fit(trace, cluster)
     jobs, queues = count_jobs(trace.frame), trace.frame["queue"].n_unique()
     remarks = [f"left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
@@ -100,6 +100,11 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
         tuple(trace.left_out.items()),
         tuple(each for each in said if each.found),
     )
+
+
+def _hint_of(error: TraceError) -> str | None:
+    """Returns the hint of an error, unless it recommends this command because there are many faults."""
+    return error.hint if len(error.faults) <= FAULTS_SHOWN else None
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:

@@ -50,6 +50,7 @@ def test_a_trace_that_cannot_be_read(harness: Callable, folder: Path, trace: str
             ended = harness(*call)
             assert (ended.code, ended.out) == (2, "")
             assert ended.err.startswith(f"Error: {name}: {reason}"), ended.err
+            assert ("Hint: specify its format" in ended.err) == (name == "notes.txt"), ended.err
     assert not (folder / "results").exists()
 
 

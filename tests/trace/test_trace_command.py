@@ -78,7 +78,8 @@ def test_check_holds_a_trace_against_a_cluster(
     faulty = write_trace({"priority_class": "gold", "duration": -1}, name="faulty.parquet")
     code, _, err = harness("trace", "check", faulty, "--cluster", cluster)
     assert code == 2
-    assert len(err.splitlines()) == 2
+    assert len(err.splitlines()) == 3
+    assert "Hint: docs/traces.md" in err
     assert "'gold' is not a priority class of the cluster" in err
 
 
