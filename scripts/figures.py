@@ -182,7 +182,7 @@ def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[
 def _of_claims() -> Iterator[Claim]:
     figures: dict[str, Callable[[harness.Run], str]] = {
         "preemptions": lambda run: value(run, "disruption.preemptions"),
-        "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
+        "most preemptions of one job": lambda run: f"{max(run.jobs['preemptions'].to_list()):,}",
         "GPU-hours lost": lambda run: value(run, "disruption.lost", resource=GPU),
         "repeated preemptions without progress (`disruption.ping_pong`)": lambda run: value(
             run, "disruption.ping_pong"

@@ -83,12 +83,13 @@ def imports(root: Path = ROOT) -> list[Import]:
 
 def _imported(path: Path, known: dict[str, Path]) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if name.removeprefix("harness.") in known else node.module for name in inner]
+        else:
+            continue
         for name in names:
             if name.startswith("harness.") and name.removeprefix("harness.") in known:
                 yield name.removeprefix("harness."), node.lineno

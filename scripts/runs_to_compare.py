@@ -24,9 +24,10 @@ def main(folder: Path, until: str) -> None:
     with TemporaryDirectory() as scratch:
         place = Path(scratch)
         cluster = place / "six.cluster.yaml"
-        convert = ["cluster", "convert", "--to", "elasticquota", "--keep", TRACES / "philly.cluster.yaml"]
-        _harness(*convert, "-o", cluster)
-        shaped = ["--cluster", cluster, "--priority-share", "0.2:1000@1", "--set", "gang=all-or-nothing"]
+        philly = TRACES / "philly.cluster.yaml"
+        _harness("cluster", "convert", "--to", "elasticquota", "--keep", philly, "-o", cluster)
+        shaped: list[str | Path] = ["--cluster", cluster, "--priority-share", "0.2:1000@1"]
+        shaped += ["--set", "gang=all-or-nothing"]
         plugins = [part for plugin in SIX for part in ("-p", plugin)]
         _harness(
             "replay", TRACES / "philly.parquet", *shaped, *plugins, "--until", until, "-o", place / "runs"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import click
-from benchmarks import backlog, topology  # type: ignore[import-untyped]
+from benchmarks import backlog, topology
 
 import harness
 from harness.engine import Engine

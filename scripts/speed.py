@@ -64,7 +64,7 @@ def cost(command: Sequence[str], folder: Path) -> Cost:
     """
     with (folder / "output").open("w") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), to) for to in (1, 2)]
-        child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions)
+        child = os.posix_spawn(command[0], list(command), ENVIRONMENT, file_actions=actions)
         _, status, used = os.wait4(child, 0)
     if status:
         raise click.ClickException(f"{' '.join(command)}: see {folder / 'output'}")
