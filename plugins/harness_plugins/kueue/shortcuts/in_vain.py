@@ -20,6 +20,7 @@ from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
+from harness_plugins.kueue.rules.outcomes import FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.lacks import Flavors, Lack, Lacks, Parts, parts_of, take_in
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
@@ -29,6 +30,9 @@ from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
 _TICKET = itemgetter(3)
+
+_NEVER_FUTILE = FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
+"""How the reasons of heads begin that fit, or that found targets, at their last turn."""
 
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
@@ -172,8 +176,9 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the futile heads at the front of a queue; None if the first head must be considered."""
-        if head.place.told.last is None:
-            return None  # it was never refused
+        last = head.place.told.last
+        if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
+            return None
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -184,7 +189,7 @@ class InVain:
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
             count = self._count(pending.queue, places, known.passed)
             if not count:
-                return self._alone(pending, head)
+                return self._as_its_class(pending, head)
             if known.whole and count == len(places):
                 parts = known.parts = parts_of(map(known.passed.__getitem__, map(_TICKET, block.entries)))
             places = places[:count]
@@ -218,17 +223,17 @@ class InVain:
             return None
         known = self._counts[queue.number] and pending.preemptor is not head
         lack = self._lacks.of(head) if known else None
+        if lack is None or not self._lacks_again(queue, head, lack):
+            return self._as_its_class(pending, head)
         parts: Parts = {}
-        reserving: bool | None
-        if lack is not None and self._lacks_again(queue, head, lack):
-            reserving = self._reserves[queue.number] and lack.for_want_of_candidates
-            take_in(parts, lack)
-        else:
-            reserving = self._no_fits.still_reserves(head)
-            if reserving is None:
-                return None
-        place = -head.priority, head.timestamp, head.uid, head.place.ticket, head
-        return Run(pending, [place], {}, parts, reserves=reserving)
+        take_in(parts, lack)
+        reserving = self._reserves[queue.number] and lack.for_want_of_candidates
+        return Run(pending, [_place_of(head)], {}, parts, reserves=reserving)
+
+    def _as_its_class(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """Returns a run that consists of the first head if its class fails as before, otherwise None."""
+        reserving = self._no_fits.still_reserves(head)
+        return None if reserving is None else Run(pending, [_place_of(head)], {}, {}, reserves=reserving)
 
     def _known(self, block: Block) -> _Known:
         known = block.known
@@ -326,7 +331,9 @@ class InVain:
             room.free[flavors] = found
         return found
 
-    # --- what is asked for --------------------------------------------------------------------------------
+
+def _place_of(head: Workload) -> Place:
+    return -head.priority, head.timestamp, head.uid, head.place.ticket, head
 
 
 def _preempts(queue: ClusterQueueState) -> bool:
