@@ -6,13 +6,11 @@ The models of objects don't have all of these times.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.cluster.kinds.workloads import read_time
+from harness.cluster.model import Cluster
 from harness.cluster.yaml.fields import Fields
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 _OF_CONDITIONS = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 _SECONDS = len("2026-01-31T08:00:00Z")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from harness.base.units import format_amount
-from harness.cluster.model import ResourceQuota
+from harness.cluster.model import Cluster, ResourceQuota
 from harness.cluster.yaml.scalars import Word, reads_as_text
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 

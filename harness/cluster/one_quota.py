@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from harness.base.frozen import Frozen
 from harness.cluster.changes.edits import Instant, ever
-from harness.cluster.kinds.elastic import CORE_RESOURCES, semantics_of
-from harness.cluster.model import UNLIMITED, ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota, frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from harness.cluster.kinds.elastic import ElasticQuota
-    from harness.cluster.model import Cluster
+from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota, semantics_of
+from harness.cluster.model import (
+    UNLIMITED,
+    Cluster,
+    ClusterQueue,
+    FlavorQuotas,
+    ResourceGroup,
+    ResourceQuota,
+    frozen,
+)
 
 
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from harness.base.text import first_of
+from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.queues_missing import REMEDY
+from harness.cluster.kinds.workloads import Workload
+from harness.cluster.model import Cluster
 from harness.cluster.standing import Standing, differs, requests_of_workloads, standing_of
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.pods import Pod
-    from harness.cluster.kinds.workloads import Workload
-    from harness.cluster.model import Cluster
 
 _NAMED = 3
 _FINDS = "the scheduler finds nodes for them"

@@ -23,14 +23,12 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.build import compiled_sources
 from harness.plugins.loading import own_modules
+from harness.plugins.registries import MetricSpec, PolicySpec
 from harness.runs.python_values import Memory, is_theirs, named
-
-if TYPE_CHECKING:
-    from harness.plugins.registries import MetricSpec, PolicySpec
 
 _OURS = "harness"
 _APART = (

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.base.errors import InputError
 from harness.base.text import counted
 from harness.cluster.kinds.queues_missing import REMEDY, without_queues
+from harness.cluster.model import Cluster
 from harness.runs.inputs import default_plugin
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 
 def require_queues(cluster: Cluster) -> None:

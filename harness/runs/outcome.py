@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from harness.base.errors import RunError
 from harness.base.grouping import grouped
 from harness.base.units import moment_at
+from harness.plugins import Plugins
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 from harness.trace.recorded import END, RUNS, START, STATE, runs_text
 from harness.trace.schema import ordered
 from harness.trace.trace import Trace, open_trace
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
 
 _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 

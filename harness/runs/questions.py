@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.arguments import about
 from harness.base.errors import PluginError, blamed_on
 from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.workloads import Workload
+from harness.cluster.model import Cluster
 from harness.cluster.standing import standing_of
-from harness.policy import Job, Never
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import Workload
-    from harness.cluster.model import Cluster
-    from harness.plugins.registries import PolicySpec
-    from harness.policy import Arrival, Possible
+from harness.plugins.registries import PolicySpec
+from harness.policy import Arrival, Job, Never, Possible
 
 _SENTENCES = "several strings"
 _ARRIVALS = "arrivals, which are tuples (job, run time, checkpoint interval or None)"

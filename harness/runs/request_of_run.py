@@ -5,19 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import InputError, RunError
 from harness.base.files.standard_input import STANDARD_INPUT
+from harness.cluster.model import Cluster
 from harness.plugins import Plugins
 from harness.runs.inputs import cluster_for, read_trace
 from harness.runs.request import Request
 from harness.runs.run import Run
 from harness.runs.settings import given_of
 from harness.trace.calibration import Calibration
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from warnings import warn
 
 from harness.base.errors import Fault, TraceError, told
 from harness.base.files.packed import PackedError, refuse_zip, unpacked_head
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
-    from harness.plugins.registries import ReaderSpec
+from harness.plugins import Plugins
+from harness.plugins.registries import ReaderSpec
 
 _SNIFFED = 4096
 _READ = 1 << 16

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -21,18 +21,16 @@ from harness.base.files.standard_input import CALLED, STANDARD_INPUT, standard_i
 from harness.base.options import resolve
 from harness.base.units import SECOND
 from harness.base.values import Fixed, fixed
+from harness.cluster.model import Cluster
+from harness.plugins import Plugins
 from harness.plugins.reading import Reading, fault_of
+from harness.plugins.registries import ReaderSpec
 from harness.trace.choose import advice, choose_reader
 from harness.trace.digest import frame_digest
 from harness.trace.homes import homed, homed_rows, map_hint
 from harness.trace.rules import placed
 from harness.trace.schema import REQUIRED
 from harness.trace.validate import checked, cluster_faults, unknown_names
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-    from harness.plugins import Plugins
-    from harness.plugins.registries import ReaderSpec
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.units import exact_number
 from harness.cluster.changes.knobs import Value
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster
 
 _TIMES = "x"
 _WEIGHT = ".weight"

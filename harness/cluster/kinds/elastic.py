@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from harness.base.json_text import mapping_of
 from harness.base.values import Value, fixed
-from harness.cluster.model import NEWER, UNLIMITED
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+from harness.cluster.model import NEWER, UNLIMITED, Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
 """The semantics that quotas can have: those of ACK, scheduler-plugins or Koordinator."""

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import Fault
+from harness.base.pod_set import PodSet
 from harness.base.units import SECOND
 from harness.cluster.kinds.containers import Amounts, Container, pod_requests, read_resources
 from harness.cluster.kinds.pod_rules import (
@@ -27,9 +28,6 @@ from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 from harness.cluster.kinds.workloads import read_deadline, read_time
 from harness.cluster.model import frozen
 from harness.cluster.yaml.fields import Fields
-
-if TYPE_CHECKING:
-    from harness.base.pod_set import PodSet
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
 _LASTING = frozenset(("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet"))

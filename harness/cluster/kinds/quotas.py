@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.base.errors import PluginError, blamed_on
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster
 
 
 class Quota(NamedTuple):

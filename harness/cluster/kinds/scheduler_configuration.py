@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from harness.base.values import Value, fixed
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
 from harness.cluster.kinds.pod_reading import read_scheduler
 from harness.cluster.model import NEWER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.cluster.yaml.fields import Fields
-
+from harness.cluster.yaml.fields import Fields
 
 PREEMPTION_ALGORITHMS = MappingProxyType(
     {"Auto": "auto", "Default": "default-preemption", "ElasticQuota": "elasticquota", "None": "none"}

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from harness.base.errors import OptionError
 from harness.cluster.dates import created_of_pods, latest_of
+from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload
+from harness.cluster.model import Cluster
 from harness.cluster.standing import Standing, standing_of
+from harness.plugins.registries import PolicySpec
 from harness.policy import Job
 from harness.runs.estimates.traits import Traits, limit_of, traits_of
 from harness.runs.questions import running_jobs
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.pods import Pod
-    from harness.cluster.model import Cluster
-    from harness.plugins.registries import PolicySpec
 
 
 class Present(NamedTuple):

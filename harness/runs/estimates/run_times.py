@@ -7,12 +7,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.values import Value, fixed
-from harness.cluster.model import frozen
+from harness.cluster.model import Cluster, frozen
 from harness.policy import ENDLESS, Arrival
 from harness.runs.settings import DRAW, DROP
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
     from harness.plugins import Plugins
     from harness.plugins.registries import PolicySpec
     from harness.runs.at_start import AtStart

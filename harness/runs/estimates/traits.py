@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from harness.cluster.model import Cluster
 from harness.policy import Job
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 _PARTS = re.compile(r"([-._/])")
 _GENERATED = re.compile(r"(?=.*[bcdfghjklmnpqrstvwxz])[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{6,}")

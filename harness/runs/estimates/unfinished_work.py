@@ -16,24 +16,21 @@ from harness.base.errors import TraceError
 from harness.base.units import parse_duration
 from harness.cluster.dates import latest_of
 from harness.cluster.model import Cluster, frozen
-from harness.policy import ENDLESS
-from harness.runs.at_start import counted
+from harness.policy import ENDLESS, Arrival
+from harness.runs.at_start import AtStart, counted
 from harness.runs.cache import Lasting
 from harness.runs.estimates.distributions import RunTimes
 from harness.runs.estimates.draws import draws_of
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import run_times_of
 from harness.runs.estimates.present import Present, is_lasting, present_of
-from harness.runs.estimates.run_times import RunTimesOfWork
+from harness.runs.estimates.run_times import Material, RunTimesOfWork
 from harness.runs.questions import running_jobs
 from harness.runs.settings import DRAW, DROP, LIMIT
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.workloads import Workload
-    from harness.policy import Arrival
-    from harness.runs.at_start import AtStart
-    from harness.runs.estimates.run_times import Material
     from harness.trace.shake import Twin
 
 _histories: Lasting[tuple[RunTimes, str]] = Lasting()
