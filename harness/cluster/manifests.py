@@ -20,15 +20,10 @@ of this module.
 """
 
 
-def flavor_manifest(
-    name: str, node_labels: Mapping[str, str] | None = None, topology: str = ""
-) -> dict[str, Any]:
-    """Returns a ResourceFlavor. Without node labels, it represents every node."""
+def flavor_manifest(name: str, topology: str = "") -> dict[str, Any]:
+    """Returns a ResourceFlavor without node labels, which represents every node."""
     flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
-    spec: dict[str, Any] = {"nodeLabels": dict(node_labels)} if node_labels else {}
-    if topology:
-        spec["topologyName"] = topology
-    return {**flavor, "spec": spec} if spec else flavor
+    return {**flavor, "spec": {"topologyName": topology}} if topology else flavor
 
 
 def topology_manifest(name: str, levels: Iterable[str]) -> dict[str, Any]:

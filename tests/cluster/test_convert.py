@@ -132,7 +132,7 @@ def test_what_a_tree_cannot_say_is_named_object_by_object() -> None:
             "borrowWithinCohort": {"policy": "LowerPriority"},
         },
     }
-    other = flavor_manifest("g", {"kind": "other"})
+    other = flavor_manifest("g") | {"spec": {"nodeLabels": {"kind": "other"}}}
     group = {
         "coveredResources": ["cpu"],
         "flavors": [{"name": name, "resources": [{"name": "cpu", "nominalQuota": 1}]} for name in ("f", "g")],

@@ -102,7 +102,8 @@ def test_pools_and_flavors_are_what_was_meant() -> None:
     pool = node_pool_manifest(
         "gpu", 2, {"cpu": 48_500, "memory": 2**39, "nvidia.com/gpu": 8}, {"gpu": "p100"}
     )
-    cluster = cluster_from([pool, flavor_manifest("p100", {"gpu": "p100"})], "test")
+    flavor = flavor_manifest("p100") | {"spec": {"nodeLabels": {"gpu": "p100"}}}
+    cluster = cluster_from([pool, flavor], "test")
     allocatable = {"cpu": 48_500, "memory": 2**39, "nvidia.com/gpu": 8}
     assert cluster.nodes["gpu-1"] == Node(
         "gpu-1", allocatable, {"gpu": "p100", "kubernetes.io/hostname": "gpu-1"}
