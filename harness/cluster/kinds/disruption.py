@@ -10,6 +10,7 @@ from harness.cluster.kinds.selectors import LabelSelector, read_selector
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.cluster.draft import Draft
     from harness.cluster.yaml.fields import Fields
 
 
@@ -66,7 +67,7 @@ class PodDisruptionBudget(Value):
         return max(0, healthy - needed)
 
 
-def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
+def read_disruption_budget(fields: Fields, draft: Draft) -> None:
     """Read a PodDisruptionBudget."""
     metadata, spec, status = fields.child("metadata"), fields.child("spec"), fields.child("status")
     name = metadata.string("name", required=True)
@@ -77,7 +78,16 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
         spec.fault("maxUnavailable", "cannot be given together with minAvailable")
     allowed = status.integer("disruptionsAllowed")
     disrupted = tuple(status.child("disruptedPods"))
-    return PodDisruptionBudget(name, namespace, selector, least, most, allowed, disrupted)
+    budget = PodDisruptionBudget(name, namespace, selector, least, most, allowed, disrupted)
+    draft.disruption_budgets.add((namespace, name), budget, fields)
+
+
+def check_disruption_budgets(draft: Draft) -> None:
+    """Warn about budgets that select no pod."""
+    for budget in draft.disruption_budgets.values():
+        if not budget.selector:
+            what = "has no selector or an empty one, so no preemption takes it into account"
+            draft.warnings.add("PodDisruptionBudget", f"{budget.namespace}/{budget.name}", what)
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:

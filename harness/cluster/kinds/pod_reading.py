@@ -11,6 +11,7 @@ from typing import Any
 from harness.base.errors import Fault
 from harness.base.pod_set import PodSet
 from harness.base.units import SECOND
+from harness.cluster.draft import Draft
 from harness.cluster.kinds.containers import Amounts, Container, pod_requests, read_resources
 from harness.cluster.kinds.pod_rules import (
     PREFERRED,
@@ -26,7 +27,7 @@ from harness.cluster.kinds.scheduling_groups import read_group_reference
 from harness.cluster.kinds.selectors import read_toleration
 from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 from harness.cluster.kinds.workloads import read_deadline, read_time
-from harness.cluster.model import frozen
+from harness.cluster.model import SYSTEM_PRIORITY_CLASSES, frozen
 from harness.cluster.yaml.fields import Fields
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
@@ -45,6 +46,32 @@ https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
 _INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
 _POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def read_running_pod(fields: Fields, draft: Draft) -> None:
+    """Read a Pod. A Pod that has ended uses no resources, but counts for its Workload if it succeeded."""
+    pod = read_pod(fields)
+    if pod.ended:
+        if fields.child("status").raw("phase") == "Succeeded":
+            draft.succeeded.append(pod)
+        return
+    draft.pods.add((pod.namespace, pod.name), pod, fields)
+
+
+def check_pods(draft: Draft) -> None:
+    """Check the rules between pods and other objects."""
+    for key, pod in draft.pods.items():
+        if (
+            pod.priority is None
+            and pod.priority_class
+            and pod.priority_class not in draft.priority_classes
+            and pod.priority_class not in SYSTEM_PRIORITY_CLASSES
+        ):
+            what = f"there is no PriorityClass {pod.priority_class!r}; add its manifest, or set spec.priority"
+            draft.pods.fields(key).fault("spec.priorityClassName", what)
+        if pod.node and pod.node not in draft.nodes:
+            what = f"runs on node {pod.node}, which no manifest describes"
+            draft.warnings.add("Pod", f"{pod.namespace}/{pod.name}", what)
 
 
 def read_pod(fields: Fields) -> Pod:

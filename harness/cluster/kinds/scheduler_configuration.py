@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 
 from harness.base.values import Value, fixed
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
+from harness.cluster.draft import Draft
 from harness.cluster.kinds.pod_reading import read_scheduler
 from harness.cluster.model import NEWER
 from harness.cluster.yaml.fields import Fields
@@ -103,14 +105,12 @@ _PREEMPTION = "DefaultPreemption"
 _ALL = "*"
 
 
-def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) -> SchedulerConfiguration:
-    """Read a KubeSchedulerConfiguration.
+def read_scheduler_configuration(fields: Fields, draft: Draft) -> None:
+    """Read a KubeSchedulerConfiguration. A second KubeSchedulerConfiguration is a fault.
 
-    Args:
-        fields: the object.
-        warn: a function that is called with a sentence about each plugin that the configuration disables but
-            harness keeps enabled.
+    A warning names each plugin that the configuration disables but harness keeps enabled.
     """
+    warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
     algorithm = _algorithm(fields, None)
@@ -143,9 +143,10 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     policy = args.choice("placement", DEVICE_POLICIES, DEVICE_POLICIES[0])
                     seed = args.integer("seed", least=0) if "seed" in args else None
                     devices = DevicePlacement(policy, seed)
-    return SchedulerConfiguration(
+    found = SchedulerConfiguration(
         percentage, disabled, candidates, nodes, weight, algorithm, name, scoring, devices
     )
+    draft.schedulers.add("", found, fields)
 
 
 def _scoring(fields: Fields) -> ScoringStrategy:

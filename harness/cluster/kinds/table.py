@@ -12,13 +12,16 @@ from harness.cluster.coverage import pods as pod_fields
 from harness.cluster.coverage import scheduling as scheduling_fields
 from harness.cluster.coverage import workloads as workload_fields
 from harness.cluster.draft import Draft
-from harness.cluster.kinds import core, kueue, scheduling
+from harness.cluster.kinds import core, kueue
 from harness.cluster.kinds.device_claims import read_claim_template
+from harness.cluster.kinds.disruption import check_disruption_budgets, read_disruption_budget
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
 from harness.cluster.kinds.pod_groups import read_pod_group
+from harness.cluster.kinds.pod_reading import check_pods, read_running_pod
 from harness.cluster.kinds.queues_missing import check_queues
 from harness.cluster.kinds.request_defaults import add_request_defaults, read_limit_range, read_runtime_class
+from harness.cluster.kinds.scheduler_configuration import read_scheduler_configuration
 from harness.cluster.kinds.scheduling_groups import (
     check_scheduling_groups,
     read_scheduling_pod_group,
@@ -41,8 +44,8 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ("scheduling.k8s.io", "PriorityClass"): Kind(
         ("v1",), core.read_priority_class, core_fields.PRIORITY_CLASS
     ),
-    ("", "Pod"): Kind(("v1",), scheduling.read_running_pod, pod_fields.POD),
-    ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget, core_fields.DISRUPTION_BUDGET),
+    ("", "Pod"): Kind(("v1",), read_running_pod, pod_fields.POD),
+    ("policy", "PodDisruptionBudget"): Kind(("v1",), read_disruption_budget, core_fields.DISRUPTION_BUDGET),
     ("", "LimitRange"): Kind(("v1",), read_limit_range, core_fields.LIMIT_RANGE),
     ("node.k8s.io", "RuntimeClass"): Kind(("v1",), read_runtime_class, core_fields.RUNTIME_CLASS),
     ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
@@ -55,11 +58,11 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ),
     ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
         ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"),
-        scheduling.read_configuration,
+        read_scheduler_configuration,
         scheduling_fields.SCHEDULER_CONFIGURATION,
     ),
     ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # the API group up to Kubernetes 1.12
-        ("v1alpha1",), scheduling.read_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
+        ("v1alpha1",), read_scheduler_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
     ),
     ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
@@ -86,7 +89,8 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     kueue.check_kueue,
     check_queues,
     check_topologies,
-    scheduling.check_scheduling,
+    check_pods,
+    check_disruption_budgets,
     check_scheduling_groups,
 )
 """The rules between objects of built-in kinds. They are checked after all objects are read, and before the
