@@ -12,27 +12,20 @@ from __future__ import annotations
 from harness.cluster.coverage.kueue import CHECKS
 from harness.cluster.coverage.scheduling import ON_ITS_OWN
 
+_JOBS = "harness reads only the owner and the start of a Job, and uses them for the Workload of the Job"
+_PROFILES = "kube-scheduler's default profile decides, even if this object names another profile"
+_RUNTIMES = "harness reads a training runtime only if a TrainJob that you submit names it"
+
 NOT_READ = {
-    (
-        "batch",
-        "Job",
-    ): "harness reads only the owner and the start of a Job, and uses them for the Workload of the Job",
+    ("batch", "Job"): _JOBS,
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
-    (
-        "config.openshift.io",
-        "Scheduler",
-    ): "kube-scheduler's default profile decides, even if this object names another profile",
+    ("config.openshift.io", "Scheduler"): _PROFILES,
     ("kueue.openshift.io", "Kueue"): (
         "harness reads preemption, fair sharing and waiting for gangs from Kueue's Configuration only; "
         "add the ConfigMap kueue-manager-config, which the operator derives from this object"
     ),
     ("scheduling.k8s.io", "CompositePodGroup"): ON_ITS_OWN,
-    **{
-        (
-            "trainer.kubeflow.org",
-            kind,
-        ): "harness reads a training runtime only if a TrainJob that you submit names it"
-        for kind in ("ClusterTrainingRuntime", "TrainingRuntime")
-    },
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): _RUNTIMES,
+    ("trainer.kubeflow.org", "TrainingRuntime"): _RUNTIMES,
 }
 """Maps an API group and a kind to the assumption that harness makes because it doesn't read the kind."""

@@ -44,7 +44,7 @@ def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[s
         ClusterError: the file can't be read, or nodes are malformed. The error lists all malformed nodes.
     """
     faults: list[Fault] = []
-    found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
+    found = [_node(row, faults, notes) for row in read_blocks(path, NODES)]
     names = Counter(manifest["metadata"]["name"] for manifest, _ in found)
     faults += [Fault("", f"node {name} is given twice") for name, count in names.items() if count > 1]
     if faults:

@@ -87,8 +87,8 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
     return rows
 
 
-def read_blocks(path: Path, first: str, command: str) -> list[Row]:
-    """Returns the objects in the output of `scontrol show`.
+def read_blocks(path: Path, command: str) -> list[Row]:
+    """Returns the nodes in the output of `scontrol show nodes`.
 
     Raises:
         ClusterError: the file can't be read, or has a different format.
@@ -97,11 +97,11 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
     cells: dict[str, str] = {}
     for number, line in _lines(path):
         keys = list(_KEY.finditer(line))
-        if keys and keys[0][1] == first:
+        if keys and keys[0][1] == "NodeName":
             cells = {}
             rows.append(Row(f"line {number:,}", cells))
         elif not rows:
-            what = f"does not begin with {first}="
+            what = "does not begin with NodeName="
             raise ClusterError(
                 str(path), [Fault(f"line {number:,}", what)], hint=f"give a file with the output of {command}"
             )

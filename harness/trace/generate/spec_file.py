@@ -103,11 +103,11 @@ def _kind(fields: Fields) -> JobKind:
 def _arrivals(fields: Fields) -> Process:
     match _only(fields, ("poisson", "diurnal", "bursty", "regular")):
         case "poisson":
-            return Poisson(_rate(fields.child("poisson"), "rate"))
+            return Poisson(_rate(fields.child("poisson")))
         case "diurnal":
             given = fields.child("diurnal")
             return Diurnal(
-                _rate(given, "rate"),
+                _rate(given),
                 _number(given, "swing", 0.5, most=1.0),
                 given.integer("peak", 14, least=0, most=23),
                 _number(given, "weekend", 1.0, least=0.0),
@@ -116,7 +116,7 @@ def _arrivals(fields: Fields) -> Process:
             states = fields.items("bursty")
             if len(states) < 2:
                 fields.fault("bursty", "must be a list of two or more states, each with rate and stay")
-            rates = [_rate(state, "rate", least=0.0) for state in states]
+            rates = [_rate(state, least=0.0) for state in states]
             if states and not any(rates):
                 fields.fault("bursty", "no state has a rate above 0")
             return Bursty(rates or [1.0], [_scalar(state, "stay", _duration, 1) for state in states] or [1])
@@ -227,16 +227,16 @@ def _number(
     return 1.0
 
 
-def _rate(fields: Fields, name: str, *, least: float = 1e-15) -> float:
+def _rate(fields: Fields, *, least: float = 1e-15) -> float:
     """Converts a rate such as `40/h` to jobs per microsecond."""
-    raw = fields.raw(name)
+    raw = fields.raw("rate")
     count, slash, unit = str(raw).partition("/")
     try:
         rate = float(count) / parse_duration(unit if unit[:1].isdigit() else f"1{unit}")
     except (InputError, ValueError, ZeroDivisionError):
         rate = -1.0
     if not slash or not least <= rate <= _HIGHEST_RATE:
-        fields.fault(name, f"must be a rate such as 40/h or 1/90s, at most 10000/s, not {shown(raw)}")
+        fields.fault("rate", f"must be a rate such as 40/h or 1/90s, at most 10000/s, not {shown(raw)}")
         return 1e-6
     return rate
 

@@ -58,7 +58,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
         "every task is a job of one pod; the trace has no users, so all jobs are in queue 'default'",
         "a task requests its cpu_count, and its mem_capacity in megabytes of 10^6 bytes",
         *(["gpu_count is nvidia.com/gpu for every kind of GPU"] if gpus else []),
-        *_dependent(rows, "parents"),
+        *_dependent(rows),
         "the trace keeps deadlines and whether a task could be deferred, but policies do not see them",
     )
     return Reading(jobs, frame.height, notes=notes, metadata=METADATA)
@@ -86,17 +86,17 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
     )
     notes = (
         "every task is a job of one pod; the queue is the user, or 'default' if the user is unknown",
-        *_dependent(rows, "parents"),
+        *_dependent(rows),
     )
     return Reading(jobs, frame.height, left_out, notes, METADATA)
 
 
-def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
-    if not isinstance(rows.schema.get(column), pl.List):
+def _dependent(rows: pl.DataFrame) -> list[str]:
+    if not isinstance(rows.schema.get("parents"), pl.List):
         return []
-    count = int((rows[column].list.len().fill_null(0) > 0).sum())
+    count = int((rows["parents"].list.len().fill_null(0) > 0).sum())
     when = "harness does not wait for these others"
-    return [f"{agreeing(count, 'task', 'depend')} on others ({column}); {when}"] if count else []
+    return [f"{agreeing(count, 'task', 'depend')} on others (parents); {when}"] if count else []
 
 
 def _checked(
