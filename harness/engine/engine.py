@@ -167,7 +167,7 @@ class Engine:
         others = (*lifecycle.sources, *alarms, *self._changes, arrivals)
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, others, ends=ends)
         self._referee = referee
-        self._blamed = partial(blamed, name, lifecycle, referee)
+        self.blamed = partial(blamed, name, lifecycle, referee)
         self._handlers = referee.handlers, referee.unknown
         self._sources: tuple[Source, ...] = (*others, referee.wakes)
         self._recurrence = None
@@ -176,7 +176,7 @@ class Engine:
 
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
         """Simulate until the end, or as far as currently possible. See `run` for arguments and errors."""
-        with self._blamed():
+        with self.blamed():
             for now in self._play(self._policy, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
@@ -193,7 +193,7 @@ class Engine:
 
     def submit(self, arrivals: list[Arrival]) -> None:
         """Let more jobs arrive at the last simulated time. No cycle follows before the next `play`."""
-        with self._blamed():
+        with self.blamed():
             for arrival in arrivals:
                 self._lifecycle.arrive(*arrival)
         self._arrivals.arrived += len(arrivals)
@@ -208,7 +208,7 @@ class Engine:
         instant = Instant(self._lifecycle.now, (change.edit,))
         if hear is None and to_be_heard((instant,)):
             raise deaf(self._name, [instant])
-        with self._blamed():
+        with self.blamed():
             self._tell(hear, change)
 
     def wake(self, at: int) -> None:

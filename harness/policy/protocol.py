@@ -65,11 +65,11 @@ class Policy(Protocol):
     been ahead of it all the time. The result is None if the policy does not know this. `harness simulate`
     skips changes that leave the job untried.
 
-    A policy can have a method `turns(jobs, stays)`. The method decides about waiting jobs as the next cycle
-    would, but without the engine. For each job, it returns whether the job is admitted, and the ids of the
-    jobs that are preempted for it. The function `stays` returns whether a job holds its resources for some
-    time if it is preempted. The result is None if it could depend on anything else that happens at this time.
-    The policy is not used afterwards.
+    A policy can have a method `turns(names, jobs, changes, stays)`. The method decides about some of these
+    jobs as the next cycle would if the cluster changed and all of the jobs were then submitted. For each of
+    the ids in `names`, it returns whether the job is admitted, and the ids of the jobs that are preempted for
+    it. The function `stays` returns whether a job holds its resources for some time if it is preempted. The
+    result is None if it could depend on anything else that happens at this time. The policy stays as it is.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

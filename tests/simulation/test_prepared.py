@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from dumps.loop import Loop
@@ -146,6 +147,50 @@ def test_every_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str, f
     """The same of many dumps."""
     wrong, _ = differing(plugin, range(first, min(END, first + 20)))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS[:2])
+def test_turns_leave_the_policy_as_it_is(plugin: str) -> None:
+    """They are played in place, without a copy, and all that Kueue knows of its queues is put back."""
+    known = 0
+    for moment in filter(None, (moment_of(dump_world(seed, plugin)) for seed in range(3))):
+        names, changes = moment.submitted[0], [each for each in differences(moment) if each is not None]
+        moment.turns(names, changes[0])  # what is yet to be requeued is requeued then
+        before = state(moment)
+        first = [moment.turns(names, each) for each in changes]
+        assert state(moment) == before
+        assert [moment.turns(names, each) for each in changes] == first
+        known += len(first) - first.count(None)
+    assert known
+
+
+def state(moment: Dump) -> list[str]:
+    """All that the scheduler's queues and workloads hold, object by object."""
+    _, policy, _ = moment.prepared._made()
+    scheduler: Any = policy.scheduler
+    numbers: dict[int, int] = {}
+    found: list[str] = [repr((scheduler.cycles, scheduler.heads, scheduler.idle, list(policy._workloads)))]
+    ahead: list[Any] = [scheduler.pending, scheduler.cache.holders, scheduler.cache.tree.usage]
+
+    def told(value: Any) -> str:
+        if isinstance(value, dict):
+            return told(list(value.items()))
+        if isinstance(value, (list, tuple, set)):
+            return f"[{', '.join(map(told, value))}]"
+        if not type(value).__module__.startswith("harness_plugins.kueue.state"):
+            return repr(value) if isinstance(value, (int, str, type(None))) else str(id(value))
+        if id(value) not in numbers:
+            numbers[id(value)] = len(numbers)
+            ahead.append(value)
+        return f"{type(value).__name__} {numbers[id(value)]}"
+
+    for each in ahead:
+        if type(each).__module__.startswith("harness_plugins.kueue.state") and not isinstance(each, tuple):
+            slots = [name for name in type(each).__slots__ if name not in ("changed", "known")]
+            found.append(told([getattr(each, name, None) for name in slots]))
+        else:
+            found.append(told(each))
+    return found
 
 
 def test_without_copies_it_is_made_anew_for_each_question() -> None:

@@ -165,8 +165,8 @@ class Instant(NullRecorder):
 
     def stays(self, job: Job) -> bool:
         """Returns True if a job holds its resources for some time if it is preempted."""
-        life = self.lives[job.id]
-        return job.grace_period > 0 and (life.started != NEVER or life.pods_bound > 0)
+        life = self.lives.get(job.id)
+        return life is not None and job.grace_period > 0 and (life.started != NEVER or life.pods_bound > 0)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
@@ -332,20 +332,16 @@ class Prepared:
     def turns(self, change: Change, names: Sequence[str]) -> list[Turn] | None:
         """Returns what the policy decides about submitted jobs after a change, without playing the instant.
 
-        The result is None if the policy does not know this, or if the system can't copy the process.
+        The result is None if the policy does not know this.
         """
         engine, policy, instant = self._made()
         method = getattr(policy, "turns", None)
         if method is None or not self._all_work or not all(arrival[1] for arrival in change.arrivals):
             return None
-
-        def told() -> list[Turn] | None:
-            self._apply(engine, instant, change)
-            found: list[Turn] | None = method([instant.lives[name].job for name in names], instant.stays)
+        jobs = [arrival[0] for arrival in change.arrivals]
+        with engine.blamed():
+            found: list[Turn] | None = method(names, jobs, self._changes(change), instant.stays)
             return found
-
-        answer = in_a_copy(told)
-        return None if answer is None else answer[0]
 
     @cached_property
     def _all_work(self) -> bool:
@@ -374,11 +370,16 @@ class Prepared:
         return instant
 
     def _apply(self, engine: Engine, instant: Instant, change: Change) -> None:
-        cluster = self._cluster
+        for changed in self._changes(change):
+            engine.change(changed)
+        engine.submit(instant.noted(change.arrivals))
+
+    def _changes(self, change: Change) -> list[Changed]:
+        cluster, found = self._cluster, []
         for edit in change.edits:
             cluster = edit.on(cluster)
-            engine.change(Changed(edit, cluster))
-        engine.submit(instant.noted(change.arrivals))
+            found.append(Changed(edit, cluster))
+        return found
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:

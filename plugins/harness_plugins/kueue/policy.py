@@ -272,22 +272,56 @@ class KueuePolicy:
         return None if workload is None or boosted else self.scheduler.untried_up_to(workload)
 
     def turns(
-        self, jobs: Sequence[Job], stays: Callable[[Job], bool]
+        self,
+        names: Sequence[str],
+        jobs: Sequence[Job],
+        changes: Sequence[Change],
+        stays: Callable[[Job], bool],
     ) -> list[tuple[bool, tuple[str, ...]]] | None:
         """See `Policy`. Trees that share places in topologies, or pods that must be ready, are not known."""
-        workloads = [self._workloads.get(job.index) for job in jobs]
-        limits, pods_ready, scheduler = self._limits, self.pods_ready, self.scheduler
+        limits, pods_ready, scheduler, known = self._limits, self.pods_ready, self.scheduler, self._workloads
+        queues = {job.id: self._cluster.cluster_queue_of(job.namespace, job.queue) for job in jobs}
+        roots = {key: scheduler.root_of(queue.name) for key, queue in queues.items() if queue is not None}
+        asked = {roots.get(name) for name in names}
+        root = asked.pop()
+        own = [job for job in jobs if roots.get(job.id) == root]
         if (
-            self._previews is not None
+            root is None
+            or asked
+            or self._previews is not None
             or self.failures is not None
-            or scheduler.topologies is not None
             or self._blocked is not None
             or self._evictions.returning
             or (pods_ready is not None and pods_ready.may_block)
             or (limits.active and limits.are_due(self._now))
+            or not scheduler.can_try_out(changes)
+            or not all(map(self._only_queues, own))
         ):
             return None
-        return turns_of(scheduler, workloads, self._now, lambda each: stays(each.job), limits.ends_at_once)
+        progressed, inactive = self._evictions.progressed, self._inactive.copy()
+        with scheduler.trial(root, changes):
+            for job in own:
+                self.submit(job, range(job.pods), self._now)
+            workloads = {job.id: known.pop(job.index) for job in own}
+            self._evictions.progressed, self._inactive = progressed, inactive
+            asking = [workloads[name] for name in names]
+            return turns_of(scheduler, asking, self._now, lambda each: stays(each.job), limits.ends_at_once)
+
+    def _only_queues(self, job: Job) -> bool:
+        """Returns True if a job that is submitted only joins its queue."""
+        start = self._beginning.start_of(job)
+        if start is None:
+            verdict = None if self._impossible is None else self._impossible(job)
+            return verdict is None and not is_pod(job) and not self._closed.stop_policy(job)
+        manifest = start.manifest
+        return (
+            manifest.time_left is None
+            and not manifest.time_outs
+            and not manifest.holds_quota
+            and not why_deactivated(manifest)
+            and requeue_at(manifest) is None
+            and not self._closed.stop_policy(job)
+        )
 
     # --- what changes ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, sub
@@ -13,7 +14,7 @@ from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue, ResourceFlavor
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD, Told
-from harness.policy import Edit, Job
+from harness.policy import Change, Edit, Job
 from harness_plugins.kueue.machinery import Machinery, Settings, topologies_of
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
@@ -21,7 +22,7 @@ from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
-from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
+from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, tree_of
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
@@ -37,6 +38,7 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.last_assignment import Admission
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsages
 from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.saved import SavedTree
 from harness_plugins.kueue.state.second_passes import SecondPass, SecondPasses
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
@@ -156,11 +158,11 @@ class Scheduler:
             topologies.hold(workload.placed)
         self._settings = replace(settings, topologies=topologies, asked=asked)
         self._machinery.heads.leave()
-        nodes = replace(self._cluster, nodes=cluster.nodes)
-        self._use(nodes, Machinery(nodes, self._settings, self._machinery))
-        for pending in self._by_number:
-            if pending.queue.usable:
-                self._heads.join(pending)
+        self._renew(replace(self._cluster, nodes=cluster.nodes))
+
+    def _renew(self, cluster: Cluster) -> None:
+        self._use(cluster, Machinery(cluster, self._settings, self._machinery))
+        self._join()
 
     def requeue_all(self) -> None:
         """Requeues the inadmissible workloads in all trees."""
@@ -183,6 +185,10 @@ class Scheduler:
         for pending in self._by_number:
             if edit.kind == "ClusterQueue" and pending.queue.name == edit.name:
                 pending.follow(partial(self._namespace_mismatch, pending.queue))
+        self._join()
+
+    def _join(self) -> None:
+        for pending in self._by_number:
             if pending.queue.usable:
                 self._heads.join(pending)
 
@@ -361,10 +367,44 @@ class Scheduler:
         """See `PendingQueue`."""
         return self._queue_of(workload).untried_up_to(workload)
 
-    def only(self, workload: Workload) -> None:
-        """Considers only a workload's tree from now on, if this is possible, and records no refusals."""
-        self._heads.only(workload.cluster_queue.root)
-        self._cycle.records = False
+    def root_of(self, queue: str) -> int:
+        """Returns the root of the tree of a ClusterQueue."""
+        return self.pending[queue].queue.root
+
+    def can_try_out(self, changes: Sequence[Change]) -> bool:
+        """Returns True if `trial` knows everything that these changes and cycles of one tree affect."""
+        settings = self._settings
+        others = settings.topologies, settings.crashes, settings.rate, self.local_queues
+        return not (self._removed or any(each is not None for each in others)) and all(
+            each.edit.kind == "ClusterQueue" and alike(each.edit) for each in changes
+        )
+
+    @contextmanager
+    def trial(self, root: int, changes: Sequence[Change]) -> Iterator[None]:
+        """Tries out what happens in one tree after changes of its queues, and undoes all of it in the end.
+
+        The parts that depend on quotas are built again, so that nothing they know outlives the trial. In the
+        trial, only this tree is considered, and no refusals are recorded.
+
+        Args:
+            root: the root of the tree.
+            changes: changes of ClusterQueues that keep their cohorts and flavors, and are not stopped.
+        """
+        before, cluster, counts = self._machinery, self._cluster, (self.cycles, self.heads, self.idle)
+        before.heads.leave()
+        saved = SavedTree(self.cache, [each for each in self._by_number if each.queue.root == root])
+        try:
+            for change in changes:
+                self.change(change.edit, change.cluster)
+            if not changes:
+                self._renew(cluster)
+            self._heads.only(root)
+            self._cycle.records = False
+            yield
+        finally:
+            self._use(cluster, before)
+            saved.restore()
+            self.cycles, self.heads, self.idle = counts
 
     def anybody_waits(self) -> bool:
         """Returns True if a workload is pending in any queue."""

@@ -19,27 +19,23 @@ QUIET = 3
 
 def turns_of(
     scheduler: Scheduler,
-    workloads: Sequence[Workload | None],
+    asked: Sequence[Workload],
     now: int,
     stays: Callable[[Workload], bool],
     ends_at_once: Callable[[Workload], bool],
 ) -> list[tuple[bool, tuple[str, ...]]] | None:
     """Returns what the cycles at this time decide about pending workloads of one tree: see `Policy`.
 
-    Afterwards, only the quotas of this tree are as the cycles leave them. The result is None if quota might
-    be released, or if more cycles of other trees might give this tree more cycles.
+    The result is None if quota might be released, or if more cycles of other trees might give this tree more
+    cycles.
 
     Args:
-        scheduler: the scheduler.
-        workloads: the workloads. A workload that is None is not known, and neither is the result.
+        scheduler: the scheduler, which considers only this tree.
+        asked: the workloads.
         now: the current time.
         stays: whether a workload keeps its quota for some time if it is evicted.
         ends_at_once: whether a workload is evicted as soon as it is admitted.
     """
-    asked = [each for each in workloads if each is not None]
-    if len(asked) < len(workloads) or len({each.cluster_queue.root for each in asked}) != 1:
-        return None
-    scheduler.only(asked[0])
     victims: dict[Workload, dict[str, None]] = {each: {} for each in asked}
     standing = [scheduler.standing()]  # before each cycle since the last one that changed something
     while not scheduler.passes(0):

@@ -85,6 +85,20 @@ def outdates(edit: Edit, cache: Cache) -> bool:
     return len(cache.queues[edit.name].path) > 1
 
 
+def alike(edit: Edit) -> bool:
+    """Returns True if a ClusterQueue keeps its cohort, flavors and resources, and is not stopped."""
+    if edit.before is None or edit.after is None:
+        return False
+    before, after = (
+        (spec.cohort, spec.stop_policy, spec.by_usage, [
+            (group.covered_resources, [(each.flavor, list(each.resources)) for each in group.flavors])
+            for group in spec.resource_groups
+        ])
+        for spec in (edit.before, edit.after)
+    )  # fmt: skip
+    return bool(before == after)
+
+
 def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
     """Returns the ClusterQueues in the same tree as an object, by name; empty if the object is in no tree."""
     nodes = cache.tree.queues if edit.kind == "ClusterQueue" else cache.tree.cohorts

@@ -39,6 +39,10 @@ class AllHeads:
         """Returns True if a tree has heads to try."""
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
+    def only(self, root: int) -> None:
+        """Considers the queues of other trees no more."""
+        self._pending = [each for each in self._pending if each.queue.root == root]
+
     def take(self) -> list[Workload]:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
         self.requeue()

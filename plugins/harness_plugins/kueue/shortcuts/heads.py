@@ -61,7 +61,7 @@ class Heads(Protocol):
         """Returns True if a tree has heads to try."""
 
     def only(self, root: int) -> None:
-        """Considers the heads of other trees no more, if this is possible."""
+        """Considers the heads of other trees no more."""
 
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
@@ -89,6 +89,7 @@ class EveryCycle:
         self.leave = heads.requeue
         self.requeue_inadmissible = heads.requeue_inadmissible
         self.waits = heads.waits
+        self.only = heads.only
         self.take_all = heads.take
 
     def take(self) -> CycleHeads:
@@ -97,7 +98,7 @@ class EveryCycle:
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
     def add(self, pending: PendingQueue) -> None:
-        """Does nothing, like the next five methods, because every cycle considers all queues."""
+        """Does nothing, like the next four methods, because every cycle considers all queues."""
 
     def join(self, pending: PendingQueue) -> None:
         """Does nothing."""
@@ -106,9 +107,6 @@ class EveryCycle:
         """Does nothing."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Does nothing."""
-
-    def only(self, root: int) -> None:
         """Does nothing."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:

@@ -39,6 +39,12 @@ class Holders:
         """The candidates, followed by the other workloads."""
         return chain(self.workloads, self.spared) if self.spared else self.workloads
 
+    def become(self, other: Holders) -> None:
+        """Takes over a copy of the content of another object, with the same workloads."""
+        self.workloads, self._ranks = other.workloads.copy(), other._ranks.copy()
+        self.spared, self.usages = other.spared.copy(), other.usages.copy()
+        self.evicted = other.evicted
+
     def renumber(self, numbers: Mapping[int, int]) -> None:
         """Renumbers the flavor-resources."""
         self.usages.clear()

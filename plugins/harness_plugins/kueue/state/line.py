@@ -57,6 +57,11 @@ class Line:
         self._block = self._at = 0
         self.scattered = False
 
+    def become(self, other: Line) -> None:
+        """Takes over a copy of the content of another line, without the data of readers."""
+        self._blocks = [Block(block.entries.copy()) for block in other._blocks]
+        self._block, self._at, self.scattered = other._block, other._at, other.scattered
+
     def enter(self, entry: Place) -> None:
         """Adds the entry of a workload that has become the first of its class."""
         number = self._number(entry)

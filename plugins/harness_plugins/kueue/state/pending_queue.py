@@ -11,7 +11,7 @@ any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import final
 
@@ -102,6 +102,33 @@ class PendingQueue:
                 self._namespace_mismatch.append(workload)
             else:
                 self.add(workload)
+
+    def become(self, other: PendingQueue) -> None:
+        """Takes over a copy of the content of another queue, with the same workloads and classes."""
+        self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
+        self._by_usage, self._tickets, self._requeued = other._by_usage, other._tickets, other._requeued
+        self._classes = other._classes.copy()
+        self._former = Memo(most=other._former.most)
+        self._former.update(other._former)
+        self._lines = {
+            each: {local_queue: line.copy() for local_queue, line in lines.items()}
+            for each, lines in other._lines.items()
+        }
+        self._firsts = {}
+        for local_queue, line in other._firsts.items():
+            self._firsts[local_queue] = Line()
+            self._firsts[local_queue].become(line)
+        self._line = self._firsts[None]
+        self._inadmissible_classes = other._inadmissible_classes.copy()
+        self._emptied = other._emptied.copy()
+        self._inadmissible = other._inadmissible.copy()
+        self._moved = other._moved.copy()
+        self._namespace_mismatch = other._namespace_mismatch.copy()
+
+    @property
+    def classes(self) -> Iterable[EquivalenceClass]:
+        """The classes of the queue, including empty ones."""
+        return {**dict.fromkeys(self._former.values()), **dict.fromkeys(self._classes.values())}
 
     @property
     def has_inadmissible(self) -> bool:

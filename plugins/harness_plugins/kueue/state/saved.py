@@ -1,0 +1,70 @@
+"""Saves the state of one tree of ClusterQueues, so that cycles which were only tried out can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import final
+
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.workload import Workload
+
+_of_place = attrgetter("ticket", "last_assignment", "namespace_mismatch", "told")
+_of_workload = attrgetter(
+    "timestamp", "has_quota", "usage", "uses", "reserved", "evicted", "spared", "rank", "admission",
+    "admissions", "wanted", "unhealthy",
+)  # fmt: skip
+
+
+@final
+class SavedTree:
+    """The state of the queues of one tree, and of their workloads, at the time when this object is created.
+
+    The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree.
+
+    Args:
+        cache: the workloads that hold quota.
+        pending: all queues of the tree.
+    """
+
+    def __init__(self, cache: Cache, pending: Sequence[PendingQueue]) -> None:
+        self._queues = [(each.queue, each.queue.spec, each.queue.generation) for each in pending]
+        self._pending: list[tuple[PendingQueue, PendingQueue]] = []
+        self._holders: list[tuple[Holders, Holders]] = []
+        self._classes = [(one, one.inadmissible) for each in pending for one in each.classes]
+        workloads: list[Workload] = []
+        waiting: list[Workload] = []
+        for each in pending:
+            queue, holders = PendingQueue(each.queue), Holders(each.queue)
+            queue.become(each)
+            holders.become(cache.holders[each.queue.node])
+            self._pending.append((each, queue))
+            self._holders.append((cache.holders[each.queue.node], holders))
+            workloads += holders.everybody
+            waiting += (*each.active(), *each.inadmissible())
+        places = [each.place for each in waiting]
+        self._places = [(each, _of_place(each)) for each in places]
+        self._of_classes = [(each, each.equivalence_class) for each in places if each.ticket]
+        self._workloads = [(each, _of_workload(each)) for each in (*workloads, *waiting)]
+
+    def restore(self) -> None:
+        """Gives the queues and workloads their saved state. A state can be restored once."""
+        for queue, spec, generation in self._queues:
+            queue.spec, queue.generation = spec, generation
+        for pending, before in self._pending:
+            pending.become(before)
+        for holders, others in self._holders:
+            holders.become(others)
+        for each, inadmissible in self._classes:
+            each.inadmissible = inadmissible
+        for place, of_place in self._places:
+            place.ticket, place.last_assignment, place.namespace_mismatch, place.told = of_place
+        for place, equivalence_class in self._of_classes:
+            place.equivalence_class = equivalence_class
+        for one, of_workload in self._workloads:
+            (
+                one.timestamp, one.has_quota, one.usage, one.uses, one.reserved, one.evicted, one.spared,
+                one.rank, one.admission, one.admissions, one.wanted, one.unhealthy,
+            ) = of_workload  # fmt: skip
