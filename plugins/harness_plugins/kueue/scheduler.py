@@ -114,6 +114,7 @@ class Scheduler:
         self._parks_any_class = (
             gates.scheduling_equivalence_hashing and not gates.rules.parks_classes_for_quota_alone
         )
+        self._saved: SavedTree | None = None
         self.cycles = 0
         self.heads = 0
         self.idle = False
@@ -295,6 +296,8 @@ class Scheduler:
 
     def evict(self, target: Target, now: int) -> None:
         """Marks a workload as evicted. The workload holds its quota until it is gone."""
+        if self._saved is not None:
+            self._saved.keep(target.workload)
         if target.reason == TIMED_OUT and self._evicted_last:
             target.workload.timestamp = _whole_seconds(now)
         elif (
@@ -392,7 +395,8 @@ class Scheduler:
         """
         before, cluster, counts = self._machinery, self._cluster, (self.cycles, self.heads, self.idle)
         before.heads.leave()
-        saved = SavedTree(self.cache, [each for each in self._by_number if each.queue.root == root])
+        own = [each for each in self._by_number if each.queue.root == root]
+        saved = self._saved = SavedTree(self.cache, own)
         try:
             for change in changes:
                 self.change(change.edit, change.cluster)
@@ -403,6 +407,7 @@ class Scheduler:
             yield
         finally:
             self._use(cluster, before)
+            self._saved = None
             saved.restore()
             self.cycles, self.heads, self.idle = counts
 

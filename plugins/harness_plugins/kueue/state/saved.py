@@ -22,7 +22,8 @@ _of_workload = attrgetter(
 class SavedTree:
     """The state of the queues of one tree, and of their workloads, at the time when this object is created.
 
-    The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree.
+    The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree. Few
+    of the workloads that hold quota change, so these are saved one by one.
 
     Args:
         cache: the workloads that hold quota.
@@ -34,7 +35,6 @@ class SavedTree:
         self._pending: list[tuple[PendingQueue, PendingQueue]] = []
         self._holders: list[tuple[Holders, Holders]] = []
         self._classes = [(one, one.inadmissible) for each in pending for one in each.classes]
-        workloads: list[Workload] = []
         waiting: list[Workload] = []
         for each in pending:
             queue, holders = PendingQueue(each.queue), Holders(each.queue)
@@ -42,12 +42,15 @@ class SavedTree:
             holders.become(cache.holders[each.queue.node])
             self._pending.append((each, queue))
             self._holders.append((cache.holders[each.queue.node], holders))
-            workloads += holders.everybody
             waiting += (*each.active(), *each.inadmissible())
         places = [each.place for each in waiting]
         self._places = [(each, _of_place(each)) for each in places]
         self._of_classes = [(each, each.equivalence_class) for each in places if each.ticket]
-        self._workloads = [(each, _of_workload(each)) for each in (*workloads, *waiting)]
+        self._workloads = [(each, _of_workload(each)) for each in waiting]
+
+    def keep(self, workload: Workload) -> None:
+        """Saves a workload that holds quota, before it is evicted."""
+        self._workloads.append((workload, _of_workload(workload)))
 
     def restore(self) -> None:
         """Gives the queues and workloads their saved state. A state can be restored once."""
@@ -63,7 +66,7 @@ class SavedTree:
             place.ticket, place.last_assignment, place.namespace_mismatch, place.told = of_place
         for place, equivalence_class in self._of_classes:
             place.equivalence_class = equivalence_class
-        for one, of_workload in self._workloads:
+        for one, of_workload in reversed(self._workloads):
             (
                 one.timestamp, one.has_quota, one.usage, one.uses, one.reserved, one.evicted, one.spared,
                 one.rank, one.admission, one.admissions, one.wanted, one.unhealthy,
