@@ -114,7 +114,7 @@ def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch:
     with pytest.raises(PluginError, match=r"\nharness is imported from .*, but its plugins from ") as raised:
         loaded.policy("half")
     assert (
-        raised.value.hint == "in a checkout call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1"
+        raised.value.hint == "in a checkout, call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1"
     )
     assert plugins.load().policy("none").name == "none"
 

@@ -136,6 +136,6 @@ def seconds_of(option: str, text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        hint = "as 2026-10-01, or 2026-10-01T12:00:00Z"
-        raise OptionError(f"{option} {text}: is not a date or time", hint=hint) from None
+        hint = "write 2026-10-01, or 2026-10-01T12:00:00Z"
+        raise OptionError(f"{option} {text} is not a date or time", hint=hint) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

@@ -44,8 +44,8 @@ def report(target: Target, width: int | None = None) -> str:
         return "\n\n".join(aligned(each, width=width) for each in (rows, ways))
     ways = [(f"for {target.resource}", "gives"), arrivals]
     nearest = (
-        f"with whole nodes and quotas in whole units, no cluster gives {_percent(target.wanted)}:  "
-        f"the nearest is {cluster[1]}, by {cluster[0]}"
+        f"nodes and quotas have whole units, so no cluster gives exactly {_percent(target.wanted)}:  "
+        f"{cluster[0]} comes nearest, with {cluster[1]}"
     )
     return "\n\n".join([*(aligned(each, width=width) for each in (rows, ways)), nearest])
 

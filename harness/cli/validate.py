@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--write-events", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the outages and lower quotas that the command found as a table of events, and print how "
-    "much of the error of waits these events explain.",
+    "much of the error in waits these events explain.",
 )  # fmt: skip
 @click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")
 @kept

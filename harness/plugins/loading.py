@@ -96,7 +96,7 @@ class Plugins(Value):
             if broken and (why := mixed()) is not None:
                 raise PluginError(
                     f"{message}\n{why}",
-                    hint="in a checkout call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1",
+                    hint="in a checkout, call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1",
                 )
             theirs = [each.name for each in registry if each.owner == name]
             if theirs:

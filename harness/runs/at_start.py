@@ -267,14 +267,15 @@ def _begins(
 ) -> str:
     why = ""
     if choice is None and first is None:
-        why = ", as the trace has no dates"
+        why = ", because the trace has no dates"
     elif choice is None and objects.latest is None:
-        why = ", as the manifests have no dates"
+        why = ", because the manifests have no dates"
     elif choice is None and first is not None and objects.latest is not None:
         order = "later than" if history else "not later than"
         dump, begin = date_text(objects.latest), date_text(first)
-        why = f", as the manifests are of {dump}, {order} the first submission, {begin}"
-    more = f"; later {counted(later)}, as they were created" if later else ""
+        why = f", because the manifests are from {dump}, {order} the first submission, {begin}"
+    arrive = "arrives" if len(later) == 1 else "arrive"
+    more = f"; {counted(later)} {arrive} later, as created" if later else ""
     return f"at start {world}{why}: {counted(start) or 'no work'} from the manifests{more}"
 
 

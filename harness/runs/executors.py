@@ -44,7 +44,7 @@ def why_failed(error: BaseException) -> str:
     if isinstance(error, HarnessError):
         raise error
     if isinstance(error, ProcessDiedError):
-        return "its process was ended (the system does that if memory runs out)\nHint: use fewer --workers"
+        return "its process was killed, as the system does if memory runs out\nHint: use fewer --workers"
     return f"the executor failed: {told(error)}"
 
 

@@ -43,7 +43,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
             f"{run.path} {has}cannot be replayed: {error.message}", hint=_replaying(run, option)
         ) from error
     if found != run.info["run"]:
-        why = "the code, the trace, the manifests or the changes to them have changed since"
+        why = "the code, the trace, the manifests or their patches are different now"
         raise RunError(f"{run.path} {has}cannot be replayed: {why}", hint=_replaying(run, option))
     return request
 

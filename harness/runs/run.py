@@ -406,6 +406,6 @@ def _slept(jobs: Sequence[str]) -> str:
     )
     return (
         f"when the replay ends, {wait} although all resources that {ask} are free: "
-        f"{first_of(jobs, _NAMED)}. No further cycle was due, because only a later arrival, a completion, "
-        "or a Wake that the policy requests leads to one"
+        f"{first_of(jobs, _NAMED)}. No further cycle was due. Only an arrival, a completion, "
+        "or a Wake that the policy requests leads to a cycle"
     )

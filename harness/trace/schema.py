@@ -141,7 +141,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         STARTUP,
         Kind.DURATION,
-        "time from when a job holds its resources until its pods are ready; the duration starts then",
+        "time that pods need to become ready; the duration starts when they are ready",
         "without the column, the time of the replay; a null means never",
     ),
     Column(

@@ -213,7 +213,7 @@ def start(
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     if traced and not node:
-        why.append(f"for {', '.join(traced)}, a node has the amounts of the traced machine's nodes")
+        why.append(f"for {', '.join(traced)}, a node has as much as a node of the traced machine")
     unasked = [name for name in given if name not in demands]
     if unasked:
         why.append(f"the trace does not request {' and '.join(unasked)}; the amount on each node is assumed")

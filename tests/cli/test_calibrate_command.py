@@ -49,7 +49,7 @@ def test_a_size_that_misses_is_only_named(harness: Harness, trace: Path) -> None
     table, _, nearest = out.strip().rpartition("\n\n")
     assert "--scale-cluster" not in table
     assert "--scale-arrivals" in table
-    assert nearest.startswith("with whole nodes and quotas in whole units, no cluster gives 150.0 %")
+    assert nearest.startswith("nodes and quotas have whole units, so no cluster gives exactly 150.0 %")
     assert json.loads(calibrate(harness, trace, 2, "1.5", "--json"))["scale_cluster"]["reaches"] is False
 
 

@@ -95,7 +95,7 @@ def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, 
     (folder / "pods.yaml").write_text(WAITING)
     (folder / "free.yaml").write_text(WAITING.partition("---")[0])
     ended = harness("replay", trace, "--cluster", "pods.yaml")
-    assert "\nnote: at start dump, as the trace has no dates: 1 Pod from the manifests\n" in ended.err
+    assert "\nnote: at start dump, because the trace has no dates: 1 Pod from the manifests\n" in ended.err
     ended = harness(
         "replay", trace, "--cluster", "pods.yaml", "--cluster", "free.yaml", "--at-start", "empty"
     )
@@ -161,7 +161,7 @@ spec: {clusterQueue: gone}
     ended = harness("replay", "-", "--cluster", "-,queues.yaml", "-p", "kueue-classic", "--json")
     assert ended.code == 0, ended.err
     assert "warning: LocalQueue team/old: there is no ClusterQueue gone" in ended.err
-    assert "later 1 Workload, as they were created" in ended.err
+    assert "1 Workload arrives later, as created" in ended.err
     (run,) = Path("results/stdin").iterdir()
     jobs = pl.read_parquet(run / "jobs.parquet")
     assert jobs["job_id"].to_list() == ["team/done", "team/new"]

@@ -271,8 +271,8 @@ def test_at_most_one_class_is_the_global_default() -> None:
     ("manifest", "fault"),
     [
         (priority_class("a", 1_000_000_001), "value: 1000000001 is out of range (-2147483648 to 1000000000)"),
-        (priority_class("system-x", 5), "metadata.name: names with 'system-' are reserved for"),
-        (priority_class("system-node-critical", 5), "metadata.name: names with 'system-' are reserved for"),
+        (priority_class("system-x", 5), "metadata.name: names that begin with 'system-' are reserved for"),
+        (priority_class("system-node-critical", 5), "names that begin with 'system-' are reserved for"),
         (priority_class("a", 1, preemptionPolicy="Sometimes"), "preemptionPolicy: 'Sometimes' is not one of"),
         (priority_class("a", True), "value: must be a whole number, not True"),
         (priority_class("", 1), "metadata.name: must not be empty"),

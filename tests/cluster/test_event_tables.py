@@ -281,7 +281,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("1h||Node|zone=|remove|", "row 1, column name: no node has labels"),
         ("1h||Node|a=b,!c|remove|", "row 1, column name: '!c' is not valid in a selector"),
         ("1h||Node|pol:1|remove|", "row 1, column name: there is no NodePool 'pol'; did you mean 'pool'"),
-        ("1h||Node|pool:4|remove|", "row 1, column name: '4' is not a number of nodes of pool, which has 3"),
+        ("1h||Node|pool:4|remove|", "row 1, column name: '4' is not a valid number of nodes: pool has 3"),
         ("1h||Node|single|explode|", "row 1, column field: 'explode' is not an action on nodes"),
         ("1h||Node|single|taint|broken", "row 1, column value: 'broken' is not a taint"),
         ("1h||Node|single|taint|a:No", "row 1, column value: there is no effect No"),

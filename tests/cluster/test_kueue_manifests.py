@@ -249,11 +249,11 @@ TWO_FLAVORS = [{"coveredResources": ["cpu"], "flavors": [group({"cpu": {}})["fla
         ),
         (
             {"resourceGroups": limited(borrowingLimit=1)},
-            f"{FIRST}.borrowingLimit: must be left out without a cohort",
+            f"{FIRST}.borrowingLimit: must be left out unless a cohort is set",
         ),
         (
             {"resourceGroups": limited(lendingLimit=1)},
-            f"{FIRST}.lendingLimit: must be left out without a cohort",
+            f"{FIRST}.lendingLimit: must be left out unless a cohort is set",
         ),
         (
             {"cohortName": "c", "resourceGroups": limited(lendingLimit=11)},
@@ -269,7 +269,7 @@ TWO_FLAVORS = [{"coveredResources": ["cpu"], "flavors": [group({"cpu": {}})["fla
         ),
         (
             {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}},
-            "spec.preemption.borrowWithinCohort.policy: needs reclaimWithinCohort to be other than Never",
+            "spec.preemption.borrowWithinCohort.policy: requires that reclaimWithinCohort is not Never",
         ),
         (
             {"flavorFungibility": {"preference": "BorrowingOverPreemption"}},
@@ -314,8 +314,8 @@ def test_cohort_without_parent_has_no_limits() -> None:
     """There is nobody to borrow from or to lend to."""
     quotas = group({"cpu": {"nominalQuota": 2, "borrowingLimit": 1, "lendingLimit": 1}})
     assert faults(manifest("Cohort", "c", {"resourceGroups": [quotas]})) == [
-        f"{FIRST}.borrowingLimit: must be left out without a parent",
-        f"{FIRST}.lendingLimit: must be left out without a parent",
+        f"{FIRST}.borrowingLimit: must be left out unless a parent is set",
+        f"{FIRST}.lendingLimit: must be left out unless a parent is set",
     ]
 
 

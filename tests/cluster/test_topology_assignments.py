@@ -63,7 +63,7 @@ def test_slices_of_the_newer_one_say_once_what_is_the_same() -> None:
 @pytest.mark.parametrize(
     ("assignment", "says"),
     [
-        ({"levels": ["rack"], "domains": [{"values": ["a", "b"], "count": 1}]}, "levels: must be as many as"),
+        ({"levels": ["rack"], "domains": [{"values": ["a", "b"], "count": 1}]}, "levels: must have one"),
         (
             {"levels": ["rack"], "domains": [{"values": [1], "count": 1}]},
             "values: must be a list of text values",

@@ -59,7 +59,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     assert found.prices
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
     assert found.sentence == (
-        f"{start}take “many”: it is better than “few” in at least one respect, and worse in none judged here."
+        f"{start}take “many”: it is better than “few” in at least one judged respect, and worse in none."
     )
     assert found.weighed == ["many"]
     price = found.prices["many"]
@@ -89,7 +89,7 @@ def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:
     """They are compared with the baseline alone."""
     found = told(replayed("few", 1), replayed("more", 2), replayed("many", 4))
-    assert "take “more” or “many”: each is better than “few” in at least one respect" in found.sentence
+    assert "take “more” or “many”: each is better than “few” in at least one judged respect" in found.sentence
     assert "--baseline more compares them with each other" in found.sentence
 
 

@@ -406,7 +406,7 @@ def test_manifests_that_say_the_same_in_other_words_are_told_to_be_the_same(
 ) -> None:
     """The order of objects is all that a run does not keep."""
     found = told(replayed("base"), replayed("turned", cluster()[::-1]))
-    said = "cluster: the manifests differ, but in no modelled part (perhaps in the order of objects)"
+    said = "cluster: the manifests differ only in what harness does not model (perhaps the order of objects)"
     assert found == [said]
 
 

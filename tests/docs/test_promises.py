@@ -144,12 +144,12 @@ PARENT = {"is-parent": "true"}
         (
             "a limit of a queue without a cohort",
             [FLAVOR, queue(offer("nominalQuota: 1, borrowingLimit: 1"))],
-            "borrowingLimit: must be left out without a cohort",
+            "borrowingLimit: must be left out unless a cohort is set",
         ),
         (
             "or of a cohort without a parent",
             [FLAVOR, of("Cohort", offer("nominalQuota: 1, borrowingLimit: 1"))],
-            "borrowingLimit: must be left out without a parent",
+            "borrowingLimit: must be left out unless a parent is set",
         ),
         (
             "a lending limit above the nominal quota of a queue",
@@ -159,7 +159,7 @@ PARENT = {"is-parent": "true"}
         (
             "`borrowWithinCohort` without `reclaimWithinCohort`",
             [queue("preemption: {borrowWithinCohort: {policy: LowerPriority}}")],
-            "needs reclaimWithinCohort to be other than Never",
+            "requires that reclaimWithinCohort is not Never",
         ),
         (
             "a `preference` without `TryNextFlavor`",

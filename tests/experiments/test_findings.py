@@ -112,7 +112,8 @@ def test_what_always_varies_with_something_else_has_no_effect_and_is_named(
     found.settings = [settings[1, "restart"], settings[2, "resume"]]
     assert not effects(found, found.objectives[0])
     told = (
-        "no effect of load, model: no setting differs only in this factor from a setting with its first value"
+        "no effect of load, model: no setting has a counterpart that differs from it only in having the "
+        "factor's first value"
     )
     assert told in show(found)
     blocks = {chapter.name: chapter.blocks for chapter in report(found).chapters}

@@ -257,7 +257,7 @@ def test_an_item_that_ends_its_process_fails_alone(spec: Callable[..., Spec], tm
     assert found.filter(pl.col("plugin") != "killed")["state"].unique().to_list() == ["done"]
     failed = found.filter(plugin="killed")
     assert failed["state"].to_list() == ["failed"]
-    assert "its process was ended" in failed["error"][0]
+    assert "its process was killed" in failed["error"][0]
 
 
 def test_inputs_are_sent_to_whoever_has_not_got_them(

@@ -85,7 +85,7 @@ def test_only_moments_whose_horizon_the_record_covers_are_judged(tmp_path: Path)
     asked = Asked(tmp_path / "cluster.yaml", path, futures=3, horizon="12h")
     held = asked.judged(90, load(), workers=1)
     assert (held.covered, held.starts, held.moments) == (1.0, 90, 90)
-    with pytest.raises(InputError, match=r"14d00h is too long for this record\. When the record ended"):
+    with pytest.raises(InputError, match=r"14d00h is too long for this record\. The record ended"):
         replace(asked, horizon="14d").judged(40, load(), workers=1)
 
 

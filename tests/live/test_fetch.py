@@ -229,7 +229,7 @@ def test_a_secret_is_sent_and_never_shown(
     [
         (["ftp://x", "o.json", *SPAN], "'ftp://x' is not the address of a server"),
         (["URL", "o.csv", *SPAN], "o.csv is not the name of an answer file or a trace"),
-        (["URL", "o.json", "--from", "x", "--to", "2026-11-23"], "--from x: is not a date or time"),
+        (["URL", "o.json", "--from", "x", "--to", "2026-11-23"], "--from x is not a date or time"),
         (["URL", "o.json", "--from", "2026-11-23", "--to", "2026-11-23"], "is not after --from"),
         (["URL", "o.json", *SPAN, "--window", "1ms"], "--window 1ms is less than a second"),
         (["URL", "o.json", *SPAN, "--set", "tenant=x"], "--set is for the reader"),

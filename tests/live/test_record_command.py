@@ -246,7 +246,7 @@ def test_a_gap_is_told_and_what_was_gone_counted(run: Callable, api: FakeApi, tm
     api.away(900)
     assert "the server no longer has all events since" in run()[1]
     trace = open_trace(tmp_path / "rec", load(only=["readers"]))
-    assert any("times the server had lost events" in note for note in trace.notes)
+    assert any("whose events the server had lost" in note for note in trace.notes)
     assert trace.frame["job_id"].n_unique() == trace.frame.height
     unseen = trace.left_out.get("that were deleted while they ran, at an unknown time", 0)
     assert unseen + sum(trace.left_out.values()) > 0

@@ -271,7 +271,7 @@ def test_a_run_whose_cluster_file_has_changed_is_refused(
     run = replayed(*JOBS, cluster=queues(HALVES))
     (tmp_path / "cluster.yaml").write_text(queues({"a": {"cpu": 3}, "b": {"cpu": 5}}))
     for each in (run, run.path):
-        with pytest.raises(RunError, match="the manifests or the changes to them have changed since"):
+        with pytest.raises(RunError, match="the manifests or their patches are different now"):
             measure([each])
 
 

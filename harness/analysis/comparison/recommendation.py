@@ -220,16 +220,14 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
     weighed = clear or [each for each in sides if each.better]
     names = _listed([_quoted(each.name) for each in weighed], last="or") if weighed else ""
     if len(clear) == 1:
-        text = (
-            f"take {names}: it is better than {base} in at least one respect, and worse in none judged here"
-        )
+        text = f"take {names}: it is better than {base} in at least one judged respect, and worse in none"
         at = comparison.names.index(clear[0].name) - 1
         also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
         text += f" (the table marks {_listed(also)} as worse, too)" if also else ""
     elif clear:
         text = (
-            f"take {names}: each is better than {base} in at least one respect, and worse in none judged "
-            f"here; --baseline {clear[0].name} compares them with each other"
+            f"take {names}: each is better than {base} in at least one judged respect, and worse in none; "
+            f"--baseline {clear[0].name} compares them with each other"
         )
     elif weighed:
         text = f"keep {base}, unless the gains with {names} are worth their costs"

@@ -309,12 +309,12 @@ class _Look:
         why = {
             QUEUE: "its quota was lower then, or others held this amount of it",
             NODES: "this amount was missing then (an outage, or drained nodes), or others held it",
-            WHOLE: "load that is not in the trace held it, or it was missing",
+            WHOLE: "load that is not in the trace held this amount, or it was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)
         sentence = (
-            f"from {{start}} to {{end}} {missing} of the {has} {resource} of {told(kind, name)} "
-            f"({amount / limit:.0%}) are held by no job of the trace, although waiting jobs would fit: {why}"
+            f"from {{start}} to {{end}}, no job of the trace holds {missing} of the {has} {resource} of "
+            f"{told(kind, name)} ({amount / limit:.0%}), although waiting jobs would fit: {why}"
         )
         return Finding(LESS, kind, name, resource, amount, limit, *time, len(shown), sentence)
 
@@ -337,7 +337,7 @@ class _Look:
                 start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
                 used, has = short_amount(resource, most), short_amount(resource, limit)
                 sentence = (
-                    f"from {{start}} to {{end}} jobs use up to {used} of the {has} {resource} of "
+                    f"from {{start}} to {{end}}, jobs use up to {used} of the {has} {resource} of "
                     f"{told(self._object.kind, self._object.name)}: the capacity was larger then"
                 )
                 yield Finding(

@@ -145,7 +145,7 @@ class Nodes:
             what = f"there is no NodePool {shown(pool)}; {did_you_mean(pool, self._pools)}"
             faults.append(Fault(row.where("name"), what))
         elif not re.fullmatch(r"[1-9][0-9]{0,5}", number) or int(number) > len(names):
-            what = f"{shown(number)} is not a number of nodes of {pool}, which has {len(names):,}"
+            what = f"{shown(number)} is not a valid number of nodes: {pool} has {len(names):,}"
             faults.append(Fault(row.where("name"), what))
         else:
             return names[-int(number) :]

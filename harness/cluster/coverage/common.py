@@ -36,14 +36,14 @@ def metadata(
         *(
             modelled("metadata.namespace")
             if namespaced
-            else harmless("an object of the whole cluster has none", "metadata.namespace")
+            else harmless("objects of this kind belong to no namespace", "metadata.namespace")
         ),
         *(
             modelled("metadata.labels{}")
             if labels
             else harmless("nothing selects objects of this kind by them", "metadata.labels")
         ),
-        *harmless("nothing reads those of this kind", "metadata.annotations"),
+        *harmless("nothing reads the annotations of this kind of object", "metadata.annotations"),
         *(
             assumed(
                 "the object stays in the cluster, although its deletion has begun",

@@ -25,7 +25,7 @@ POD_GROUP = Coverage(
     ),
 )
 
-_CONTROLLER = "it names the object for which the group, or its template, was made"
+_CONTROLLER = "it names the object that the group, or its template, was created for"
 ON_ITS_OWN = "harness schedules each pod group on its own, as if it belonged to no group of groups"
 _ONE_BY_ONE = "each pod of the group preempts, and is preempted, alone and by its own priority"
 _LATER = ("v1alpha2", "v1alpha3", "v1beta1")

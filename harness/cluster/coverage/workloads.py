@@ -65,7 +65,7 @@ WORKLOAD = Coverage(
     modelled("status.reclaimablePods[].(name|count)"),
     modelled("status.admissionChecks[].(name|message|lastTransitionTime|requeueAfterSeconds)"),
     assumed(
-        "a replay treats the pending admission checks of a workload that holds quota as ready",
+        "once a workload holds quota, a replay treats its pending admission checks as ready",
         "status.admissionChecks[].state",
         usual=("Ready", "Retry", "Rejected"),
     ),

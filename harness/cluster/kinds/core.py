@@ -221,7 +221,7 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
     value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
     if name.startswith("system-") and (system is None or value != system.value):
         known = ", ".join(f"{known.name} ({known.value})" for known in SYSTEM_PRIORITY_CLASSES.values())
-        fields.fault("metadata.name", f"names with 'system-' are reserved for {known}")
+        fields.fault("metadata.name", f"names that begin with 'system-' are reserved for {known}")
     default = fields.boolean("globalDefault")
     preempts = fields.choice("preemptionPolicy", ("PreemptLowerPriority", "Never"), "PreemptLowerPriority")
     priority_class = PriorityClass(name, value, default, preempts == "PreemptLowerPriority")

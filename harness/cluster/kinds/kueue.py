@@ -171,7 +171,7 @@ def _preemption(fields: Fields) -> Preemption:
         borrow.integer("maxPriorityThreshold") if "maxPriorityThreshold" in borrow else None,
     )
     if preemption.borrow_within_cohort != "Never" and preemption.reclaim_within_cohort == "Never":
-        borrow.refuse("policy", "needs reclaimWithinCohort to be other than Never")
+        borrow.refuse("policy", "requires that reclaimWithinCohort is not Never")
     return preemption
 
 
@@ -243,7 +243,7 @@ def _flavor_resources(
         if not shares:
             for limit in ("borrowingLimit", "lendingLimit"):
                 if limit in item:
-                    item.refuse(limit, f"must be left out without {shares_with}")
+                    item.refuse(limit, f"must be left out unless {shares_with} is set")
         if lends_at_most_nominal and quota.lending_limit is not None and quota.lending_limit > quota.nominal:
             item.refuse("lendingLimit", "must not be more than nominalQuota")
         found[name] = quota

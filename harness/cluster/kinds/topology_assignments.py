@@ -38,7 +38,7 @@ def read_topology_assignment(fields: Fields) -> TopologyAssignment | None:
     for item in fields.items("slices"):
         found += _slice(item)
     if any(len(each.values) != len(levels) for each in found):
-        fields.fault("levels", "must be as many as each domain has values")
+        fields.fault("levels", "must have one entry for each value of a domain")
     return TopologyAssignment(levels, tuple(found)) if levels else None
 
 

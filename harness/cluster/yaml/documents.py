@@ -328,7 +328,7 @@ class _Builder:
     def _alias(self, anchor: str) -> Any:
         anchored = self._anchors.get(anchor)
         if anchored is None:
-            raise _FatalError(f"*{anchor} refers to nothing above")
+            raise _FatalError(f"*{anchor} refers to an anchor that nothing above defines")
         if not anchored.size:
             raise _FatalError(f"*{anchor} is inside the value that it refers to")
         self._made += anchored.size - 1

@@ -86,9 +86,7 @@ def _gap(row: Row) -> str:
             f"{row.kind}: the recording has a gap, so changes in it have the time when harness first saw them"
         )
     span = format_duration(row.seen - begin)
-    return (
-        f"{row.kind}: the recording has a gap of {span} from {since}, so its changes have the time of its end"
-    )
+    return f"{row.kind}: changes in the recording's gap of {span} from {since} have the time of the gap's end"
 
 
 def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:

@@ -131,7 +131,7 @@ class Samples(Generic[_K]):
             if later - sooner > _OUTAGE * usual:
                 yield (
                     f"there is no sample between {date_text(sooner)} and {date_text(later)}, so changes in "
-                    "that time have the time of its end"
+                    f"between have the time of the later sample"
                 )
 
 

@@ -37,7 +37,9 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
     if made:
         yield Points(list(_code(made)), title="Versions")
     else:
-        yield Text("This experiment was made before harness kept its inputs: harness sweep SPEC keeps them.")
+        yield Text(
+            "An older harness made this experiment, and did not keep its inputs. harness sweep SPEC does."
+        )
     for title, sentences in (("Assumed by plugins", "assumed"), ("Warnings", "warnings")):
         if made.get(sentences):
             yield Points(made[sentences], title=title)

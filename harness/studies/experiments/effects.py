@@ -70,7 +70,7 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    what = "no setting differs only in this factor from a setting with its first value"
+    what = "no setting has a counterpart that differs from it only in having the factor's first value"
     return f"no effect of {', '.join(names)}: {what}"
 
 

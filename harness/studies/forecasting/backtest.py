@@ -153,9 +153,9 @@ def second_half(backtest: Backtest) -> Span:
     begin = (first + last) // 2
     if until is not None and (last := min(last, until - horizon)) <= begin:
         raise InputError(
-            f"a horizon of {format_duration(horizon)} is too long for this record. When the record ended, "
-            f"{format_duration(until - begin)} after its middle, some jobs had not started, so their "
-            "starts within the horizon are unknown",
+            f"a horizon of {format_duration(horizon)} is too long for this record. The record ended "
+            f"{format_duration(until - begin)} after its middle, before some jobs had started. "
+            "So harness does not know whether they started within the horizon",
             hint="give a smaller --horizon, or a longer record",
         )
     return Span(begin, last)

@@ -153,8 +153,8 @@ class Asked:
         if not now.waiting and self.submit is None:
             lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
             raise InputError(
-                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
-                f"{'; '.join([f'{settings.policy.name} to forecast', *lost])}",
+                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for "
+                f"{'; '.join([f'{settings.policy.name}, so there is no start to forecast', *lost])}",
                 hint="-p names another scheduler; --submit JOB.yaml shows the effect of one further job"
                 if not lost or not by_queues
                 else None,
@@ -216,7 +216,7 @@ class Asked:
         require_manifests(cluster)
         if not all(map(is_dated, cluster.timed)):
             raise OptionError(
-                f"{cluster.source} gives changes by the time from now; a backtest begins at many moments",
+                f"{cluster.source} gives times of changes from now on, but a backtest begins at many moments",
                 hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
             )
         return self._backtest(cluster, settings, plugins, self.futures)

@@ -147,7 +147,7 @@ def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordO
         raise OptionError(
             f"the record of a trace cannot be turned into Workloads of this cluster: {what}",
             hint="a trace names neither flavors nor nodes, but a run does: replay the trace on this "
-            "cluster, and give that as --history",
+            "cluster, and give the run as --history",
         )
     trace = homed(trace, cluster)
     ran = {

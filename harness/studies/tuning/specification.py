@@ -176,13 +176,13 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
         unknown = [name for name in names if name not in by_name]
         taken = {name for each in found for name in each.names}
         if len(names) < 2 or unknown or len(set(names)) < len(names) or taken & set(names):
-            item.fault("of", "must be two or more ranges of the space, each in one sum")
+            item.fault("of", "must name two or more ranges of the space, which are in no other sum")
             continue
         members = [by_name[name] for name in names]
         rest = total - sum(each.low for each in members)
         room = sum(each.at(each.last) - each.low for each in members)
         if len({each.step for each in members}) > 1:
-            item.fault("of", "must have a single step; otherwise, the last value is not one of its values")
+            item.fault("of", "must name ranges with the same step, so that the last range can reach the sum")
         elif rest % members[0].step or not 0 <= rest <= room:
             fields.fault(f"sums[{number}].is", "cannot be reached by these ranges and their step")
         else:

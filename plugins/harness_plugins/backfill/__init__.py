@@ -54,7 +54,7 @@ OPTIONS = (
     Option(
         "ties",
         "ends-first",
-        "at equal times: completions one by one, then submissions; the reverse; or all, then one decision",
+        "at equal times, decide after each completion, then each submission; in reverse; or once after all",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(

@@ -155,7 +155,9 @@ def _by_queues(cluster: Cluster) -> bool:
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on PodGroups and admission check delays that have no effect."""
-    yield from ignored_groups(cluster, "Kueue admits a job as a whole, or as few pods as its min_pods allow")
+    yield from ignored_groups(
+        cluster, "Kueue admits a job as a whole, or with fewer pods if its min_pods allows it"
+    )
     yield from ignored_scheduling_groups(cluster)
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):

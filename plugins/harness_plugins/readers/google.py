@@ -95,7 +95,7 @@ def _instances(path: Path, options: Mapping[str, Any]) -> Path:
         return Path(options["instances"])
     if "collection_events" not in path.name:
         raise OptionError(
-            f"option instances: {path.name} does not say where its instance events are; name them"
+            f"option instances: {path.name} does not say where its instance events are; name their file"
         )
     return path.with_name(path.name.replace("collection_events", "instance_events"))
 

@@ -177,8 +177,8 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
         return found, ()
     longest = format_duration(max(gaps))
     note = (
-        f"{len(gaps):,} times the server had lost events of a kind of objects after a gap in the watch of "
-        f"at most {longest}. Objects that were created and deleted in a gap are missing"
+        f"{len(gaps):,} times the watch had a gap (at most {longest}) whose events the server had lost. "
+        "Objects that were created and deleted in a gap are missing"
     )
     return found, (note,)
 

@@ -35,7 +35,7 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "which number of processors a job gets; if it is unknown, the job gets the other number",
+        "the number of processors that a job gets: allocated or requested; if it is unknown, the other one",
         choices=("requested", "allocated"),
     ),
     Option(

@@ -94,7 +94,7 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
     if options["tasks"]:
         return Path(options["tasks"])
     if "job_table" not in path.name:
-        raise OptionError(f"option tasks: {path.name} does not say where its task table is; name it")
+        raise OptionError(f"option tasks: {path.name} does not say where its task table is; name that file")
     return path.with_name(path.name.replace("job_table", "task_table"))
 
 

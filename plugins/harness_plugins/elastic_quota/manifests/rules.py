@@ -27,7 +27,7 @@ _ROOT = "root"  # the older, shorter name of the root in Koordinator's labels
 
 _EVICTS = (
     "may evict pods and still refuse the pod that preempts them. With quirks=on, dry runs check the "
-    "quota only when they put a victim back; if it also refuses the victim, the node is no candidate"
+    "quota only when they put a victim back; if it refuses the victim, too, the node is not a candidate"
 )
 _SPARES = (
     "names several resources in its max: with quirks=on, a pod that does not request the overused "
@@ -258,7 +258,7 @@ def _of_preemption(
     if unnamed:
         yield (
             f"does not name {', '.join(unnamed)} in its max, unlike other quotas: with quirks=on, a pod that "
-            "requests it preempts no pod on a node, or more pods than it needs"
+            "requests it preempts either no pod on a node, or more pods than it needs"
         )
     firm = any(pod.labels.get(f"{KOORDINATOR}preemptible") == "false" for pod in draft.pods.values())
     if firm and any(quota.min_of(each) < bound for each, bound in most.items() if each in (quota.min or ())):

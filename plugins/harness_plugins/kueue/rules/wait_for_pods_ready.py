@@ -236,7 +236,7 @@ class PodsReady:
         else:
             late += f" again {format_duration(settings.recovery_timeout or 0)} after some pods were lost"
         if timed_out.requeue_at is None:
-            return f"{late}, which is one time-out more than the limit"
+            return f"{late}; the limit is {settings.limit:,} time-outs, so Kueue deactivates the workload"
         away = format_duration(backoff(settings, timed_out.times))
         return f"{late}; it stays out of its queue for {away}"
 
