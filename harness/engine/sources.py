@@ -220,10 +220,10 @@ class Alarms:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be called. Nothing is delivered, because a cycle follows anyway.
+    """Times at which a policy wants to be called. The engine runs a cycle at each of these times.
 
     Args:
-        tell: receives each time that these wakes cause.
+        tell: receives each time at which a wake is due.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -247,7 +247,7 @@ class Wakes:
             self.due = self._times[0]
 
     def deliver(self, now: int) -> None:
-        """Deliver the wake."""
+        """Remove the wakes that are due now, and report the time. The engine then calls the policy."""
         times = self._times
         while times and times[0] == now:
             heappop(times)

@@ -35,9 +35,10 @@ class _Paused:
 
 
 class Branches:
-    """Replays with events. Each one continues from the time at which an earlier replay was paused.
+    """Replays a record with different events, without repeating the parts that replays have in common.
 
-    A replay continues in a copy of the process. If the system cannot copy processes, it begins at the origin.
+    Each replay continues in a copy of the process, from the time at which an earlier replay was paused. If
+    the system cannot copy processes, each replay begins at the origin.
 
     Args:
         request: the replay without events.
@@ -63,7 +64,7 @@ class Branches:
         self.spent = 0
 
     def history(self, events: Sequence[Event], until: int) -> History:
-        """Replays with events until a time.
+        """Replays the record with these events until the given time.
 
         Raises:
             InputError: no job can run with such events.

@@ -1,8 +1,8 @@
 """Searches for the events that make a simulation agree with a record for the longest time.
 
-Until the first event, an exact simulation equals the record, so the search goes forward in time. It assumes
-events at the first difference, and replays some more hours. It continues with the events that make the
-simulation agree for longest, and returns to other events if those lead nowhere.
+Until the first event, an exact simulation equals the record, so the search goes forward in time. At the first
+difference, it supposes events, and replays some more hours with each of them. It continues with the events
+whose simulation agrees for the longest time. If these lead nowhere, it returns to the others.
 """
 
 from __future__ import annotations

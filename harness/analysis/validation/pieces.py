@@ -50,11 +50,11 @@ class Pieces:
         return tuple(sum(amounts) for amounts in zip(*self.nodes, strict=True))
 
     def have_room(self, asked: Amounts, held: Amounts) -> bool:
-        """Returns True if some node must have capacity for the whole job while this much is held in total.
+        """Returns True if some node must have capacity for the whole job, given what jobs hold in total.
 
-        If an amount does not fit on a node, the node has at most that amount minus one step free. The free
-        sum therefore limits the number of nodes without capacity. If there are more nodes than that, the job
-        fits.
+        A node on which the job does not fit has less than the requested amount free, by at least one unit.
+        The sum of the free amounts therefore limits how many such nodes can exist. If there are more nodes
+        than that, the job fits on one of them.
         """
         lacking = 0
         for amount, used, total, most, step in zip(

@@ -61,7 +61,7 @@ def rows_of(events: Iterable[Event], last: int) -> list[Row]:
 
 
 def removal(names: Iterable[str], start: int) -> Event:
-    """Returns an event that removes nodes from a time on."""
+    """Returns an event that removes nodes at the given time, and has no end yet."""
     return Event("Node", tuple(sorted(names)), "remove", 0, start)
 
 
@@ -82,7 +82,7 @@ class Quota(NamedTuple):
     nominal: int
 
     def lowered(self, by: int, start: int) -> Event:
-        """Returns an event that lowers the quota by an amount from a time on."""
+        """Returns an event that lowers the quota by an amount at the given time, and has no end yet."""
         return Event(self.kind, (self.name,), self.field, self.nominal - by, start, resource=self.resource)
 
     def is_of(self, event: Event) -> bool:

@@ -25,13 +25,13 @@ _KEPT = 256
 
 
 class State(NamedTuple):
-    """Events that a search tries, with the resulting agreement.
+    """Events that a search tries, with the agreement between their simulation and the record.
 
     Attributes:
         events: the events.
-        until: the time until which the simulation agrees with the record, or was examined.
-        breaks: the differences that end the agreement. It is empty if the end was not examined.
-        effort: how many replays of the whole record were spent on events that differ from these.
+        until: the end of the agreement. If the search has not reached it, the end of the examined time.
+        breaks: the differences that end the agreement. It is empty if the search has not reached the end.
+        effort: the time spent on other events, in replays of the whole record.
     """
 
     events: Events
@@ -51,12 +51,12 @@ class State(NamedTuple):
 
     @property
     def worth(self) -> int:
-        """The length of the agreement, minus the price of the beginnings and ends of its events."""
+        """The length of the agreement, minus a penalty for each beginning and each end of an event."""
         return self.until - (2 * len(self.events) - self.open) * _PRICE
 
     @property
     def rank(self) -> float:
-        """The order of states: those whose end was not examined have the highest rank, then the best ones."""
+        """The rank of the state. It is highest if the search has not reached the end of the agreement."""
         return self.worth - self.effort * _EFFORT if self.breaks else OPEN
 
 
@@ -75,7 +75,7 @@ class Trials:
         return self._branches.spent / self.record.end
 
     def played(self, events: Events, until: int) -> History:
-        """Returns the simulation with events, up to a time or longer."""
+        """Returns the simulation with these events, at least up to the given time."""
         key = in_order(events)
         played, history = self._kept.pop(key, (-1, None))
         if history is None or played < until:
@@ -92,11 +92,11 @@ class Trials:
         return history
 
     def horizon(self, at: int, ahead: int = _HORIZON) -> int:
-        """Returns the time until which simulations are compared after a time."""
+        """Returns the end of the comparison for differences that begin at the given time."""
         return min(self.record.end, at + ahead)
 
     def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
-        """Returns the state of events, examined until a horizon after a time."""
+        """Returns the state of some events, after examining the simulation up to `ahead` after a time."""
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)
@@ -111,7 +111,7 @@ class Trials:
         return State(events, time, first)
 
     def cost(self, events: Events, at: int, ahead: int = _HORIZON) -> float:
-        """Returns the total size of the differences around a time, with these events."""
+        """Returns the total size of the differences near a time, in the simulation with these events."""
         until = self.horizon(at, ahead)
         return self.record.cost(self.played(events, until), at, until)
 

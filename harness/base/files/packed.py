@@ -43,7 +43,7 @@ def is_packed(head: bytes) -> bool:
 
 
 def refuse_zip(head: bytes) -> None:
-    """Raises a `PackedError` if a file that begins with these bytes is a zip archive, which may hold many."""
+    """Raises a `PackedError` if a file that begins with these bytes is a zip archive."""
     if head.startswith(_ZIP):
         raise PackedError("is a zip archive, which harness does not read", "unpack it first: unzip")
 

@@ -24,7 +24,7 @@ class Present(NamedTuple):
     Attributes:
         job: the job that the policy makes from the work.
         traits: the known traits of the job.
-        waits: whether the job has not received all that it requests, or must release it.
+        waits: whether the job still lacks something that it requests, or must release what it has.
         leaving: whether the job must release its resources.
         elapsed: how long the job has held everything that it requests, in microseconds, or 0 if it waits.
         waited: how long the job has waited, in microseconds, or None if its creation time is unknown.

@@ -75,12 +75,12 @@ class Interval(NamedTuple):
 
 
 def of_futures(middle: float | None, week: Times, horizon: int) -> float:
-    """Returns the log of the median of the futures."""
+    """Returns the log of the median start in the futures."""
     return _log(within(middle, horizon))
 
 
 def of_both(middle: float | None, week: Times, horizon: int) -> float:
-    """Returns the log of the geometric mean of the futures' median and the mean wait of the week."""
+    """Returns the log of the geometric mean of the median start in the futures and the mean in `week`."""
     return (_log(within(middle, horizon)) + _log(within(week[1], horizon))) / 2
 
 

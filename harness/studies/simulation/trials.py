@@ -52,7 +52,7 @@ class Plays:
     def outcome(self, names: tuple[str, ...], difference: Difference) -> Outcome:
         """Returns the outcome of a change for one job.
 
-        If the job does not start, the policy may know this without the rest of the instant.
+        If the policy can tell beforehand that the job does not start, the instant is not simulated.
         """
         shared = difference.func in OF_THE_CLUSTER
         known = self._known_of(difference) if shared else {}

@@ -75,12 +75,13 @@ class KoordinatorRules:
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns the requested resources that exceed the runtime, which count while victims are put back.
+        """Returns the exceeded limits that count in a dry run.
 
-        Admission can therefore refuse the pod after its victims are gone. The runtime also has the resources
-        that only the `max` of siblings names. It is 0 for them, so a pod that requests one always exceeds it,
-        although admission ignores the resource. Without quirks, all limits of admission count, even when all
-        potential victims are removed.
+        With quirks, a dry run checks the quota only when it puts victims back, and only the runtime of the
+        requested resources. Admission can therefore refuse the pod after its victims are gone. The runtime is
+        0 for a resource that only the `max` of siblings names. A pod that requests such a resource always
+        exceeds it, although admission ignores the resource. Without quirks, all limits of admission count,
+        even when all potential victims are removed.
         """
         tree, quota, own = self._usage.tree, request.quota, request.own
         excesses = request.excesses(tree)

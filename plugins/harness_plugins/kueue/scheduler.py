@@ -488,7 +488,8 @@ class Scheduler:
     def standing(self) -> tuple[object, ...]:
         """Returns the heads of the next cycle and the flavors they tried. See `harness.policy.Standing`.
 
-        While nothing happens, inadmissible workloads stay inadmissible, and only heads become inadmissible.
+        These determine the next cycles. Without events, inadmissible workloads remain so, and no workload
+        except a head becomes inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -508,9 +509,9 @@ class Scheduler:
     def cycle(self) -> Iterable[Outcome]:
         """Starts a cycle if any queue has a head. The cycle runs while the caller iterates over its outcomes.
 
-        A cycle without an effect counts as idle. Before the cycle starts, all cycles are run in which heads
-        only become inadmissible. If all targets of a preemptor are already evicted, the preemptor waits and
-        is not reported again.
+        The method first runs the cycles in which heads only become inadmissible. Then it starts the next
+        cycle. A cycle without an effect counts as idle. If all targets of a preemptor are already evicted,
+        the preemptor waits, and the cycle does not report it again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()

@@ -74,7 +74,7 @@ class Reasons(Protocol):
 
 @final
 class ClassicReasons:
-    """Finds reasons for classic preemption: the queue has no own candidate and cannot reclaim.
+    """Finds reasons for classic preemption: the queue has no candidate of its own and cannot reclaim.
 
     Args:
         cache: the workloads that hold quota.
@@ -84,7 +84,7 @@ class ClassicReasons:
         self._cache = cache
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns True if there is no cohort between the queue and its root."""
+        """Returns True if the queue has no cohort, or if its cohort is the root of the tree."""
         return len(queue.path) <= 1
 
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
