@@ -155,8 +155,8 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "Freeable": _no_freeable,
     "ShareRanking": _no_ranking,
     "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),
-    "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
-    "KeptNominations, within a cycle": lambda: _forgets(KeptNominations, "_known_again"),
+    "KeptNominations, from cycle to cycle": lambda: _forgets(KeptNominations, "_known"),
+    "KeptNominations and CycleStates, within a cycle": lambda: _forgets(KeptNominations, "_known_again"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
 }
 

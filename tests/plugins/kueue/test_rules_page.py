@@ -15,6 +15,7 @@ import harness_plugins.kueue as kueue
 
 PACKAGE = Path(kueue.__file__).parent
 PAGE = (PACKAGE / "RULES.md").read_text(encoding="utf-8")
+SCRIPT = Path(__file__).parents[3] / "scripts" / "shortcuts.py"
 NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests|harness)\.[\w.]+)` \|$", PAGE, re.MULTILINE)
 TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
@@ -60,6 +61,20 @@ def test_every_module_of_a_room_is_on_the_page(room: str) -> None:
     assert there - named == {each for each in APART if each.startswith(f"{room}.")} | (
         {"shortcuts.shortcuts", "shortcuts.heads"} if room == "shortcuts" else set()
     )
+
+
+def test_the_page_says_what_each_shortcut_saves() -> None:
+    """Each switch of the script that measures shortcuts has its row, or its place in the text below."""
+    script = ast.parse(SCRIPT.read_text(encoding="utf-8"))
+    (table,) = (
+        node.value
+        for node in script.body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "OF_KUEUE"
+    )
+    assert isinstance(table, ast.Dict)
+    switches = [key.value for key in table.keys if isinstance(key, ast.Constant)]
+    assert len(switches) > 10
+    assert [each for each in switches if str(each) not in PAGE.split("### What the shortcuts save")[1]] == []
 
 
 def offered(path: Path) -> set[str]:
