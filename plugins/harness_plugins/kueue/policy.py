@@ -308,7 +308,9 @@ class KueuePolicy:
             return turns_of(scheduler, asking, self._now, lambda each: stays(each.job), limits.ends_at_once)
 
     def _only_queues(self, job: Job) -> bool:
-        """Returns True if a job that is submitted only joins its queue."""
+        """Returns True if a new job that is submitted only joins its queue."""
+        if job.index in self._workloads:
+            return False
         start = self._beginning.start_of(job)
         if start is None:
             verdict = None if self._impossible is None else self._impossible(job)
