@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import final
+from typing import Any, final
 
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.holders import Holders
@@ -46,6 +46,7 @@ class SavedTree:
         places = [each.place for each in waiting]
         self._places = [(each, _of_place(each)) for each in places]
         self._of_classes = [(each, each.equivalence_class) for each in places if each.ticket]
+        self._workloads: list[tuple[Workload, tuple[Any, ...]]]
         self._workloads = [(each, _of_workload(each)) for each in waiting]
 
     def keep(self, workload: Workload) -> None:
@@ -66,7 +67,8 @@ class SavedTree:
             place.ticket, place.last_assignment, place.namespace_mismatch, place.told = of_place
         for place, equivalence_class in self._of_classes:
             place.equivalence_class = equivalence_class
-        for one, of_workload in reversed(self._workloads):
+        while self._workloads:  # the state that was saved first is restored last
+            one, of_workload = self._workloads.pop()
             (
                 one.timestamp, one.has_quota, one.usage, one.uses, one.reserved, one.evicted, one.spared,
                 one.rank, one.admission, one.admissions, one.wanted, one.unhealthy,
