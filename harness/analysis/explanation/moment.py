@@ -32,8 +32,8 @@ class Moment:
         clock: formats times.
         units: formats amounts.
         queue: the only queue to explain; None means all queues.
-        at: the time after whose decisions the state is described, in microseconds since the run's origin.
-            None means the whole run.
+        at: the moment to explain, after its decisions, in microseconds since the run's origin. None means
+            the whole run.
 
     Raises:
         RunError: the run has no job in that queue.

@@ -41,7 +41,7 @@ SHOWN = (
     Shown("idle.reserved", "whether the reserved resources are worth the wait", brief=True),
     Shown(
         "idle.quota",
-        "whether the quota is kept free for other jobs, and the jobs of plugins that give no cause",
+        "whether quota is kept free for other jobs, and waits under plugins that report no cause",
         brief=True,
     ),
     Shown("idle.fragmented", "which jobs could move to make these jobs fit", brief=True),
@@ -194,7 +194,7 @@ class _Split:
         self._reach(time)
 
     def _reach(self, time: int) -> None:
-        """Adds up the current levels until a time, before which the capacity must not change."""
+        """Adds up the current levels until a given time, before which the capacity must not change."""
         span = time - self._since
         if span <= 0:
             return

@@ -79,7 +79,7 @@ class Record:
         return sum(errors) / max(len(errors), 1)
 
     def used(self, time: int) -> int:
-        """Returns what all jobs hold at a time."""
+        """Returns what all jobs hold at a given time."""
         spans = self.history.spans
         return sum(
             amount
@@ -118,7 +118,7 @@ class Record:
         return {time: jobs for time, jobs in sorted(found.items()) if jobs}
 
     def breaks(self, simulated: History, after: int, until: int) -> list[Difference]:
-        """Returns what ends the agreement after a time: lasting differences, or evictions in the record."""
+        """Returns what ends the agreement after `after`: lasting differences, or evictions in the record."""
         found = [each for each in self.differences(simulated, until, TOLERANCE) if each.end > after]
         for time, jobs in self.lost(simulated, after, until).items():
             found += (Difference(time, time + TOLERANCE, 0, job) for job in jobs)

@@ -56,8 +56,8 @@ class Guesses:
     def of(self, state: State) -> Iterator[Events]:
         """Yields events that may explain why the agreement ends, the likeliest first.
 
-        If a job then runs only in the simulation, capacity has gone. If it runs only in the record, capacity
-        is back.
+        If a job then runs only in the simulation, the cluster of the record lost capacity. If a job runs only
+        in the record, that cluster got capacity back.
         """
         simulated = self._trials.played(state.events, self._trials.horizon(state.until))
         lost = self._record.lost(simulated, state.until, state.until + TOLERANCE)
@@ -132,7 +132,7 @@ class Guesses:
                     yield event, quota
 
     def _possible_ends(self, state: State, event: Event, time: int) -> Sequence[Event]:
-        """Returns the event with other ends before a time, unless its end is certain.
+        """Returns the event with other ends before a given time, unless its end is certain.
 
         An end is certain if jobs began then without another cause, and the agreement continued.
         """

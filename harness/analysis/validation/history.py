@@ -38,7 +38,7 @@ class History(NamedTuple):
         return self.spans[job][0][0] if self.spans.get(job) else never
 
     def nodes_at(self, time: int) -> dict[str, set[str]]:
-        """Maps each job to the nodes of its pods just before a time."""
+        """Maps each job to the nodes of its pods just before a given time."""
         found: dict[str, dict[int, str]] = {}
         for at, job, pod, node in self.pods:
             if at > time or (at == time and node is not None):
@@ -52,7 +52,7 @@ class History(NamedTuple):
         return {job: set(nodes.values()) for job, nodes in found.items()}
 
     def scores(self, jobs: Collection[str], time: int) -> dict[str, int]:
-        """Maps each node to the number of these jobs that it ran just before a time, minus its other jobs."""
+        """Maps each node to the number of these jobs that it ran just before `time`, minus its other jobs."""
         found: dict[str, int] = {}
         for job, nodes in self.nodes_at(time).items():
             for node in nodes:

@@ -96,7 +96,7 @@ class Trials:
         return min(self.record.end, at + ahead)
 
     def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
-        """Returns the state of some events, after examining the simulation up to `ahead` after a time."""
+        """Returns the state of some events, after examining the simulation up to `at` plus `ahead`."""
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)

@@ -99,8 +99,8 @@ class QuotaLeaves:
     2. the leaf for the namespace of the pod;
     3. the leaf with the name of the job's queue, or of the ClusterQueue of that LocalQueue.
 
-    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. They skip the
-    third step if the queue is the pod's namespace, as it is for a Pod in manifests.
+    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. The search skips
+    the third step if the queue is the pod's namespace, as it is for a Pod in manifests.
 
     Args:
         cluster: the cluster with the elastic quotas and LocalQueues.

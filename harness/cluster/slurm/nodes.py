@@ -114,7 +114,7 @@ def _say(row: Row, name: str, notes: Warnings) -> None:
         notes.add(
             "Node",
             name,
-            f"{threads} threads per core: Slurm allocates whole cores, and Kubernetes single threads",
+            f"{threads} threads per core: Slurm allocates whole cores, whereas Kubernetes allocates threads",
         )
     other = [part for part in row.text("Gres").split(",") if part and not part.startswith(("gpu", "(null)"))]
     if other:

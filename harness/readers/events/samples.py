@@ -108,7 +108,7 @@ class Samples(Generic[_K]):
                 runs.append(Run(at, at, values[at]))
 
     def value(self, key: _K, at: int) -> float | None:
-        """Returns the value of a series at a time, or None."""
+        """Returns the value of a series at a given time, or None."""
         return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
 
     def changes(self, keys: Iterable[_K], metric: str) -> set[int]:

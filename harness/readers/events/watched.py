@@ -63,7 +63,7 @@ class Watched:
         *,
         new: bool = False,
     ) -> None:
-        """Record an object's state at a time.
+        """Record an object's state at a given time.
 
         Args:
             each: the object.

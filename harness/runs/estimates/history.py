@@ -83,7 +83,7 @@ class History:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
 
     def _is_later(self, now: int) -> bool:
-        """Returns True if the whole history lies after a time, so that nothing was known by then."""
+        """Returns True if the whole history lies after a given time, so that nothing was known by then."""
         return now <= self.jobs[0].submit
 
     @cached_property

@@ -369,7 +369,7 @@ def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
         if not (name and equals and values):
             raise InputError(
                 f"--vary {text!r} is not understood",
-                hint="write NAME=VALUE,VALUE, as scale-arrivals=0.8,1,1.2",
+                hint="write NAME=VALUE,VALUE, such as scale-arrivals=0.8,1,1.2",
             )
         if name in found:
             raise InputError(f"--vary {name} is given twice", hint="give all of its values in one --vary")

@@ -229,8 +229,8 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     waiting, most = len(forecast.world.now.waiting), forecast.past.most
     if not forecast.past.lacks and waiting > most:
         yield (
-            f"{waiting:,} wait now, and at most {most:,} did at any moment of the past: load has grown, and "
-            "intervals may be too narrow"
+            f"{waiting:,} wait now, and at most {most:,} waited at any moment of the past: load has grown, "
+            "and intervals may be too narrow"
         )
     grown = forecast.past.grown
     if not forecast.past.lacks and grown is not None:

@@ -201,7 +201,7 @@ class Facts:
         return any(at == time for at, _ in self.ever.changes)
 
     def nodes_at(self, time: int) -> Mapping[str, Node]:
-        """Returns the nodes after all changes at a time."""
+        """Returns the nodes after all changes at a given time."""
         return self._nodes[bisect_right(self._nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:

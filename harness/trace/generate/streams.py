@@ -103,7 +103,7 @@ class _Source:
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:
-        """Takes the jobs that are submitted before a time. None takes all jobs."""
+        """Takes the jobs that are submitted before a given time. None takes all jobs."""
         if before is None:
             there = self.rows.height
         else:

@@ -20,7 +20,10 @@ _EXACTLY = 2 * SECOND  # the maximum difference between two clocks of one machin
 _CHANGES = (3, 4, 9, 10, 11)  # the months in which clocks change, always on a Sunday morning
 
 _SUNDAY, _MORNING = 6, 12
-_DO = "their times are in a zone with summer time; specify it (zone: of a mapping, --set timezone= of slurm)"
+_DO = (
+    "their times are in a zone with summer time; specify the zone (key zone of a mapping, or --set "
+    "timezone=ZONE for the reader slurm)"
+)
 
 
 def check(material: Material) -> Iterator[Finding]:

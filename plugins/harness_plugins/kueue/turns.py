@@ -1,7 +1,8 @@
 """Runs the cycles of one tree at one time, without the engine and without the other trees.
 
-Trees do not affect each other as long as no workload releases its quota. Whether an evicted workload that was
-admitted at the same time is gone at once depends on its pods, and thereby on the workloads of other trees.
+Trees do not affect each other as long as no workload releases its quota. A workload can be admitted and
+evicted at the same time. Its pods determine whether it is gone at once, and these depend on workloads of
+other trees.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ FORMATS: tuple[ReaderSpec, ...] = (
     ),
     _format(
         "prometheus",
-        "answers of Prometheus' query_range and query about kube-state-metrics",
+        "answers of Prometheus to query or query_range, with metrics of kube-state-metrics",
         sniff.is_prometheus,
         options=options.PROMETHEUS_OPTIONS,
     ),

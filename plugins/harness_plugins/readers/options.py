@@ -233,7 +233,7 @@ PROMETHEUS_OPTIONS = (
     Option(
         "arrival",
         "job",
-        "when the first pods of a Job arrive: when the Job was created, or when the pods were",
+        "when the first pods of a Job arrive: at the creation time of the Job, or at that of the pods",
         choices=("job", "pod"),
     ),
     Option(

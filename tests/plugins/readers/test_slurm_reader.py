@@ -221,7 +221,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "44 jobs requested other amounts"),
         (
             "by_job_ids_epoch.txt.gz",
-            "a job arrives when it was first Eligible, for 30 jobs later than their Submit",
+            "a job arrives when it was first Eligible; 30 jobs were Eligible after Submit",
         ),
         ("by_job_ids_epoch.txt.gz", "2 arrays have gaps in the numbers of their tasks (18 numbers)"),
         ("noconvert.txt.gz", "9 job numbers between the first and the last are in no row"),

@@ -76,7 +76,8 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         yield "a job arrives at its first Submit"
     else:
         late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
-        yield f"a job arrives when it was first Eligible, for {counted(late, 'job')} later than their Submit"
+        became = f"{agreeing(late, 'job', 'were')} Eligible after Submit"
+        yield f"a job arrives when it was first Eligible; {became}"
     yield from _many(jobs, lambda job: job.chain.eligible is None, "have no Eligible time")
     suspended = "were suspended: their run time excludes suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
