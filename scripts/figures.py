@@ -218,8 +218,8 @@ def _pods_and_preemptions(runs: Runs) -> list[str]:
 def _reclaims(runs: Runs) -> list[str]:
     elastic, classic = runs.six("elasticquota"), runs.six("kueue-classic")
     return [
-        f"{len(_evicted(elastic, 'QuotaReclaim')):,}",
         f"{len(_evicted(elastic)):,}",
+        f"{len(_evicted(elastic, 'QuotaReclaim')):,}",
         _mean_loss(elastic, "QuotaReclaim"),
         f"{len(_evicted(classic, 'InCohortReclamation')):,}",
         _mean_loss(classic, "InCohortReclamation"),
@@ -329,8 +329,9 @@ CLAIMS = (
     ),
     Claim(
         SIX,
-        "(`QuotaReclaim`, {} of the {} pods that it evicts) throws away {} GPU-hours on average; "
-        "a reclaim of `kueue-classic` (`InCohortReclamation`, {} pods) throws away {}. Both plugins",
+        "`elasticquota` evicts {} pods, {} of them to reclaim quota (`QuotaReclaim`). Each reclaim throws "
+        "away {} GPU-hours on average. `kueue-classic` reclaims {} pods (`InCohortReclamation`), "
+        "and each reclaim throws away {}. Both plugins",
         _reclaims,
     ),
     Claim(
