@@ -53,12 +53,7 @@ def manifests(running: int, waiting: int) -> Iterator[dict[str, Any]]:
 
 
 def workload(
-    name: str,
-    queue: str,
-    gpus: int,
-    created: datetime,
-    admitted: datetime | None = None,
-    flavor: str = "gpu",
+    name: str, queue: str, gpus: int, created: datetime, admitted: datetime | None = None, flavor: str = "gpu"
 ) -> dict[str, Any]:
     """Returns a Workload. It is running if it was admitted."""
     requests = {"resources": {"requests": {GPU: str(gpus)}}}

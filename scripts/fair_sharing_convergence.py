@@ -22,12 +22,7 @@ import click
 import polars as pl
 
 import harness
-from harness.cluster.manifests import (
-    cluster_queue_manifest,
-    cohort_manifest,
-    dump_yaml,
-    flavor_manifest,
-)
+from harness.cluster.manifests import cluster_queue_manifest, cohort_manifest, dump_yaml, flavor_manifest
 
 CORES = 64
 HOUR = 3600

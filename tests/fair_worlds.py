@@ -107,9 +107,4 @@ def _quotas(nominal: Mapping[str, int]) -> list[Manifest]:
 
 
 def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}

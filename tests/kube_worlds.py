@@ -136,10 +136,7 @@ def crowd(rng: random.Random, *, own: bool = False) -> tuple[list[Any], list[Any
     selector = {"matchLabels": {"app": "lonely"}}
     spread = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
     kinds.append(
-        {
-            "labels": {"app": "lonely"},
-            "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
-        }
+        {"labels": {"app": "lonely"}, "topologySpreadConstraints": [{**spread, "labelSelector": selector}]}
     )
     for cpu in (1, 4):
         container = {"name": "c", "resources": {"requests": {"cpu": cpu}}, "ports": [{"hostPort": 80}]}

@@ -19,8 +19,7 @@ _SCRIPT = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
-    [({}, "dirty_decay_ms:10000"), ({_NAME: "dirty_decay_ms:0"}, "dirty_decay_ms:0")],
+    ("asked", "found"), [({}, "dirty_decay_ms:10000"), ({_NAME: "dirty_decay_ms:0"}, "dirty_decay_ms:0")]
 )
 def test_the_command_keeps_freed_memory_unless_asked(asked: dict[str, str], found: str) -> None:
     """Before polars is there, it is told so; what the environment asks for stays as it is."""

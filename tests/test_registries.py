@@ -103,12 +103,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
         ("readers", ("r", None), {"help": "h"}, "read must be a function, but is None"),
         ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several strings"),
-        (
-            "readers",
-            ("r", open),
-            {"help": "h", "suffixes": [""]},
-            "suffixes must be non-empty strings",
-        ),
+        ("readers", ("r", open), {"help": "h", "suffixes": [""]}, "suffixes must be non-empty strings"),
         ("readers", ("r", open), {"help": "h", "sniff": True}, "sniff must be a function"),
         ("readers", ("r", open), {"help": "h", "options": 5}, "but is of type int"),
         ("metrics", ("m", 5), {"help": "h"}, "compute must be a function"),

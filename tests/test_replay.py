@@ -338,10 +338,7 @@ class Tossing(Greedy):
 
 
 def test_a_policy_that_decides_differently_is_named(
-    write_trace: WriteTrace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    recwarn: pytest.WarningsRecorder,
+    write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     """A policy that ignores its inputs gives two results the same name. Equal results need no word."""
     trace = write_trace({"job_id": "a"}, {"job_id": "b"})

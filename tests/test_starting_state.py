@@ -209,10 +209,7 @@ def test_what_ran_before_is_needed_again_only_where_it_is_thrown_away(
     """
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     job = {"job_id": "j", "queue": "q", "request.cpu": 2000, "priority": 10}
-    times = {
-        "submit_time": datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC),
-        "duration": timedelta(seconds=7),
-    }
+    times = {"submit_time": datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC), "duration": timedelta(seconds=7)}
     pl.DataFrame([job | times]).write_parquet(tmp_path / "t.parquet")
     run = harness.replay(
         tmp_path / "t.parquet",

@@ -99,9 +99,7 @@ def test_less_than_one_and_a_half_per_cent_comes_out_in_pieces(make: Callable[..
 
 
 @pytest.mark.slow
-def test_what_a_queue_has_lost_and_what_all_have_lost_are_told_apart(
-    make: Callable[..., Validation],
-) -> None:
+def test_what_a_queue_has_lost_and_what_all_have_lost_are_told_apart(make: Callable[..., Validation]) -> None:
     """Nine tenths of the evidence is of the queue that lost quota, and never of one of several that did."""
     for seed in (13, 14):
         unseen = [

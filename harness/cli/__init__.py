@@ -14,13 +14,7 @@ from harness.base.errors import HarnessError, InputError, blamed_on
 from harness.base.freed_memory import keep_for_seconds
 from harness.base.linear_algebra import in_one_thread
 from harness.cli.context import ARGUMENTS, PluginChoice
-from harness.cli.failure import (
-    end_like_ctrl_c,
-    ended,
-    is_shortage,
-    open_what_is_closed,
-    warnings_in_words,
-)
+from harness.cli.failure import end_like_ctrl_c, ended, is_shortage, open_what_is_closed, warnings_in_words
 from harness.cli.group import Group
 from harness.cli.screen import guard_terminals
 

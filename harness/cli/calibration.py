@@ -15,10 +15,7 @@ _OF_TRACE = {
         "START..END",
         "Keep only jobs submitted in this window of durations since the trace's origin, or of dates.",
     ),
-    "sample": (
-        "SHARE[@SEED]",
-        "Keep a random share of the jobs, such as 0.1@7, each with all of its pods.",
-    ),
+    "sample": ("SHARE[@SEED]", "Keep a random share of the jobs, such as 0.1@7, each with all of its pods."),
     "priority_from": (
         "COLUMN=V:P,...",
         "Set priorities by the values of a column, such as queue=prod:100,*:0.",

@@ -51,9 +51,7 @@ Examples:
     "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--fail-on-values",
-    is_flag=True,
-    help="Judge --fail-on by point values instead of intervals over twins.",
+    "--fail-on-values", is_flag=True, help="Judge --fail-on by point values instead of intervals over twins."
 )
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",

@@ -151,11 +151,7 @@ def forecast(
             click.echo(json.dumps(held.to_json()) if as_json else verdict(held, terminal_width()))
             return
         made = asked.made(
-            plugins,
-            workers=workers,
-            executor=executor,
-            watch=of_futures.update,
-            watch_past=of_past.update,
+            plugins, workers=workers, executor=executor, watch=of_futures.update, watch_past=of_past.update
         )
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2))

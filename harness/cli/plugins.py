@@ -78,10 +78,7 @@ def _report(loaded: Plugins) -> Iterator[str]:
     yield _section("readers (harness trace convert IN OUT.parquet --reader NAME --set KEY=VALUE)", entries)
     entries = [(spec.name, f"read in {' and '.join(spec.how.versions)}", ()) for spec in loaded.kinds]
     yield _section("kinds of manifests (harness cluster check FILE)", entries)
-    yield _section(
-        "metrics (of every run)",
-        [(spec.name, spec.help, ()) for spec in loaded.metrics],
-    )
+    yield _section("metrics (of every run)", [(spec.name, spec.help, ()) for spec in loaded.metrics])
     yield _section(
         "sections (of every report)",
         [(spec.name, spec.help, ()) for spec in sorted(loaded.sections, key=lambda spec: spec.order)],

@@ -43,9 +43,7 @@ Examples:
     help="Simulate a given time in a replay of TRACE, instead of a dump.",
 )  # fmt: skip
 @click.option(
-    "--at",
-    metavar="TIME",
-    help="The time in the replay, in the form of the trace or as a duration.",
+    "--at", metavar="TIME", help="The time in the replay, in the form of the trace or as a duration."
 )
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",

@@ -92,8 +92,7 @@ def sweep(
     verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
     if (item is not None) != (verb == "run"):
         raise OptionError(
-            "sweep run requires --item, and only sweep run accepts it",
-            hint="harness sweep run SPEC --item 0",
+            "sweep run requires --item, and only sweep run accepts it", hint="harness sweep run SPEC --item 0"
         )
     spec = _spec(paths, names, cluster, vary, seeds)
     made = Sweep(prepared(spec, loaded_plugins(ctx)), output)

@@ -48,11 +48,7 @@ Examples:
     "--span", metavar="TIME", help="Time span of the submissions. [default: the span of SPEC or TRACE]"
 )
 @click.option(
-    "--block",
-    default="7d",
-    show_default=True,
-    metavar="TIME",
-    help="With --fit: length of the drawn blocks.",
+    "--block", default="7d", show_default=True, metavar="TIME", help="With --fit: length of the drawn blocks."
 )
 @calibrated(cluster=False)
 @click.pass_context

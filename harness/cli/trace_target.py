@@ -19,10 +19,7 @@ def document(target: Target) -> dict[str, Any]:
             resource: {"mean": float(offer.mean), "capacity": offer.capacity, "load": float(offer.load)}
             for resource, offer in target.offers.items()
         },
-        "scale_arrivals": {
-            "factor": float(target.scale_arrivals),
-            "load": float(target.arrivals_load),
-        },
+        "scale_arrivals": {"factor": float(target.scale_arrivals), "load": float(target.arrivals_load)},
         "scale_cluster": {
             "factor": float(target.scale_cluster),
             "load": float(target.cluster_load),

@@ -98,12 +98,7 @@ def validate(
         if not simulated:
             given["startup"] = 0
         return api.Request(
-            opened,
-            plugin=plugin,
-            cluster=world,
-            options=options if simulated else {},
-            output=output,
-            **given,
+            opened, plugin=plugin, cluster=world, options=options if simulated else {}, output=output, **given
         )
 
     requests = [asked("recorded"), asked(spec.name)]

@@ -122,8 +122,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     return AtStart(
         world,
         replace(
-            objects.cluster_of([_as_of(each, as_of) for each in start]),
-            as_of=None if not start else moment,
+            objects.cluster_of([_as_of(each, as_of) for each in start]), as_of=None if not start else moment
         ),
         objects.cluster_of([_waiting(each) for each in later]) if later else None,
         frozen({each.key: objects.came(each) or 0 for each in later}),

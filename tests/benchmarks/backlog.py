@@ -88,12 +88,7 @@ def world(policy: str, queues: int, levels: int) -> Cluster:
         documents.append({**kueue, "kind": "ResourceFlavor", "metadata": {"name": "default"}})
         if levels > 2:
             documents += [
-                {
-                    **kueue,
-                    "kind": "Cohort",
-                    "metadata": {"name": f"c{at}"},
-                    "spec": {"parentName": "all"},
-                }
+                {**kueue, "kind": "Cohort", "metadata": {"name": f"c{at}"}, "spec": {"parentName": "all"}}
                 for at in range(min(queues, 20))
             ]
         for at in range(queues):

@@ -44,12 +44,7 @@ def racks(*more: dict[str, Any]) -> Cluster:
         }
         for number in range(1000)
     ]
-    flavor = {
-        **_KUEUE,
-        "kind": "ResourceFlavor",
-        "metadata": {"name": "f"},
-        "spec": {"topologyName": "t"},
-    }
+    flavor = {**_KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "f"}, "spec": {"topologyName": "t"}}
     return cluster_from([topology_manifest("t", ["block", "rack", HOST]), flavor, *nodes, *more], "benchmark")
 
 

@@ -25,12 +25,7 @@ ROUNDS = ("--set", "evictionLatency=0s", "--grace-period", "30m")
 
 def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     """An object of Kueue's."""
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def queue(name: str, cohort: str, cpu: int, **spec: Any) -> dict[str, Any]:

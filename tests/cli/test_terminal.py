@@ -161,11 +161,7 @@ def test_no_progress_and_no_codes_in_a_pipe(shell: Callable, long_trace: Path, i
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [
-        (signal.SIGINT, 130),
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
-        (signal.SIGHUP, 129),
-    ],
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow), (signal.SIGHUP, 129)],
 )
 def test_an_interrupted_replay_leaves_nothing(
     number: signal.Signals, code: int, folder: Path, long_trace: Path, install: Callable

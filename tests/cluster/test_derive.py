@@ -95,11 +95,7 @@ def test_resource_that_nobody_asks_for_gets_no_quota() -> None:
 
 def test_what_was_assumed_is_said_with_figures() -> None:
     """A sentence about the queues, and one for each resource."""
-    demands = {
-        "cpu": CORES,
-        "memory": Demand(71 * GI, 8 * GI),
-        "nvidia.com/gpu": Demand(10, 1, 9),
-    }
+    demands = {"cpu": CORES, "memory": Demand(71 * GI, 8 * GI), "nvidia.com/gpu": Demand(10, 1, 9)}
     assert derive_cluster(["a", "b"], demands, source="t").assumed == (
         (
             "2 ClusterQueues, one for each queue, in one cohort 'all'. Each borrows what others leave idle, "

@@ -38,12 +38,7 @@ def node(name: str, least: int, most: int, *namespaces: str, **fields: Any) -> d
 def elastic(name: str, group: str = "scheduling.x-k8s.io", **fields: Any) -> dict[str, Any]:
     """An ElasticQuota of a namespace that is called like it."""
     metadata = {"name": name, "namespace": fields.pop("namespace", name), **fields.pop("metadata", {})}
-    return {
-        "apiVersion": f"{group}/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": metadata,
-        "spec": fields,
-    }
+    return {"apiVersion": f"{group}/v1alpha1", "kind": "ElasticQuota", "metadata": metadata, "spec": fields}
 
 
 def koordinator(
@@ -241,11 +236,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
         "metadata": {"name": "n"},
         "status": {"allocatable": {"cpu": 8, "memory": "10Gi"}},
     }
-    leaf = {
-        "name": "a",
-        "attributes": {"resourceflavors": "x"},
-        "max": {"cpu": 1, "kube-queue/max-jobs": 1},
-    }
+    leaf = {"name": "a", "attributes": {"resourceflavors": "x"}, "max": {"cpu": 1, "kube-queue/max-jobs": 1}}
     root = {"max": {"cpu": 20, "memory": "10Gi"}}
     warnings = read(machine, tree(leaf, **root), elastic("one")).warnings
     assert warnings == (
@@ -486,12 +477,7 @@ def test_quota_without_koordinators_labels_beside_others_is_warned_of() -> None:
 
 def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of() -> None:
     """Switches that are neither true nor false, and what is not modelled; what Koordinator notes is not."""
-    labels = {
-        "is-parent": "yes",
-        "allow-lent-resource": "no",
-        "unknown": "true",
-        "is-root": "true",
-    }
+    labels = {"is-parent": "yes", "allow-lent-resource": "no", "unknown": "true", "is-root": "true"}
     assert read(koordinator("a", labels, {"guaranteed": "{}", "runtime": "{}"})).warnings == (
         f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
         f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",

@@ -150,10 +150,7 @@ def test_a_sweep_takes_a_table_as_a_patch(tmp_path: Path) -> None:
 
 def test_a_row_without_an_end_holds_until_the_next_one_of_its_field() -> None:
     """A table is a log, in whatever order its rows are."""
-    later, sooner = (
-        "5h||ClusterQueue|a|quota[gpu]|2",
-        "1h||ClusterQueue|a|quota[gpu]|1",
-    )
+    later, sooner = ("5h||ClusterQueue|a|quota[gpu]|2", "1h||ClusterQueue|a|quota[gpu]|1")
     assert gpus(later, sooner) == gpus(sooner, later) == [(1, 1), (5, 2)]
 
 
@@ -191,10 +188,7 @@ def test_a_field_is_a_knob_or_stands_in_the_spec(field: str, value: str, wanted:
 
 def test_a_name_with_a_star_names_several_objects() -> None:
     """Each of them changes by itself."""
-    found = edits(
-        "1h||ClusterQueue|*|quota[gpu]|1",
-        "2h||LocalQueue|team/*|stopPolicy|Hold",
-    )
+    found = edits("1h||ClusterQueue|*|quota[gpu]|1", "2h||LocalQueue|team/*|stopPolicy|Hold")
     assert [name for _, name, _ in found] == ["ClusterQueue a", "ClusterQueue b", "LocalQueue team/door"]
 
 
@@ -217,10 +211,7 @@ def test_a_cordon_is_followed_by_the_taint_of_the_node_controller_a_second_later
 
 def test_a_taint_is_written_as_kubectl_takes_it() -> None:
     """With a value or without."""
-    found = edits(
-        "1h|2h|Node|single|taint|broken=disk:NoExecute",
-        "1h||Node|single|taint|old:NoSchedule",
-    )
+    found = edits("1h|2h|Node|single|taint|broken=disk:NoExecute", "1h||Node|single|taint|old:NoSchedule")
     assert [(taint.key, taint.value, taint.effect) for taint in found[0][2].taints] == [
         ("old", "", "NoSchedule"),
         ("broken", "disk", "NoExecute"),

@@ -259,14 +259,8 @@ TWO_FLAVORS = [{"coveredResources": ["cpu"], "flavors": [group({"cpu": {}})["fla
             {"cohortName": "c", "resourceGroups": limited(lendingLimit=11)},
             f"{FIRST}.lendingLimit: must not be more than nominalQuota",
         ),
-        (
-            {"resourceGroups": limited(nominalQuota="-1")},
-            f"{FIRST}.nominalQuota: -1 must not be negative",
-        ),
-        (
-            {"resourceGroups": limited(nominalQuota=None)},
-            f"{FIRST}.nominalQuota: is missing",
-        ),
+        ({"resourceGroups": limited(nominalQuota="-1")}, f"{FIRST}.nominalQuota: -1 must not be negative"),
+        ({"resourceGroups": limited(nominalQuota=None)}, f"{FIRST}.nominalQuota: is missing"),
         (
             {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}},
             "spec.preemption.borrowWithinCohort.policy: requires that reclaimWithinCohort is not Never",
@@ -599,12 +593,7 @@ def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
     }
     found = pods_ready(section)
     assert found.pods_ready == WaitForPodsReady(
-        90 * SECOND,
-        None,
-        block_admission=True,
-        limit=0,
-        backoff_base=5 * SECOND,
-        backoff_max=9 * SECOND,
+        90 * SECOND, None, block_admission=True, limit=0, backoff_base=5 * SECOND, backoff_max=9 * SECOND
     )
     assert (found.evicted_last, pods_ready({}).evicted_last) == (False, True)
     off = {"enable": False, "requeuingStrategy": {"timestamp": "Creation"}}

@@ -358,11 +358,7 @@ def test_a_fault_in_a_folder_names_the_file(tmp_path: Path) -> None:
     ("name", "message", "hint"),
     [
         ("README.md", "is a folder without .json, .yaml, .yml files", None),
-        (
-            "deep/kustomization.yaml",
-            "deep/kustomization.yaml: is an input of kustomize",
-            "kubectl kustomize",
-        ),
+        ("deep/kustomization.yaml", "deep/kustomization.yaml: is an input of kustomize", "kubectl kustomize"),
         ("empty.yaml", "holds no manifest", "kubectl get"),
     ],
 )

@@ -29,10 +29,7 @@ QUEUE: dict[str, Any] = {
                 "flavors": [
                     {
                         "name": "any",
-                        "resources": [
-                            {"name": "cpu", "nominalQuota": 8},
-                            {"name": "gpu", "nominalQuota": 2},
-                        ],
+                        "resources": [{"name": "cpu", "nominalQuota": 8}, {"name": "gpu", "nominalQuota": 2}],
                     }
                 ],
             }

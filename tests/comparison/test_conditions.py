@@ -489,10 +489,7 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
         return code, out.split("\n\n")[-1].split("\n"), out.split("\n\n")[1].split("\n")[0]
 
     code, lines, title = checked("base", "less", "more")
-    assert (code, lines[0]) == (
-        1,
-        "4 checks of every run but the baseline base, by point values: 1 fails",
-    )
+    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base, by point values: 1 fails")
     assert [line.split()[3] for line in lines[3:7]] == ["fails", "passes", "passes", "passes"]
     assert "wait.first_start.p95 {queue=a} is 2m51s in less, 26s in base (+549.0 % ?)" in lines[3]
     assert title == (
@@ -500,16 +497,10 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
         "gives them); --baseline chooses another"
     )
     code, lines, title = checked("less", "base", "more")
-    assert (code, lines[0]) == (
-        0,
-        "4 checks of every run but the baseline less, by point values: none fails",
-    )
+    assert (code, lines[0]) == (0, "4 checks of every run but the baseline less, by point values: none fails")
     assert title == "baseline less (plugin kueue-classic): the first of 3 runs, as given"
     code, lines, title = checked("less", "more", "base", more=("--baseline", "base"))
-    assert (code, lines[0]) == (
-        1,
-        "4 checks of every run but the baseline base, by point values: 1 fails",
-    )
+    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base, by point values: 1 fails")
     assert title == "baseline base (plugin kueue-classic): as requested"
     assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1
 

@@ -143,9 +143,7 @@ def test_runs_of_parts_that_do_not_meet_compare_with_the_whole_alone(
         harness.compare([whole, *parts])
 
 
-def test_scaled_arrivals_are_measured_over_each_runs_own_window(
-    replayed: Callable[..., harness.Run],
-) -> None:
+def test_scaled_arrivals_are_measured_over_each_runs_own_window(replayed: Callable[..., harness.Run]) -> None:
     """The values are those that each run has alone, and what changed is of the same jobs."""
     slow = replayed("slow", jobs(64))
     fast = harness.replay(

@@ -237,11 +237,7 @@ PARENT = {"is-parent": "true"}
             [elastic("q", labels={"parent": "p"}), elastic("p", labels={"parent": ""})],
             "p is not marked as a parent",
         ),
-        (
-            "or is its own ancestor",
-            [elastic("q", labels={"parent": "q", **PARENT})],
-            "q is above itself",
-        ),
+        ("or is its own ancestor", [elastic("q", labels={"parent": "q", **PARENT})], "q is above itself"),
         (
             "a `tree-id` other than that of the parent",
             [
@@ -311,10 +307,7 @@ def test_a_file_that_cannot_be_text_is_refused_by_its_name(
 
 LEVELS = of("Topology", "levels: [{nodeLabel: block}, {nodeLabel: rack}]", "t")
 ON_LEVELS = of("ResourceFlavor", "topologyName: t", "f")
-POD = {
-    **of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"),
-    "status": {"phase": "Running"},
-}
+POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "status": {"phase": "Running"}}
 
 
 @pytest.mark.parametrize(
@@ -445,11 +438,7 @@ POD = {
             ],
             "usageHalfLifeTime is 0",
         ),
-        (
-            "a queue whose flavor has no ResourceFlavor",
-            [queue(offer("nominalQuota: 1"))],
-            "ClusterQueue a: ",
-        ),
+        ("a queue whose flavor has no ResourceFlavor", [queue(offer("nominalQuota: 1"))], "ClusterQueue a: "),
         (
             "a priority class and a workload priority class that have the same name but different values",
             [priority_class(9, "x"), {**of("WorkloadPriorityClass", name="x"), "value": 5, "spec": None}],

@@ -162,11 +162,7 @@ def _configuration(chance: Chance, *, brief: bool) -> Manifest:
         "blockAdmission": chance.percent(25),
         "requeuingStrategy": strategy,
     }
-    return {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
-        "waitForPodsReady": wait,
-    }
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "waitForPodsReady": wait}
 
 
 def _whole(frame: pl.DataFrame, chance: Chance, *, by_pod: bool, unready: bool) -> pl.DataFrame:

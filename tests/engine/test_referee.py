@@ -44,11 +44,7 @@ class Word(StrEnum):
     HERE = "zu groß"
 
 
-JOBS = {
-    "small": {"cpu": 1},
-    "gang": {"cpu": 1, "pods": 3},
-    "large": {"cpu": 5},
-}
+JOBS = {"small": {"cpu": 1}, "gang": {"cpu": 1, "pods": 3}, "large": {"cpu": 5}}
 
 
 def script() -> Script:

@@ -171,7 +171,7 @@ def test_a_setting_beats_no_other_at_another_load(judged: Callable[..., Judged])
     assert circumstances(found) == ["scale-arrivals"]
     best = [each.setting.point for each in frontier(found, outcomes(found))]
     assert [(each["scale-arrivals"], each["x.order"]) for each in best] == [
-        *((1, "restart"), (2, "restart"), (3, "restart")),
+        *((1, "restart"), (2, "restart"), (3, "restart"))
     ]
     assert "frontier at each scale-arrivals" in show(found)
     lead, *_ = report(found).chapters[0].blocks
@@ -320,7 +320,7 @@ def test_the_report_says_what_the_tables_say(judged: Callable[..., Judged]) -> N
     found = judged(lambda load, model, seed: 100.0 * load + (10 if model == "resume" else 0) + seed, seeds=3)
     made = report(found, command="harness experiment report made")
     assert [chapter.name for chapter in made.chapters] == [
-        *("frontier", "queues", "effects", "pairs", "multiples", "assumed"),
+        *("frontier", "queues", "effects", "pairs", "multiples", "assumed")
     ]
     blocks = {chapter.name: chapter.blocks for chapter in made.chapters}
     lead, table, chart = blocks["frontier"]

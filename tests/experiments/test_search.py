@@ -161,11 +161,7 @@ def test_a_point_outside_of_the_space_is_tried_first_all_the_same() -> None:
 
 def test_nothing_wins_that_is_worse_in_something() -> None:
     """A gain in one objective does not pay for a loss in another."""
-    tried = [
-        Trial({"x": 0}, Found([10.0, 5.0])),
-        Trial({"x": 1}, Found([1.0, 6.0])),
-        Trial({"x": 2}, None),
-    ]
+    tried = [Trial({"x": 0}, Found([10.0, 5.0])), Trial({"x": 1}, Found([1.0, 6.0])), Trial({"x": 2}, None)]
     assert best_of(tried, ["lower", "lower"]) is None
     found = best_of([*tried, Trial({"x": 3}, Found([9.0, 5.0]))], ["lower", "lower"])
     assert found is not None

@@ -57,9 +57,7 @@ def test_a_seeded_part_of_the_grid_is_drawn(spec: Callable[..., Spec]) -> None:
     assert len(points(spec(vary=vary, random="1000@7"), always)) == 400
 
 
-def test_as_many_are_drawn_as_are_asked_for_where_several_mean_the_same(
-    spec: Callable[..., Spec],
-) -> None:
+def test_as_many_are_drawn_as_are_asked_for_where_several_mean_the_same(spec: Callable[..., Spec]) -> None:
     """An option of another plugin means nothing: its ten values are one point."""
     vary = {"on-preemption": ["restart", "resume"], "y.latency": list(range(10))}
 

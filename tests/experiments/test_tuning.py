@@ -244,11 +244,7 @@ def test_what_is_as_today_is_not_tried_again(tuning: Callable[..., Path], tmp_pa
     ],
 )
 def test_constraints_are_held_against_the_held_out_weeks(
-    constraint: str,
-    told: str,
-    tuning: Callable[..., Path],
-    write_trace: Callable[..., Path],
-    tmp_path: Path,
+    constraint: str, told: str, tuning: Callable[..., Path], write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
     """There is three times as much to do there; a change is against today's configuration on these weeks."""
     pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")

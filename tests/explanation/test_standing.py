@@ -133,11 +133,7 @@ def test_an_instant_of_pods_bound_one_by_one_is_told_as_it_was(singly: Run, olde
 def test_an_instant_of_a_job_without_nodes_is_told_as_it_was(write_trace: WriteTrace, tmp_path: Path) -> None:
     """It runs from its admission, where what it asks for is free, until it is preempted, and leaves then."""
     trace = write_trace({"job_id": "x", "grace_period": 5}, {"job_id": "y", "submit_time": 1})
-    steps = {
-        1: [("admit", "x")],
-        3: [("preempt", "x", "y")],
-        9: [("admit", "x", {}, 2)],
-    }
+    steps = {1: [("admit", "x")], 3: [("preempt", "x", "y")], 9: [("admit", "x", {}, 2)]}
     run = replayed(trace, 0, tmp_path, scripted(steps))
     told = [
         harness.explain(run, "x", at=f"{second}s").text().split("\n")[3] for second in (0, 2, 4, 8, 10, 12)

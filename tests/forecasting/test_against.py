@@ -61,10 +61,7 @@ def test_a_larger_quota_lets_the_next_one_start_now(tmp_path: Path) -> None:
     hours = [time * HOUR for time in range(9)]
     assert starts == {
         "same": [(following, hours[3], hours[3], 0, 0, None), (last, hours[8], hours[8], 0, 0, None)],
-        "eight": [
-            (following, hours[3], 0, 1, 0, -hours[3]),
-            (last, hours[8], hours[3], 1, 0, -hours[5]),
-        ],
+        "eight": [(following, hours[3], 0, 1, 0, -hours[3]), (last, hours[8], hours[3], 1, 0, -hours[5])],
         "all": [(following, hours[3], 0, 1, 0, -hours[3]), (last, hours[8], 0, 1, 0, -hours[8])],
     }
     (runs,) = [row for row in found.shifts["all"] if row.running]

@@ -257,10 +257,7 @@ def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None
     assert "mine would start in 8h00m; it displaces no workload" in text(found)
 
 
-@pytest.mark.parametrize(
-    ("cpu", "told"),
-    [(8, "start now; it"), (4, "start later, but not before")],
-)
+@pytest.mark.parametrize(("cpu", "told"), [(8, "start now; it"), (4, "start later, but not before")])
 def test_when_one_job_more_starts_is_said_in_words(cpu: int, told: str) -> None:
     """At once where there is room, and later where the horizon comes first."""
     limited = workload("mine", 4, limit=3600)
@@ -384,10 +381,7 @@ def test_the_document_has_the_same_for_dashboards(
         ({"parallelism": 0}, "spec: parallelism or completions is 0, so there is no pod that could start"),
         ({"parallelism": "many"}, "spec.parallelism"),
         ({"template": None}, "spec.template.spec.containers: there are none, so there is no pod that"),
-        (
-            {"least": "2"},
-            "must be a whole number above 0 and less than the number of its pods, 2, not '2'",
-        ),
+        ({"least": "2"}, "must be a whole number above 0 and less than the number of its pods, 2, not '2'"),
         (
             {"least": "some"},
             "metadata.annotations.kueue.x-k8s.io/job-min-parallelism: must be a whole number",
@@ -637,11 +631,7 @@ def pod(name: str, cpu: int, of: str, node: str = "", since: float = 0) -> Manif
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "annotations": {"kueue.x-k8s.io/workload": of},
-        },
+        "metadata": {"name": name, "namespace": "default", "annotations": {"kueue.x-k8s.io/workload": of}},
         "spec": {
             "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
             **({"nodeName": node} if node else {}),

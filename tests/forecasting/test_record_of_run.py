@@ -89,8 +89,7 @@ def test_a_run_shows_what_an_api_server_did(plugin: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("reason", "active"),
-    [("PodsReadyTimeout", True), ("DeactivatedDueToRequeuingLimitExceeded", False)],
+    ("reason", "active"), [("PodsReadyTimeout", True), ("DeactivatedDueToRequeuingLimitExceeded", False)]
 )
 def test_a_job_that_was_deactivated_is_not_active_while_its_pods_end(reason: str, active: bool) -> None:
     """A forecast from that moment does not queue it again."""

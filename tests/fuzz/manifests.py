@@ -87,10 +87,7 @@ FLAVOR: dict[str, Any] = {
     "apiVersion": _KUEUE,
     "kind": "ResourceFlavor",
     "metadata": {"name": "default"},
-    "spec": {
-        "nodeTaints": [],
-        "tolerations": [{"key": "k", "operator": "Exists"}],
-    },
+    "spec": {"nodeTaints": [], "tolerations": [{"key": "k", "operator": "Exists"}]},
 }
 QUEUES: list[dict[str, Any]] = [
     _queue(
@@ -183,12 +180,7 @@ OTHERS: list[dict[str, Any]] = [
         "globalDefault": True,
         "preemptionPolicy": "PreemptLowerPriority",
     },
-    {
-        "apiVersion": _KUEUE,
-        "kind": "WorkloadPriorityClass",
-        "metadata": {"name": "high"},
-        "value": 10,
-    },
+    {"apiVersion": _KUEUE, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 10},
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"team": "x"}}},
     {
         "apiVersion": "v1",

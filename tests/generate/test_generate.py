@@ -179,7 +179,7 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
     frame = rows(kueue)
     mine = frame.filter(pl.col("queue") == "cq-0-1-cohort-1")
     assert mine["job_id"].str.strip_prefix("cq-0-1-cohort-1/").to_list() == [
-        *("small-0-0-0", "large-0-0-1", "small-0-1-0", "large-0-1-1", "small-0-2-0", "large-0-2-1"),
+        *("small-0-0-0", "large-0-0-1", "small-0-1-0", "large-0-1-1", "small-0-2-0", "large-0-2-1")
     ]
     assert (mine["submit_time"].to_physical() // 1000).to_list() == [100, 200, 300, 400, 500, 600]
     assert mine["request.cpu"].to_list() == [1000, 1500] * 3

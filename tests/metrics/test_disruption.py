@@ -200,11 +200,7 @@ def test_hitting_back_within_a_queue_is_rework(measured: Measured) -> None:
 
 def test_the_mean_duration_is_of_jobs_that_have_not_arrived_too(measured: Measured) -> None:
     """Of 2 and 200 s it is 101 s, though the second job comes after the end: 50 s later is within it."""
-    steps = {
-        0: [("admit", "x")],
-        1: [("preempt", "x", "y"), ("admit", "y")],
-        51: [("preempt", "y", "x")],
-    }
+    steps = {0: [("admit", "x")], 1: [("preempt", "x", "y"), ("admit", "y")], 51: [("preempt", "y", "x")]}
     jobs = (job("x", duration=2), job("y", "b", duration=101), job("z", submit_time=70, duration=200))
     value = measured(*jobs, cluster=POOL, plugin=scripted(steps), until="60s")
     assert value("disruption.thrash") == 1

@@ -121,15 +121,8 @@ def test_pods_that_a_partial_admission_gave_up_do_not_wait(measured: Measured) -
     the 2 cores. (10 * 2) / (6 * 40).
     """
     cluster = queues({"a": {"cpu": "3"}}) + "---\n" + nodes(n0=SMALL, n1={"cpu": "2"})
-    steps = {
-        0: [("admit", "x", {"main": 1}), ("bind", "x", 0, "n0")],
-        10: [("preempt", "x", None)],
-        40: [],
-    }
-    jobs = (
-        job("x", 3000, pods=2, min_pods=1, queue="a", grace_period=20),
-        {**LATER, "queue": "a"},
-    )
+    steps = {0: [("admit", "x", {"main": 1}), ("bind", "x", 0, "n0")], 10: [("preempt", "x", None)], 40: []}
+    jobs = (job("x", 3000, pods=2, min_pods=1, queue="a", grace_period=20), {**LATER, "queue": "a"})
     value = measured(*jobs, cluster=cluster, plugin=scripted(steps), until="40s")
     assert value("fragmentation", resource="cpu") == pytest.approx(20 / 240)
 

@@ -120,8 +120,7 @@ def test_a_gang_is_fragmented_as_a_whole(replayed: Replayed) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [{"unschedulable": True}, {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}],
+    "spec", [{"unschedulable": True}, {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}]
 )
 def test_a_cordoned_or_tainted_node_takes_nobody(replayed: Replayed, spec: Mapping[str, Any]) -> None:
     """Half of the cores are on a node that may not be used: idle for that reason while a job waits."""
@@ -139,10 +138,7 @@ def test_nodes_are_those_that_there_are_then(replayed: Replayed) -> None:
         "spec": {"unschedulable": True},
     }
     over_time = node("n0") + node("n1") + f"---\n{yaml.safe_dump({'apiVersion': 'v1', **patch})}"
-    rows = (
-        {"request.cpu": 4000, "duration": 200},
-        {"request.cpu": 4000, "duration": 100, "submit_time": 60},
-    )
+    rows = ({"request.cpu": 4000, "duration": 200}, {"request.cpu": 4000, "duration": 100, "submit_time": 60})
     run = judged(replayed(*rows, cluster=over_time, plugin="default-preemption"))
     assert idle(run) == {"fragmented": 240 / (8 * 220), "no_demand": (4 * 60 + 4 * 20) / (8 * 220)}
 
@@ -241,10 +237,7 @@ def test_causes_are_judged_at_whole_minutes_and_hold_until_the_next(replayed: Re
 
     It had that cause from the beginning, and has it until 120 s, when j0 has left too little room for it.
     """
-    rows = (
-        {"request.cpu": 1000, "duration": 80},
-        {"request.cpu": 3000, "duration": 80, "submit_time": 30},
-    )
+    rows = ({"request.cpu": 1000, "duration": 80}, {"request.cpu": 3000, "duration": 80, "submit_time": 30})
     run = judged(replayed(*rows, cluster=node("n0", "3"), plugin=Sleeper, until="140s"))
     found = run.scan("causes").collect()
     assert found.rows() == [(0, 0, POLICY), (1, 1, POLICY), (2, 1, FRAGMENTED)]
@@ -258,10 +251,7 @@ def test_causes_are_judged_at_whole_minutes_and_hold_until_the_next(replayed: Re
 
 def test_who_is_never_judged_waited_for_the_policy(replayed: Replayed) -> None:
     """One that comes at 70 s and starts before 120 s waited between two judgements: nothing says why."""
-    rows = (
-        {"request.cpu": 2000, "duration": 90},
-        {"request.cpu": 2000, "duration": 90, "submit_time": 70},
-    )
+    rows = ({"request.cpu": 2000, "duration": 90}, {"request.cpu": 2000, "duration": 90, "submit_time": 70})
     run = judged(replayed(*rows, cluster=node("n0", "3")))
     assert run.scan("causes").collect().is_empty()
     assert idle(run)["policy"] == pytest.approx(1 * 20 / (3 * 180))

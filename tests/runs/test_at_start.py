@@ -38,10 +38,7 @@ def workload(name: str, created: float, since: float | None = None, cpu: int = 1
     if since is not None:
         used = [{"name": "main", "count": 1, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": cpu}}]
         reserved = {"type": "QuotaReserved", "status": "True", "lastTransitionTime": at(since)}
-        status = {
-            "admission": {"clusterQueue": "q", "podSetAssignments": used},
-            "conditions": [reserved],
-        }
+        status = {"admission": {"clusterQueue": "q", "podSetAssignments": used}, "conditions": [reserved]}
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
@@ -197,13 +194,7 @@ def test_what_the_trace_has_is_not_there_twice(replay: Callable[..., Run]) -> No
 def test_arrivals_are_scaled_with_those_of_the_trace(replay: Callable[..., Run]) -> None:
     """Twice as fast: they keep their place among its jobs."""
     run = replay(cluster(workload("new", 5)), 1, 3, 5, 9, scale_arrivals=2)
-    assert began(run) == {
-        "j0": (0, 0),
-        "j1": (1, 1),
-        "default/new": (2, 2),
-        "j2": (2, 2),
-        "j3": (4, 4),
-    }
+    assert began(run) == {"j0": (0, 0), "j1": (1, 1), "default/new": (2, 2), "j2": (2, 2), "j3": (4, 4)}
 
 
 def test_pods_come_and_wait_as_workloads_do(replay: Callable[..., Run]) -> None:

@@ -77,12 +77,7 @@ def test_columns_of_jobs_are_made_once_for_replays_that_choose_the_same(
 
     def replay(plugin: str, grace_period: str = "30s") -> dict[str, bytes]:
         run = harness.replay(
-            trace,
-            plugin=plugin,
-            cluster=cluster,
-            grace_period=grace_period,
-            output=tmp_path,
-            force=True,
+            trace, plugin=plugin, cluster=cluster, grace_period=grace_period, output=tmp_path, force=True
         )
         return {path.name: path.read_bytes() for path in run.path.glob("*.parquet")}
 

@@ -179,11 +179,7 @@ def test_nodes_and_their_resources_are_those_of_the_trainer() -> None:
     resources = {"requests": {GPU: "4"}, "limits": {GPU: "4"}}
     found = made(train(trainer={"numNodes": 5, "resourcesPerNode": resources}), runtime(*steps))
     rest = {GPU: 1, "cpu": 1000}
-    assert found == {
-        "dataset-initializer": (1, rest),
-        "node": (5, {GPU: 4, "cpu": 1000}),
-        "rest": (2, rest),
-    }
+    assert found == {"dataset-initializer": (1, rest), "node": (5, {GPU: 4, "cpu": 1000}), "rest": (2, rest)}
 
 
 def test_replicas_count_only_of_steps_that_have_no_name() -> None:

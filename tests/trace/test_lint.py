@@ -240,10 +240,7 @@ def recorded_jobs(*, jump: int, limits: bool = False) -> list[dict[str, Any]]:
         seen = ran - timedelta(hours=1 if across else 0)
         row: dict[str, Any] = {"submit_time": start, "duration": ran.seconds, "queue": "ab"[number % 2]}
         if limits:
-            row |= {
-                "duration": seen.seconds,
-                "requested_time": ran + timedelta(hours=0 if across else 5),
-            }
+            row |= {"duration": seen.seconds, "requested_time": ran + timedelta(hours=0 if across else 5)}
         else:
             at = timedelta(seconds=start)
             row |= {"recorded_start": at, "recorded_end": at + seen}

@@ -236,7 +236,7 @@ def test_timestamps_count_from_the_whole_second_of_the_first(
     """The origin is the first submit time, floored, also before 1970; rows need not be sorted."""
     first = datetime(year, 1, 1, 0, 0, 7, 900_000, tzinfo=UTC)
     frame = pl.DataFrame(
-        {"job_id": ["b", "a"], "queue": "q", "duration": timedelta(), "request.cpu": 1},
+        {"job_id": ["b", "a"], "queue": "q", "duration": timedelta(), "request.cpu": 1}
     ).with_columns(pl.Series("submit_time", [first + timedelta(days=1), first]))
     path = tmp_path / "t.parquet"
     frame.write_parquet(path)

@@ -87,10 +87,7 @@ def test_a_derived_cluster_is_as_large_as_the_recorded_peak(write_trace: Callabl
 def test_a_job_of_several_runs_holds_nothing_between_them(write_trace: Callable[..., Path]) -> None:
     """Two jobs take turns, so one core was enough."""
     runs = [{"start": 0, "end": 5_000_000}, {"start": 30_000_000, "end": 40_000_000}]
-    rows = [
-        *recorded((0, 40), recorded_runs=json.dumps(runs)),
-        *recorded((5, 30), recorded_runs=None),
-    ]
+    rows = [*recorded((0, 40), recorded_runs=json.dumps(runs)), *recorded((5, 30), recorded_runs=None)]
     trace = open_trace(write_trace(*rows), PLUGINS)
     assert derived_cluster(trace).capacity == {"cpu": 1000}
     assert summarize(trace).resources["cpu"].recorded_peak == 1000

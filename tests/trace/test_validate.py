@@ -181,10 +181,7 @@ def test_a_trace_without_jobs_is_refused() -> None:
     [
         ({"job_id": None}, "row 2, job_id: is missing"),
         ({"job_id": ""}, "row 2, job_id: is empty"),
-        (
-            {"queue": "q" * 1001},
-            f"row 2 (job 'j1'), queue: 'q{'q' * 55}... is longer than 1,000 bytes",
-        ),
+        ({"queue": "q" * 1001}, f"row 2 (job 'j1'), queue: 'q{'q' * 55}... is longer than 1,000 bytes"),
         ({"submit_time": None}, "row 2 (job 'j1'), submit_time: is missing"),
         ({"submit_time": -SECOND}, "row 2 (job 'j1'), submit_time: -1s must not be negative"),
         ({"duration": None}, "row 2 (job 'j1'), duration: is missing"),
@@ -200,10 +197,7 @@ def test_a_trace_without_jobs_is_refused() -> None:
         ({"pods": 0}, "row 2 (job 'j1'), pods: 0 must be at least 1"),
         ({"min_pods": 0}, "row 2 (job 'j1'), min_pods: 0 must be at least 1"),
         ({"min_pods": 2}, "row 2 (job 'j1'), min_pods: 2 is more than the pods of the row, 1"),
-        (
-            {"min_pods": 4, "pods": 3},
-            "row 2 (job 'j1'), min_pods: 4 is more than the pods of the row, 3",
-        ),
+        ({"min_pods": 4, "pods": 3}, "row 2 (job 'j1'), min_pods: 4 is more than the pods of the row, 3"),
         (
             {"preemption_policy": "Sometimes"},
             "row 2 (job 'j1'), preemption_policy: 'Sometimes' is not one of PreemptLowerPriority, Never",

@@ -75,11 +75,7 @@ def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
 
 
 def about_missing(
-    rows: Sequence[Row],
-    lack: Callable[[Measurement, int], Lack],
-    names: Sequence[str],
-    *,
-    or_else: str = "",
+    rows: Sequence[Row], lack: Callable[[Measurement, int], Lack], names: Sequence[str], *, or_else: str = ""
 ) -> Iterator[str]:
     """Yields sentences that explain each `-` in these lines, and the values that cover only some twins.
 

@@ -16,11 +16,7 @@ from harness.runs.run import Run
 
 
 def explain(
-    run: Run | str | Path,
-    job: str | None = None,
-    *,
-    queue: str | None = None,
-    at: str | int | None = None,
+    run: Run | str | Path, job: str | None = None, *, queue: str | None = None, at: str | int | None = None
 ) -> Story | Moment:
     """Explains what happened to a job, in a queue, or at a moment.
 

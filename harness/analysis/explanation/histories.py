@@ -124,10 +124,7 @@ class Histories:
         return filled_in(told)[-len(events) :]
 
     def _events(
-        self,
-        rows: list[dict[str, Any]],
-        progress: Mapping[int, list[dict[str, Any]]] | None,
-        before: int = 0,
+        self, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]] | None, before: int = 0
     ) -> list[Event]:
         """Converts decisions about one job into events.
 

@@ -130,11 +130,7 @@ class Moment:
                 self._run.micros("decisions")
                 .filter(pl.col("action") == "preempt")
                 .select("time", "job", "queue", "by", "reason")
-                .join(
-                    self._lives.jobs.lazy().select(by="job_id", beneficiary="queue"),
-                    on="by",
-                    how="left",
-                )
+                .join(self._lives.jobs.lazy().select(by="job_id", beneficiary="queue"), on="by", how="left")
                 .filter((pl.col("queue") == self.queue) | (pl.col("beneficiary") == self.queue))
                 .collect()
             )

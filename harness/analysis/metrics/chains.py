@@ -176,8 +176,7 @@ def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
         .agg(pl.col(amounts).sum())
         .sort("job", "at")
         .with_columns(
-            pl.col(amounts).cum_sum().over("job"),
-            span=pl.col("at").shift(-1).over("job") - pl.col("at"),
+            pl.col(amounts).cum_sum().over("job"), span=pl.col("at").shift(-1).over("job") - pl.col("at")
         )
     )
     until = {

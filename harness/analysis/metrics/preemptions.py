@@ -135,12 +135,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
         .drop_nulls("back")
         .sort("back")
         .join_asof(
-            running,
-            left_on="back",
-            right_on="start",
-            by="job",
-            strategy="forward",
-            check_sortedness=False,
+            running, left_on="back", right_on="start", by="job", strategy="forward", check_sortedness=False
         )
         .select("number", again=pl.coalesce("start", pl.when(pl.col("finish") <= window.end).then("finish")))
         .join(held_again.select("number"), on="number", how="right", maintain_order="right")["again"]

@@ -81,11 +81,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _measurements(
-    metric: str,
-    run: Run,
-    every: Sequence[Holder],
-    sums: Mapping[str, Mapping[str, float]],
-    better: str,
+    metric: str, run: Run, every: Sequence[Holder], sums: Mapping[str, Mapping[str, float]], better: str
 ) -> Iterator[Measurement]:
     for resource in run.resources:
         known = sums.get(resource, {})

@@ -28,11 +28,7 @@ from harness.runs.run import Run
 T = TypeVar("T")
 
 _LONGEST_NAME = 100
-_FURTHER = (
-    "disruption.lost_of_allocated",
-    "fairness.jain_share",
-    "fairness.jain_slowdown",
-)
+_FURTHER = ("disruption.lost_of_allocated", "fairness.jain_share", "fairness.jain_slowdown")
 
 
 class Lane(NamedTuple):

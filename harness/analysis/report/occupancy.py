@@ -82,10 +82,7 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
         }
     ).with_columns(amount=each[sizes.of(job, pod)])
     return pl.concat(
-        [
-            frame.select("node", "amount", time="start"),
-            frame.select("node", -pl.col("amount"), time="end"),
-        ]
+        [frame.select("node", "amount", time="start"), frame.select("node", -pl.col("amount"), time="end")]
     )
 
 

@@ -46,9 +46,7 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
         pl.col("preemptions").alias("recorded_evictions"),
     )
     right = simulated.micros("jobs").select(
-        "job_id",
-        pl.col("start_time").alias("simulated"),
-        pl.col("preemptions").alias("simulated_evictions"),
+        "job_id", pl.col("start_time").alias("simulated"), pl.col("preemptions").alias("simulated_evictions")
     )
     frame = (
         left.join(right, on="job_id", how="inner", maintain_order="left")

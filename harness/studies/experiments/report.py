@@ -262,11 +262,7 @@ def _mean(some: Sequence[Estimate]) -> Estimate:
 
 
 def _heat_map(
-    judged: Judged,
-    one: _Scaled,
-    across: str,
-    down: str,
-    of_cells: Mapping[tuple[str, str], Estimate],
+    judged: Judged, one: _Scaled, across: str, down: str, of_cells: Mapping[tuple[str, str], Estimate]
 ) -> Figure:
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []

@@ -167,11 +167,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # The solver needs numbers of similar size.
     scaled = matrix / scale
     dual: Any = linprog(
-        -np.array(values),
-        A_eq=scaled.T,
-        b_eq=(1 - share) * scaled.sum(axis=0),
-        bounds=(0, 1),
-        method="highs",
+        -np.array(values), A_eq=scaled.T, b_eq=(1 - share) * scaled.sum(axis=0), bounds=(0, 1), method="highs"
     )
     if dual.status:  # If the solver fails, the unconditional quantile is used.
         return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]

@@ -156,13 +156,7 @@ class World:
         """Yields the present jobs first, and then the arriving jobs, day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
-            (
-                each.job,
-                draws.drawn(seed, number, each.job.id),
-                None,
-                None,
-                each.elapsed,
-            )
+            (each.job, draws.drawn(seed, number, each.job.id), None, None, each.elapsed)
             for each, draws in zip(self.now.present, self.draws, strict=True)
         ]
         if self.coming is not None:

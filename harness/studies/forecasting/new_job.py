@@ -272,11 +272,7 @@ def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _with_pods(
-    cluster: Cluster,
-    pod_sets: list[PodSet],
-    named: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    source: str,
+    cluster: Cluster, pod_sets: list[PodSet], named: Mapping[str, Any], labels: Mapping[str, Any], source: str
 ) -> Cluster:
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1

@@ -86,12 +86,7 @@ class Past:
         return self.calibration.interval(queue, times[1], self.baseline.week(queue, waited))
 
 
-def past_of(
-    backtest: Backtest,
-    moments: int,
-    now: int | None,
-    **how: Unpack[InParallel],
-) -> Past:
+def past_of(backtest: Backtest, moments: int, now: int | None, **how: Unpack[InParallel]) -> Past:
     """Makes forecasts at past moments in the last three quarters of a history.
 
     Args:
@@ -131,8 +126,5 @@ def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
     half = second_half(backtest)
     first = backtest.history.jobs[0].submit
     before = Span((first + half.begin) // 2, half.begin)
-    drawn = {
-        *moments_in(backtest, half, count),
-        *moments_in(backtest, before, -(-count // 4), "calibration"),
-    }
+    drawn = {*moments_in(backtest, half, count), *moments_in(backtest, before, -(-count // 4), "calibration")}
     return sorted(drawn), half

@@ -114,13 +114,7 @@ class RecordOfTrace:
             counts = [each.count for each in job.pod_sets]
             quota = Quota(queue.name, given, counts, since, since)
         shown = Shown(
-            job=job,
-            created=past.submit,
-            queued=True,
-            quota=quota,
-            ready=since,
-            waited_for=True,
-            began=since,
+            job=job, created=past.submit, queued=True, quota=quota, ready=since, waited_for=True, began=since
         )
         return There(shown, quota is None, {shown.key: after})
 

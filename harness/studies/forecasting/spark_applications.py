@@ -98,10 +98,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
     if memory is None and f"spark.{role}.memory" not in spec.child("sparkConf"):
         memory = _kubernetes_memory(_MEMORY)
     requests = {"cpu": _amount(fields, "coreRequest"), "memory": memory}
-    limits: dict[str, Any] = {
-        "cpu": _amount(fields, "coreLimit"),
-        "memory": _amount(fields, "memoryLimit"),
-    }
+    limits: dict[str, Any] = {"cpu": _amount(fields, "coreLimit"), "memory": _amount(fields, "memoryLimit")}
     gpu = fields.child("gpu")
     name, quantity = gpu.string("name"), gpu.integer("quantity")
     if name and quantity > 0:

@@ -71,14 +71,8 @@ _REQUESTED: Mapping[Source, _Published] = {
     BLUE: ("", "29,563.83", "36.523"),
 }
 _PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
-    CTC: {
-        "from-first": ("", "95,695.72", "64.647"),
-        "requested": ("22,875.46", "53,925.09", "35.324"),
-    },
-    BLUE: {
-        "from-first": ("", "45,223.38", "33.548"),
-        "requested": ("", "33,668.11", "26.584"),
-    },
+    CTC: {"from-first": ("", "95,695.72", "64.647"), "requested": ("22,875.46", "53,925.09", "35.324")},
+    BLUE: {"from-first": ("", "45,223.38", "33.548"), "requested": ("", "33,668.11", "26.584")},
 }
 """Maps a log and a correction method to the figures for predictions by users' last two run times."""
 

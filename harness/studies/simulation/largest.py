@@ -304,10 +304,6 @@ def _gang(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": "gang",
-            "namespace": namespace,
-            **({"labels": {QUEUE: queue}} if queue else {}),
-        },
+        "metadata": {"name": "gang", "namespace": namespace, **({"labels": {QUEUE: queue}} if queue else {})},
         "spec": {"parallelism": pods, "completions": pods, "template": {"spec": spec}},
     }

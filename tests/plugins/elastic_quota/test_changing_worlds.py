@@ -12,16 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
-from quota_worlds import (
-    Happened,
-    Jobs,
-    Manifest,
-    cluster,
-    flat,
-    fuzz,
-    grouped,
-    varied,
-)
+from quota_worlds import Happened, Jobs, Manifest, cluster, flat, fuzz, grouped, varied
 from test_lasting_refusals import crowd
 
 from harness import Cluster
@@ -71,11 +62,7 @@ def changing(where: Cluster, seed: int) -> Cluster:
         times = {FROM: f"{begin}s", UNTIL: f"{begin + chance.between(1, 60)}s"}
         name = f"n{chance.below(4)}"
         patch = chance.choice(
-            (
-                {"status": {"allocatable": {"cpu": 1}}},
-                {"spec": {"unschedulable": True}},
-                {"$patch": "delete"},
-            )
+            ({"status": {"allocatable": {"cpu": 1}}}, {"spec": {"unschedulable": True}}, {"$patch": "delete"})
         )
         named = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": times}}
         patches.append({**named, **patch})

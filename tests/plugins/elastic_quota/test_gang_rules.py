@@ -56,11 +56,7 @@ def test_a_gang_is_bound_as_a_whole_or_not() -> None:
     happened = Happened(
         cluster(*NODES, tree(12, leaf("a", 12, 12))), jobs.add("late", "a", 4, at=10), until=100
     )
-    assert happened.lines("bind") == [
-        "0 bind own-0 on n1",
-        "0 bind own-1 on n2",
-        "10 bind late on n3",
-    ]
+    assert happened.lines("bind") == ["0 bind own-0 on n1", "0 bind own-1 on n2", "10 bind late on n3"]
 
 
 def test_the_request_of_a_gang_counts_as_a_whole() -> None:

@@ -118,10 +118,7 @@ def test_nor_where_quotas_claim_by_usage_and_daemon_sets_have_pods(seed: int) ->
 
 
 def _tried_alike(
-    where: Cluster,
-    jobs: Jobs,
-    options: dict[str, Any],
-    plugins: Sequence[PolicyFactory] = PLUGINS,
+    where: Cluster, jobs: Jobs, options: dict[str, Any], plugins: Sequence[PolicyFactory] = PLUGINS
 ) -> None:
     for plugin in plugins:
         together = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
@@ -133,9 +130,7 @@ def _tried_alike(
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"semantics": "koordinator"}, {"disablePreemption": True}, {"claims": "usage"}],
-    ids=str,
+    "options", [{}, {"semantics": "koordinator"}, {"disablePreemption": True}, {"claims": "usage"}], ids=str
 )
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from(PLUGINS))
 @fuzz(15)

@@ -59,11 +59,7 @@ def test_pods_of_a_group_that_are_no_gang_run_each_by_itself() -> None:
     jobs = Jobs().add("own", "a", 4, seconds=20)
     jobs.add("group", "a", 4, pods=3, gang=False, labels=MEMBER, at=10, seconds=30)
     happened = Happened(cluster(*NODES, ROOMY, group(2)), jobs)
-    assert happened.lines("finish")[1:] == [
-        "40 finish group-0",
-        "40 finish group-1",
-        "50 finish group-2",
-    ]
+    assert happened.lines("finish")[1:] == ["40 finish group-0", "40 finish group-1", "50 finish group-2"]
 
 
 def test_a_gang_that_is_bound_in_part_runs_when_all_of_its_pods_are() -> None:
@@ -224,9 +220,7 @@ def test_groups_without_quotas(preempts: bool) -> None:
     )
 )
 @fuzz(80)
-def test_a_group_never_begins_with_fewer_than_its_least(
-    groups: list[tuple[str, int, int, int, int]],
-) -> None:
+def test_a_group_never_begins_with_fewer_than_its_least(groups: list[tuple[str, int, int, int, int]]) -> None:
     """As many at the first instant, whoever is preempted; and all pods of possible groups end."""
     jobs, manifests = Jobs(), []
     for number, (queue, pods, least, cpu, at) in enumerate(groups):

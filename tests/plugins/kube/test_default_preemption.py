@@ -17,11 +17,7 @@ from harness_plugins.kube.policy import default_preemption
 
 def configuration(**fields: Any) -> dict[str, Any]:
     """A KubeSchedulerConfiguration."""
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        **fields,
-    }
+    return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", **fields}
 
 
 def test_it_is_registered_with_its_options() -> None:

@@ -207,9 +207,7 @@ def test_a_pod_that_never_preempts_is_ahead_in_the_queue() -> None:
 def test_a_pod_that_never_preempts_can_be_preempted() -> None:
     """The policy is about what a pod does to others, not about what others do to it."""
     world = World(
-        [node("n1")],
-        job("never", ALL, priority=10, preempts=False),
-        job("p", ALL, priority=11, at=1),
+        [node("n1")], job("never", ALL, priority=10, preempts=False), job("p", ALL, priority=11, at=1)
     )
     assert world.about("preempt") == ["1 preempt never by p on n1"]
 

@@ -95,8 +95,7 @@ def test_the_record_says_which_devices_a_pod_has_and_why_another_waits(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "more"),
-    [("none", []), ("default-preemption", []), ("kueue-classic", QUEUE), ("backfill", [])],
+    ("plugin", "more"), [("none", []), ("default-preemption", []), ("kueue-classic", QUEUE), ("backfill", [])]
 )
 def test_a_configuration_says_it_for_every_plugin_that_binds_pods(
     plugin: str, more: list[dict[str, Any]], tmp_path: Path

@@ -24,12 +24,7 @@ GI = 2**30
 
 def manifest(kind: str, name: str, *, version: str = "v1beta2", **spec: Any) -> Manifest:
     """An object of Kueue's with this spec."""
-    return {
-        "apiVersion": f"kueue.x-k8s.io/{version}",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return {"apiVersion": f"kueue.x-k8s.io/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def flavor(name: str = "f", **spec: Any) -> Manifest:

@@ -41,10 +41,7 @@ def case(seed: int, holders: int, strategies: str) -> dict[str, Any]:
         gates["PrioritySortingWithinCohort"] = False
     return {
         "id": f"fuzz-{seed}",
-        "config": {
-            "featureGates": gates,
-            "fairSharing": {"preemptionStrategies": strategies.split(",")},
-        },
+        "config": {"featureGates": gates, "fairSharing": {"preemptionStrategies": strategies.split(",")}},
         "objects": [*(flavor(name) for name in flavors), *cohorts, *queues, *held],
         "given": {
             "clusterQueue": own,
@@ -55,10 +52,7 @@ def case(seed: int, holders: int, strategies: str) -> dict[str, Any]:
                     {
                         "name": f"{name}-{resource}",
                         "flavors": {
-                            resource: {
-                                "name": name,
-                                "mode": "Preempt" if (name, resource) in need else "Fit",
-                            }
+                            resource: {"name": name, "mode": "Preempt" if (name, resource) in need else "Fit"}
                         },
                     }
                     for name, resource in asked

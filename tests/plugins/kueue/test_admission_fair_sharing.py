@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kueue_worlds import (
-    Happened,
-    Jobs,
-    Manifest,
-    cluster,
-    configuration,
-    flavor,
-    local_queue,
-    pod_set,
-    queue,
-)
+from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavor, local_queue, pod_set, queue
 
 import harness
 from harness import Cluster, PodSet

@@ -60,10 +60,7 @@ def admitted(where: Cluster, pods: PodSet, release: str = "ff69552", **options: 
 @pytest.mark.parametrize(("quota", "fits"), [(10, True), (9, False)])
 def test_devices_of_all_mapped_classes_count_for_each_pod(quota: int, fits: bool) -> None:
     """Two pods with a claim of 2 + 1 devices, and one of 2 more: 10 in all."""
-    templates = (
-        template(exactly(2), exactly(1, "mig-2g.10gb")),
-        template(exactly(2), name="u"),
-    )
+    templates = (template(exactly(2), exactly(1, "mig-2g.10gb")), template(exactly(2), name="u"))
     assert admitted(world(*templates, quota=quota), claiming("t", "u", count=2)) is fits
 
 

@@ -107,8 +107,7 @@ def test_usage_of_all_flavors_of_a_resource_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("half_life", "held", "expected"),
-    [(10 * MINUTE, 4, 6_828_427_124), (24 * HOUR, 0, 7_980_769_063)],
+    ("half_life", "held", "expected"), [(10 * MINUTE, 4, 6_828_427_124), (24 * HOUR, 0, 7_980_769_063)]
 )
 def test_each_part_is_rounded_down_to_billionths(half_life: int, held: int, expected: int) -> None:
     """8 x 0.5^(5m / half-life), and the rest of what is held."""

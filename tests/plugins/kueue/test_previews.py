@@ -116,8 +116,7 @@ def test_the_time_counts_from_the_end_of_admission_checks_and_anew_with_each_adm
 
 
 @pytest.mark.parametrize(
-    ("strategy", "admitted"),
-    [("StrictFIFO", ["b0", "b1"]), ("BestEffortFIFO", ["b0", "b1", "c0"])],
+    ("strategy", "admitted"), [("StrictFIFO", ["b0", "b1"]), ("BestEffortFIFO", ["b0", "b1", "c0"])]
 )
 def test_meanwhile_a_strict_queue_keeps_what_others_could_borrow(strategy: str, admitted: list[str]) -> None:
     """Also one that may reclaim from anybody; in a BestEffortFIFO queue its head is put aside."""

@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kueue_worlds import (
-    Happened,
-    Jobs,
-    Manifest,
-    cluster,
-    configuration,
-    flavor,
-    manifest,
-    node,
-    queue,
-)
+from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavor, manifest, node, queue
 
 import harness
 from harness.base.errors import ClusterError
@@ -473,11 +463,7 @@ def test_who_goes_before_its_checks_are_ready_was_not_admitted() -> None:
 
 @pytest.mark.parametrize(
     ("backoff", "free", "then"),
-    [
-        (2, 15, ["41 reject"]),
-        (8, 18, ["41 reject"]),
-        (60, 41, ["70 admit", "70 evict", "101 reject"]),
-    ],
+    [(2, 15, ["41 reject"]), (8, 18, ["41 reject"]), (60, 41, ["70 admit", "70 evict", "101 reject"])],
 )
 def test_a_limit_that_is_reached_after_a_time_out_counts_when_the_backoff_is_over(
     backoff: int, free: int, then: list[str]

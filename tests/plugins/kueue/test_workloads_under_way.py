@@ -102,12 +102,7 @@ GOING = {**held(), "Evicted": (True, "Preempted", 23.0)}
 
 @pytest.mark.parametrize(
     ("pods", "gone"),
-    [
-        ([], 7),
-        ([pod("old", deletionTimestamp=before(-12))], 12),
-        ([pod("old")], 30),
-        ([pod("other")], 0),
-    ],
+    [([], 7), ([pod("old", deletionTimestamp=before(-12))], 12), ([pod("old")], 30), ([pod("other")], 0)],
 )
 def test_who_was_told_to_go_before_keeps_what_it_holds_for_the_rest_of_its_time(
     pods: list[Manifest], gone: int
@@ -258,8 +253,7 @@ def test_who_timed_out_right_before_stays_away_also_when_it_is_gone() -> None:
     }
     state = {"count": 1, "requeueAt": before(-33)}
     where = dump(
-        workload("late", conditions=conditions, requeueState=state),
-        configuration(waitForPodsReady=WAITING),
+        workload("late", conditions=conditions, requeueState=state), configuration(waitForPodsReady=WAITING)
     )
     assert Happened(where, Jobs(), until=100).lines("admit") == [
         "0 admit default/late",

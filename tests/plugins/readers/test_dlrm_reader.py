@@ -44,10 +44,7 @@ def test_instances_without_a_run_are_left_out_and_counted(read_text: Callable) -
     backwards = RAN.replace("1623.5", "5")
     assert read_text(HEAD + ALWAYS + backwards).left_out == {"deleted before it was scheduled": 1}
     dropped = read_text(text, outlived="drop")
-    assert dropped.left_out == {
-        "created, but never scheduled": 1,
-        "outlived the trace (no deletion_time)": 2,
-    }
+    assert dropped.left_out == {"created, but never scheduled": 1, "outlived the trace (no deletion_time)": 2}
     assert dropped.frame["job_id"].to_list() == ["i1"]
 
 

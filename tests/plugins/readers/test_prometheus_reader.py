@@ -327,10 +327,7 @@ ERROR = (ANSWERS / "error.json").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (
-            ERROR,
-            "answer 1: is an error of the server, bad_data: exceeded",
-        ),
+        (ERROR, "answer 1: is an error of the server, bad_data: exceeded"),
         ('{"status":"success"}', "answer 1: is not an answer to query or query_range"),
         (answer(*lived()) + "{", "is not JSON"),
         (

@@ -110,9 +110,7 @@ def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
     """Returns an encoding that gives each key its dashes."""
     dashes = [list(key.dash) or [1, 0] for key in keys]
     return alt.StrokeDash(
-        field,
-        scale=alt.Scale(domain=[key.name for key in keys], range=dashes),
-        legend=None,
+        field, scale=alt.Scale(domain=[key.name for key in keys], range=dashes), legend=None
     )
 
 

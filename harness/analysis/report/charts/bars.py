@@ -54,17 +54,9 @@ def grouped(
             alt.X(
                 "value:Q",
                 scale=alt.Scale(domain=[-most, most], nice=False),
-                axis=alt.Axis(
-                    title=title,
-                    labelExpr=axes.written(shown_as),
-                    tickCount=6 if wide else 3,
-                ),
+                axis=alt.Axis(title=title, labelExpr=axes.written(shown_as), tickCount=6 if wide else 3),
             ),
-            alt.Y(
-                "row:N",
-                sort=labels,
-                axis=axes.rows_axis(room),
-            ),
+            alt.Y("row:N", sort=labels, axis=axes.rows_axis(room)),
             axes.coloured("of:N", keys),
             yOffset=alt.YOffset("key:O", scale=alt.Scale(domain=list(range(len(keys))))),
         )

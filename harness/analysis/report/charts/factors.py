@@ -61,14 +61,9 @@ def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: 
         orient="row",
     ).with_columns(name=pl.Series(names, dtype=pl.String))
     x = alt.X(
-        "value:Q",
-        axis=alt.Axis(title=title, labelExpr=axes.written(shown_as), tickCount=5 if wide else 3),
+        "value:Q", axis=alt.Axis(title=title, labelExpr=axes.written(shown_as), tickCount=5 if wide else 3)
     )
-    y = alt.Y(
-        "name:N",
-        sort=names,
-        axis=axes.rows_axis(room),
-    )
+    y = alt.Y("name:N", sort=names, axis=axes.rows_axis(room))
     colour = palette.KINDS[0].light
     ends = frame.filter(pl.col("low").is_not_null())
     layers = [
@@ -125,17 +120,11 @@ def heat_map(
         scale=alt.Scale(domain=told_columns),
         axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=_NAMES, ticks=False, domain=False),
     )
-    y = alt.Y(
-        "row:O",
-        scale=alt.Scale(domain=told_rows),
-        axis=axes.rows_axis(_NAMES, y_title),
-    )
+    y = alt.Y("row:O", scale=alt.Scale(domain=told_rows), axis=axes.rows_axis(_NAMES, y_title))
     chart = alt.Chart(frame).encode(x, y)
     layers = [
         chart.mark_rect(color=palette.KINDS[3].light, aria=True).encode(
-            alt.Opacity("depth:Q", scale=None, legend=None),
-            alt.Description("told:N"),
-            alt.Tooltip("told:N"),
+            alt.Opacity("depth:Q", scale=None, legend=None), alt.Description("told:N"), alt.Tooltip("told:N")
         ),
         chart.mark_text(fontSize=11, color=palette.INK.light).encode(alt.Text("text:N")),
     ]
@@ -209,9 +198,7 @@ def multiples(
         domain=[min(0.0, low) if low < room else low - room, high + room], nice=False, zero=False
     )
     y = alt.Y(
-        "value:Q",
-        scale=scale,
-        axis=axes.upright_axis(y_title, tickCount=4, labelExpr=axes.written(shown_as)),
+        "value:Q", scale=scale, axis=axes.upright_axis(y_title, tickCount=4, labelExpr=axes.written(shown_as))
     )
     made = []
     for number, name in enumerate(panels):

@@ -72,8 +72,7 @@ def stacked(
         layers = [
             alt.Chart(
                 axes.timed(
-                    material,
-                    area.select("series", "time", "mean", queue=axes.named(area["series"], keys)),
+                    material, area.select("series", "time", "mean", queue=axes.named(area["series"], keys))
                 )
             )
             .mark_area()

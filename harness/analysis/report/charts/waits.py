@@ -41,10 +41,7 @@ class _Scale(NamedTuple):
             "x:Q",
             scale=alt.Scale(type="log", domain=[1, longest / self.shortest], nice=False),
             axis=alt.Axis(
-                title=None,
-                values=list(names),
-                labelExpr=f"({names})[format(datum.value, 'd')]",
-                grid=False,
+                title=None, values=list(names), labelExpr=f"({names})[format(datum.value, 'd')]", grid=False
             ),
         )
 

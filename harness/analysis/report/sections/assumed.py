@@ -86,10 +86,7 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     if any(each.get("clairvoyant") for each in policies):
         yield "sees how long jobs run", ["yes" if each.get("clairvoyant") else "no" for each in policies]
     for option in dict.fromkeys(key for each in policies for key in each["options"]):
-        yield (
-            f"option {option}",
-            [_option(each, option) for each in policies],
-        )
+        yield (f"option {option}", [_option(each, option) for each in policies])
     settings = [info["settings"] for info in infos]
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]

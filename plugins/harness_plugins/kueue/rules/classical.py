@@ -10,10 +10,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.borrow_within_cohort import (
-    may_borrow,
-    reclaimed_while_borrowing,
-)
+from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow, reclaimed_while_borrowing
 from harness_plugins.kueue.rules.candidates import candidates_of, has_candidate
 from harness_plugins.kueue.rules.preemption import (
     FORBIDDEN,
@@ -197,12 +194,7 @@ def _sources(
 
 
 def _below(
-    cache: Cache,
-    incoming: Incoming,
-    allowed: Allowed,
-    cohort: int,
-    skipped: int,
-    guards: tuple[int, ...],
+    cache: Cache, incoming: Incoming, allowed: Allowed, cohort: int, skipped: int, guards: tuple[int, ...]
 ) -> Iterator[_Source]:
     """Yields the queues below a cohort that exceed their own quota and have at least one candidate."""
     tree = cache.tree

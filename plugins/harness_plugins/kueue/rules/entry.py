@@ -29,15 +29,7 @@ class Entry:
         placed: the new places of all pods in a second pass; () if there is no place for them.
     """
 
-    __slots__ = (
-        "assignment",
-        "inadmissible",
-        "marked",
-        "placed",
-        "reason",
-        "second",
-        "workload",
-    )
+    __slots__ = ("assignment", "inadmissible", "marked", "placed", "reason", "second", "workload")
 
     def __init__(self, workload: Workload, assignment: Assignment, *, marked: bool) -> None:
         self.workload = workload

@@ -108,10 +108,7 @@ class FairOrder:
                 self._promote(cohort, best, heaps)
 
     def _promote(
-        self,
-        cohort: int,
-        best: dict[int, tuple[Key, Entry]],
-        heaps: dict[int, list[tuple[Key, int]]],
+        self, cohort: int, best: dict[int, tuple[Key, Entry]], heaps: dict[int, list[tuple[Key, int]]]
     ) -> None:
         """Finds the current winner of a cohort, and enters it in the tournament of the parent cohort."""
         heap = heaps[cohort]

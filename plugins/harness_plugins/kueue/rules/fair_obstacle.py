@@ -104,10 +104,7 @@ class FairObstacle:
         return sorted(shares, key=_SHARE, reverse=True)
 
     def _compared(
-        self,
-        ranked: Sequence[tuple[Share, ClusterQueueState]],
-        reclaim: Allowed,
-        taken: tuple[Workload, ...],
+        self, ranked: Sequence[tuple[Share, ClusterQueueState]], reclaim: Allowed, taken: tuple[Workload, ...]
     ) -> Compared | None:
         """Returns the shares that protect the next candidate on the side with the largest share.
 

@@ -11,15 +11,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness_plugins.kueue.rules.assignment import (
-    FIT,
-    NO_FIT,
-    PREEMPT,
-    Assignment,
-    Choice,
-    assembled,
-    take,
-)
+from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, Choice, assembled, take
 from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer
@@ -53,12 +45,7 @@ class Assigner:
     """
 
     def __init__(
-        self,
-        cache: Cache,
-        *,
-        fair: bool,
-        gates: Gates,
-        topologies: Topologies | None = None,
+        self, cache: Cache, *, fair: bool, gates: Gates, topologies: Topologies | None = None
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
@@ -141,11 +128,7 @@ class Assigner:
         return tuple((cell, amount) for cell, amount in usage if cell not in self._pods)
 
     def _place(
-        self,
-        topologies: Topologies,
-        oracle: Oracle,
-        assignment: Assignment,
-        offers: tuple[PodSetOffer, ...],
+        self, topologies: Topologies, oracle: Oracle, assignment: Assignment, offers: tuple[PodSetOffer, ...]
     ) -> tuple[Assignment, WorkloadTopology | None]:
         """Places the pods next to those that are present. If this fails, other workloads must be preempted.
 

@@ -164,17 +164,7 @@ class TargetClusterQueueOrdering:
             whose turn has come.
     """
 
-    __slots__ = (
-        "_cohorts",
-        "_head",
-        "_names",
-        "_own",
-        "_queues",
-        "_root",
-        "_shares",
-        "_taken",
-        "_turns",
-    )
+    __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares", "_taken", "_turns")
 
     def __init__(
         self,

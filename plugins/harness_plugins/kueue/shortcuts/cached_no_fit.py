@@ -186,13 +186,7 @@ class CachedNoFits:
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # otherwise, an older failure is kept, because it can become valid again
             self._known[workload.place.equivalence_class.key] = CachedNoFit(
-                assignment,
-                queue,
-                self.version(queue),
-                oracle.checks,
-                oracle.no_place,
-                oracle.failed,
-                why,
+                assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
 
     def still_reserves(self, workload: Workload) -> bool | None:

@@ -19,12 +19,7 @@ _MOST = 256
 """The maximum number of requests to cache. Each has two numbers per domain."""
 
 _Key = tuple[
-    TopologyTree,
-    tuple[tuple[str, int], ...],
-    int,
-    int,
-    tuple[tuple[int, int], ...],
-    Sequence[bool] | None,
+    TopologyTree, tuple[tuple[str, int], ...], int, int, tuple[tuple[int, int], ...], Sequence[bool] | None
 ]
 
 

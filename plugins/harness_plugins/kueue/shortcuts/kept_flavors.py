@@ -47,10 +47,7 @@ class KeptTopologies:
         ] = Memo()
 
     def asked(
-        self,
-        offers: tuple[PodSetOffer, ...],
-        chosen: tuple[tuple[int, ...], ...],
-        counts: tuple[int, ...],
+        self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
         """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
         key = offers, chosen, counts

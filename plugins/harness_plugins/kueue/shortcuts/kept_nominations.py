@@ -47,11 +47,7 @@ class KeptNominations:
     """
 
     def __init__(
-        self,
-        nominator: Nominator,
-        oracles: RecordedOracles,
-        fits: CachedFits,
-        no_fits: CachedNoFits,
+        self, nominator: Nominator, oracles: RecordedOracles, fits: CachedFits, no_fits: CachedNoFits
     ) -> None:
         self._nominator = nominator
         self._oracles = oracles

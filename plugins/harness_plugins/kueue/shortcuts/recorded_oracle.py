@@ -35,16 +35,7 @@ class RecordedOracle:
         found_targets: whether any search found targets.
     """
 
-    __slots__ = (
-        "_cache",
-        "_known",
-        "_search",
-        "checks",
-        "failed",
-        "found_targets",
-        "no_place",
-        "workload",
-    )
+    __slots__ = ("_cache", "_known", "_search", "checks", "failed", "found_targets", "no_place", "workload")
 
     def __init__(self, cache: Cache, search: TargetSearch, workload: Workload) -> None:
         self._cache = cache

@@ -24,11 +24,7 @@ from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
-from harness_plugins.kueue.shortcuts.kept_flavors import (
-    KeptOffers,
-    KeptSuitableLeaves,
-    KeptTopologies,
-)
+from harness_plugins.kueue.shortcuts.kept_flavors import KeptOffers, KeptSuitableLeaves, KeptTopologies
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares

@@ -12,12 +12,7 @@ from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, capacity_of
 from harness_plugins.kueue.rules.topology.request import Wanted, wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
-from harness_plugins.kueue.state.topology.tree import (
-    DomainAssignment,
-    Room,
-    TopologyAssignment,
-    TopologyTree,
-)
+from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
 
 
 @dataclass(frozen=True, slots=True)

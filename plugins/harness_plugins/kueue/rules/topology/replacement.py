@@ -11,12 +11,7 @@ from typing import NamedTuple
 
 from harness.models.cluster import TopologyRequest
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.topology.placement import (
-    PodSetRequest,
-    groups_of,
-    place,
-    suitable_leaves,
-)
+from harness_plugins.kueue.rules.topology.placement import PodSetRequest, groups_of, place, suitable_leaves
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, in_flavor
 from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
 

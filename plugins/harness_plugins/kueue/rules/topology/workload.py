@@ -137,10 +137,7 @@ class Topologies(Protocol):
     """Finds the topology requests of workloads."""
 
     def asked(
-        self,
-        offers: tuple[PodSetOffer, ...],
-        chosen: tuple[tuple[int, ...], ...],
-        counts: tuple[int, ...],
+        self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
         """Returns the topology request of a workload.
 
@@ -173,10 +170,7 @@ class WorkloadTopologies:
         self._capacities = capacities
 
     def asked(
-        self,
-        offers: tuple[PodSetOffer, ...],
-        chosen: tuple[tuple[int, ...], ...],
-        counts: tuple[int, ...],
+        self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
         """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
         parts: dict[str, list[PodSetRequest]] = {}
