@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.cluster.kinds.pods import places_of_pods
 from harness.cluster.kinds.workloads import read_time
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.fields import Fields
@@ -17,18 +18,17 @@ _SECONDS = len("2026-01-31T08:00:00Z")
 
 
 def created_of_pods(cluster: Cluster) -> dict[str, int]:
-    """Returns the creation times of Pods by `namespace/name`, in microseconds since 1970.
+    """Returns the creation times of Pods by `key`, in microseconds since 1970.
 
     Pods that don't take part in the replay, or have no known creation time, are omitted.
     """
-    there = {pod.key for pod in cluster.pods}
+    places = places_of_pods(cluster.manifests) if cluster.pods else {}
     found = {}
-    for manifest in cluster.manifests if there else ():
-        if manifest.get("kind") == "Pod":
-            metadata = Fields(manifest["metadata"], "", [])  # faults were reported when the cluster was read
-            key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
-            if key in there and (time := read_time(metadata, "creationTimestamp")) is not None:
-                found[key] = time
+    for pod in cluster.pods:
+        metadata = cluster.manifests[places[pod.full_name]]["metadata"]
+        time = read_time(Fields(metadata, "", []), "creationTimestamp")  # faults were reported before
+        if time is not None:
+            found[pod.key] = time
     return found
 
 

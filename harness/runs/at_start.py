@@ -20,7 +20,7 @@ from harness.base.units import date_text
 from harness.base.values import Value, fixed
 from harness.cluster.dates import latest_of
 from harness.cluster.kinds.pod_reading import unbound
-from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.pods import Pod, places_of_pods
 from harness.cluster.kinds.workloads import Workload, read_time
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.yaml.fields import Fields
@@ -167,11 +167,7 @@ class _Objects:
         self._cluster = cluster
         working = [each for each in cluster.workloads if each.takes_part]
         self.several: list[Workload | Pod] = [*working, *cluster.pods]
-        self._manifests = {
-            _name_of(item): number
-            for number, item in enumerate(cluster.manifests)
-            if cluster.pods and item.get("kind") == "Pod"
-        }
+        self._manifests = places_of_pods(cluster.manifests) if cluster.pods else {}
 
     @cached_property
     def latest(self) -> int | None:
@@ -247,11 +243,6 @@ def _waiting(each: Workload | Pod) -> Workload | Pod:
         began=None,
         unready=(),
     )
-
-
-def _name_of(manifest: Mapping[str, Any]) -> str:
-    metadata = manifest["metadata"]
-    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
 
 
 def _begins(

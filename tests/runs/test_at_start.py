@@ -15,7 +15,7 @@ import harness
 from harness import Decision
 from harness.base.errors import OptionError
 from harness.base.units import HOUR
-from harness.cluster.dates import latest_of
+from harness.cluster.dates import created_of_pods, latest_of
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.runs.at_start import as_it_stands
@@ -213,6 +213,21 @@ def test_pods_come_and_wait_as_workloads_do(replay: Callable[..., Run]) -> None:
     bound = run.decisions.filter(pl.col("action") == "bind")
     assert bound["job_id"].to_list()[0] == "default/old"
     assert list(began(replay(where, 0, 2, plugin="default-preemption"))) == ["j0", "default/new", "j1"]
+
+
+def test_a_kind_of_another_group_with_the_name_of_a_pod_is_none(replay: Callable[..., Run]) -> None:
+    """It may have no metadata, or the name of a Pod."""
+    group = {"apiVersion": "example.com/v1", "kind": "Pod"}
+    foreign = [group, {**pod("old", 4), **group}]
+    where = cluster(pod("old", -3, -2, cpu=3), *foreign, nodes=True)
+    assert created_of_pods(where) == {"default/old": (int(DAY.timestamp()) - 3 * 3600) * 1_000_000}
+    run = replay(where, 0, plugin="default-preemption", at_start="dump")
+    assert began(run) == {"default/old": (0, 0), "j0": (0, 0)}
+
+
+def test_a_pod_that_has_the_name_of_a_workload_keeps_its_creation_time() -> None:
+    where = cluster(workload("a", -2), pod("a", -3, -2, cpu=8), nodes=True)
+    assert list(created_of_pods(where)) == ["pod default/a"]
 
 
 def test_manifests_without_work_leave_the_run_as_it_is(replay: Callable[..., Run]) -> None:

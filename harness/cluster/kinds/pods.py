@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from harness.base.frozen import Frozen
 from harness.base.values import Fixed, Value, fixed
@@ -251,3 +251,15 @@ class Pod(Fixed):
     def full_name(self) -> str:
         """The pod's namespace and name, as in the manifest."""
         return f"{self.namespace}/{self.name}"
+
+
+def places_of_pods(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Returns the places of the Pods in the manifests, by `full_name`.
+
+    Other API groups can have a kind with this name, too.
+    """
+    return {
+        f"{item['metadata'].get('namespace') or 'default'}/{item['metadata']['name']}": place
+        for place, item in enumerate(manifests)
+        if item.get("kind") == "Pod" and item.get("apiVersion") == "v1"
+    }

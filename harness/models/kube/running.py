@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.units import SECOND
 from harness.cluster.kinds.pod_reading import unbound
-from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.pods import Pod, places_of_pods
 from harness.cluster.model import Cluster
 from harness.cluster.standing import leaving
 from harness.policy import ENDLESS, Arrival, Job, PodSet
@@ -46,13 +46,11 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
     ]
     if not several:
         return []
-    manifests = {
-        (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
-    }
+    places = places_of_pods(cluster.manifests)
     several.sort(key=lambda pod: (pod.key not in stays, pod.start is None, pod.start or 0))
     found: list[Arrival] = []
     for number, pod in enumerate(several, first):
-        manifest = manifests[pod.name, pod.namespace]
+        manifest = cluster.manifests[places[pod.full_name]]
         if pod.node and pod.key not in stays:
             manifest = unbound(manifest)
         job = _job(cluster, pod, manifest, number, at)
@@ -85,11 +83,3 @@ def _job(cluster: Cluster, pod: Pod, manifest: Mapping[str, Any], index: int, at
         pod_sets=(pod_set,),
         pods=1,
     )
-
-
-def _name(manifest: Mapping[str, Any]) -> str:
-    return str(manifest["metadata"]["name"])
-
-
-def _namespace(manifest: Mapping[str, Any]) -> str:
-    return str(manifest["metadata"].get("namespace") or "default")
