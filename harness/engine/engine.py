@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from inspect import isgeneratorfunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, TypeAlias
 
 from harness.base.errors import PolicyError, blamed_on
@@ -311,10 +311,10 @@ def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
 def _check_methods(policy: Policy, name: str) -> None:
     """Check that a policy has the methods that the engine calls, and that only `cycle` is a generator.
 
-    The engine ignores what `submit` and `release` return. A generator would therefore never run.
+    The engine ignores what `submit` and `release` return. A generator or coroutine would therefore never run.
 
     Raises:
-        PolicyError: a method is missing, or is a generator although it can't decide anything.
+        PolicyError: a method is missing or asynchronous, or is a generator although it can't decide anything.
     """
     methods = {method: _further(policy, method, name) for method in ("submit", "release", "cycle")}
     if missing := [method for method, found in methods.items() if not callable(found)]:
@@ -323,6 +323,11 @@ def _check_methods(policy: Policy, name: str) -> None:
             hint="a policy has submit(job, pods, now), release(job, pods, now, why) and cycle(now)",
         )
     for method, found in methods.items():
+        if iscoroutinefunction(found) or isasyncgenfunction(found):
+            raise PolicyError(
+                f"policy {name} has an asynchronous method {method}, which would never run",
+                hint="the engine calls the methods of a policy directly, so write def instead of async def",
+            )
         if method != "cycle" and isgeneratorfunction(found):
             raise PolicyError(
                 f"policy {name} yields in {method}, but only cycle can decide",

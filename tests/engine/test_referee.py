@@ -259,6 +259,18 @@ def test_only_a_cycle_can_yield_decisions(method: str) -> None:
         replayed(hasty, Script().job("a", cpu=1), POOL)
 
 
+@pytest.mark.parametrize("method", ["submit", "release", "cycle"])
+def test_a_policy_has_no_asynchronous_methods(method: str) -> None:
+    """Nobody would await them."""
+
+    async def later(self: Greedy, *given: object) -> None:
+        pass
+
+    patient = type("Patient", (Greedy,), {method: later})
+    with pytest.raises(PolicyError, match=f"^policy Patient has an asynchronous method {method}"):
+        replayed(patient, Script().job("a", cpu=1), POOL)
+
+
 def test_a_cycle_without_a_yield_is_named() -> None:
     """It returns None, and Python says only that None is not iterable."""
 

@@ -316,7 +316,7 @@ def test_python_tunes_as_the_command_does(
     [
         ({"space": {A: {"low": 1}}, "sums": []}, "tune.space.ClusterQueue/a.quota[cpu]: needs low and high"),
         ({"sums": [{"of": [A, B], "is": 40}]}, "tune.sums[0].is: cannot be reached"),
-        ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
+        ({"sums": [{"of": [A], "is": 6}]}, "must name two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
         ({"held-out": None}, "tune.held-out: and search need each other"),
         ({"held-out": "4d.."}, "tune.held-out: 4d.. overlaps with search, 0d..5d"),

@@ -283,11 +283,10 @@ class KueuePolicy:
         queues = {job.id: self._cluster.cluster_queue_of(job.namespace, job.queue) for job in jobs}
         roots = {key: scheduler.root_of(queue.name) for key, queue in queues.items() if queue is not None}
         asked = {roots.get(name) for name in names}
-        root = asked.pop()
+        root = asked.pop() if len(asked) == 1 else None
         own = [job for job in jobs if roots.get(job.id) == root]
         if (
             root is None
-            or asked
             or self._previews is not None
             or self.failures is not None
             or self._blocked is not None

@@ -275,7 +275,7 @@ def test_a_time_without_its_unit_is_told_about_units(read_text: Callable) -> Non
     with pytest.raises(TraceError) as caught:
         read_text(text, reader="csv")
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("a unit such as : iso")
+    assert caught.value.hint.startswith("a unit such as `: iso`")
     assert len(read_text(text, reader="csv", map="submit_time=submit_time:iso").frame) == 1
 
 
