@@ -1,4 +1,4 @@
-"""Explains how a trace was read, in a single line if `trace convert` stored the explanation in the file."""
+"""Explains how a trace was read. If `trace convert` stored the explanation in the file, it is one line."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Examples:
     metavar="DIR", help="Store all trials as the experiment DIR/NAME.",
 )  # fmt: skip
 @workers_option(
-    "Number of processes; useful if the search tries several points in parallel, or if points have seeds.",
+    "Number of processes. Several help if the search tries points in parallel, or a point has several seeds.",
     "as many as the search can use",
 )
 @click.option("--dask", metavar="ADDRESS", help="Replay on the workers of this Dask scheduler.")

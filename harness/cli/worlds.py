@@ -141,7 +141,7 @@ def _split(text: str, option: str) -> tuple[str, Path]:
     if not name or len(name) > _LONGEST_NAME or _safe(name) != name:
         raise OptionError(
             f"{option} {text!r}: {name!r} cannot be the name of {path!r}",
-            hint=f"use up to {_LONGEST_NAME} letters, digits, and - _ . +; neither - nor . at the beginning",
+            hint=f"use up to {_LONGEST_NAME} letters, digits, and `-_.+`; the first is not `-` or `.`",
         )
     return name, Path(path)
 

@@ -78,8 +78,8 @@ def leave_out(
 
     Args:
         rows: one row per record.
-        reasons: maps a reason to an expression for the rows to skip, where null means no. None instead of an
-            expression means that an option keeps these rows.
+        reasons: maps a reason to an expression that is true for the rows to skip. A null result skips no row.
+            None instead of an expression means that an option keeps the rows.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

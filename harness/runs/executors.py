@@ -96,7 +96,7 @@ def executor_for(
     watch: Report | None = None,
     again: bool = True,
 ) -> Iterator[tuple[Executor[TaskT, DoneT], int]]:
-    """Provides the executor for tasks until the end of the block, and how many tasks it runs in parallel.
+    """Provides an executor until the end of the block, and the number of tasks that it runs in parallel.
 
     Args:
         work: defines how to carry out a task.

@@ -61,7 +61,7 @@ class PriorityFrom(Value):
         """Returns the rows with these priorities.
 
         Raises:
-            OptionError: the column does not exist, or no job has one of the values.
+            OptionError: the column does not exist, or one of the values occurs in no job.
         """
         frame = trace.frame
         if self.column not in frame.columns:

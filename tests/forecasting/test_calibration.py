@@ -244,7 +244,7 @@ def test_too_short_a_past_says_what_is_needed(tmp_path: Path) -> None:
     plain = tmp_path / "plain.parquet"
     pl.read_parquet(path).drop("recorded_start", "recorded_end").write_parquet(plain)
     found = harness.forecast(cluster(*THERE), history=plain, **asked)
-    assert "the history does not say when its jobs started; the folder of a run does" in found.past.lacks
+    assert "the history does not say when its jobs started; use the folder of a run" in found.past.lacks
     none = harness.forecast(cluster(*THERE), history=path, calibrate=0, **asked)
     assert none.past.judged == ()
     assert none.past.lacks.endswith("--calibrate 0 turns this off")

@@ -232,7 +232,7 @@ def share_of(text: str) -> float:
 
 
 class Units:
-    """Formats amounts by the label of their resource, which is a resource or `flavor/resource`.
+    """Formats amounts. The label of an amount, `resource` or `flavor/resource`, determines its format.
 
     Args:
         resources: the known resources. Their names may contain slashes, too.

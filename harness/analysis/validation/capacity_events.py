@@ -72,7 +72,11 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """Returns the explained fraction of the error if `error` remains, or None if there was no error."""
+        """Returns the explained fraction of the error before events, or None if there was none.
+
+        Args:
+            error: the error that remains.
+        """
         return 1 - error / self.before if self.before else None
 
     @property

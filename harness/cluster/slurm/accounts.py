@@ -108,7 +108,7 @@ def _add_user(row: Row, account: Account | None, faults: list[Fault], notes: War
 
 def _share(row: Row, name: str, faults: list[Fault], notes: Warnings) -> int:
     if row.text("Share") == "parent":
-        notes.add("Association", name, "Share parent, which counts as 1")
+        notes.add("Association", name, "Share=parent, which counts as 1")
         return 1
     return row.count("Share", faults, default=1)
 

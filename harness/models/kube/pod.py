@@ -182,10 +182,10 @@ class Peers:
         self.lasting: LastingRefusal | None = None
 
     def fail_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails without an attempt, like its peers in their last attempt.
+        """Returns True if a pod fails for the reason of its peers' last attempt, so that it needs no attempt.
 
-        In that case, its peers also fail at this version for the same reason. However, if the pods wait only
-        for free resources, each reason is recorded with the numbers of an attempt.
+        Its peers then also fail at this version. However, if the pods wait only for free resources, each peer
+        needs an attempt, because the recorded reason contains its numbers.
 
         Args:
             pod: the pod.

@@ -144,7 +144,7 @@ def _frontier_chart(
         ),
         keys=keys,
         note=f"Better is {_direction(flat.axis, 'to the left', 'to the right')} and "
-        f"{_direction(upright.axis, 'down', 'up')}. Filled points are those that no other beats"
+        f"{_direction(upright.axis, 'down', 'up')}. Filled points are those that no other point beats"
         + (" in all objectives" if len(scaled) > 2 else "")
         + _at(apart)
         + "; the pointer shows the values of a point.",

@@ -129,8 +129,8 @@ class Asked:
             backtest = self._backtest(cluster, settings, plugins, min(self.futures, FUTURES))
         except TraceError:
             return Past(
-                why="the history does not say when its jobs started; the folder of a run does, and a trace "
-                "with recorded_start and recorded_end"
+                why="the history does not say when its jobs started; use the folder of a run, or a trace "
+                "with the columns recorded_start and recorded_end"
             )
         except InputError as error:
             return Past(why="; ".join(filter(None, (error.message, error.hint))))

@@ -1,4 +1,4 @@
-"""Makes forecasts at past moments of a history, whose errors show how wrong a new forecast may be."""
+"""Makes forecasts at past moments of a history. Their errors show how wrong a new forecast may be."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ NOW = "now"
 def with_changes(plays: Plays, answer: Answer) -> Answer:
     """Returns the answer about a waiting job, with the smallest change of each kind that lets it start.
 
-    No change makes an admission check ready.
+    The function does not try to make admission checks ready.
     """
     if not plays.moment.reserved.keys().isdisjoint(answer.ids):
         return replace(answer, changes=[])

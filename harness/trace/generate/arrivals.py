@@ -240,7 +240,7 @@ class _Modulated:
                             f"changes its state more than {_MOST_STATES:,} times before enough jobs arrive",
                         )
                     ],
-                    hint="are rate and stay in the right unit?",
+                    hint="are `rate` and `stay` given in the right unit?",
                 )
             numbers = pl.int_range(self._drawn, self._drawn + 256, eager=True)
             for share in (-uniforms(self._key, numbers).log()).to_list():

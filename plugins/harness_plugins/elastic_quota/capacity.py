@@ -40,7 +40,7 @@ class CapacityRules:
         self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if the quota stays within its `min` in the core and in the requested resources."""
+        """Returns True if the usage with the pod is at most the quota's `min` in the compared resources."""
         return quota is not None and quota.over_min(amounts) is None
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:

@@ -15,7 +15,7 @@ from harness.analysis.comparison.statistics.significance import Interval, mean_a
 
 
 def of_level(values: Sequence[float], most: float | None = None) -> Interval | None:
-    """Computes the interval of a mean with logarithms or log-odds, or Student's if a value is below 0.
+    """Computes the interval of a mean from logarithms or log-odds, or Student's t interval below 0.
 
     Args:
         values: values that differ only by chance.

@@ -161,7 +161,7 @@ def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
 
 
 def rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
-    """Returns why the preemptor does not fit, even without any pod of lower priority."""
+    """Returns why the preemptor would not fit even if all pods of lower priority were gone."""
     for other in nominated:
         trial.add(other)
     status = trial.filter()

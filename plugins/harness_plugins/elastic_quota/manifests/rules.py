@@ -38,8 +38,8 @@ _FIRM = (
     "although min still refuses it"
 )
 _IDLE = (
-    "does not lend its min: with quirks=on, it has no more than its share of the nodes' capacity until "
-    "its first pod"
+    "does not lend its min: with quirks=on, until its first pod arrives, the quota gets at most its share "
+    "of the nodes' capacity"
 )
 
 

@@ -135,7 +135,7 @@ def pods_of(samples: Samples) -> list[Pod]:
             own = dict(labels)
             key = (own.get("namespace", ""), own.get("pod", ""), own.get("uid", ""))
             if not key[1]:
-                samples.ignored["series of pods without the label pod"] += 1
+                samples.ignored["pod series that lack the label `pod`"] += 1
                 continue
             pod = pods.setdefault(key, Pod(*key))
             pod.seen = max(pod.seen, *values)

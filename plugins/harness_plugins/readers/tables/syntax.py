@@ -291,7 +291,7 @@ def _term(node: ast.expr, text: str) -> Term:
                 _refuse(node, text, f"has {len(arguments)} arguments; {name}() takes {_count(least, most)}")
             return Call(name, tuple(_term(each, text) for each in arguments))
         case ast.Call(ast.Name(name)) if name in FUNCTIONS or name == "col":
-            _refuse(node, text, f"calls {name}() with named arguments, or with too many")
+            _refuse(node, text, f"calls {name}() with named arguments, or with too many arguments")
         case ast.Call(ast.Name(name)):
             _refuse(node, text, f"calls {name}(), which the language does not have; {_HAS}")
         case _:
