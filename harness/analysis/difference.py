@@ -14,6 +14,7 @@ from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.explain import units_of
 from harness.analysis.explanation.histories import Histories
 from harness.analysis.explanation.sentences import Sentences
+from harness.base.markdown import pipe_table
 from harness.base.text import aligned, printable
 from harness.base.units import format_duration
 from harness.runs.folder import reading
@@ -329,9 +330,4 @@ def _aligned(rows: Sequence[Sequence[str]], width: int | None) -> str:
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    left = 2 if rows[0][1] == "queue" else 1
-    head, *body = [[printable(cell).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-                    for cell in row] for row in rows]  # fmt: skip
-    rule = [" --- " if place < left else " ---: " for place in range(len(head))]
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
+    return "\n".join(pipe_table(rows, left=(0, 1) if rows[0][1] == "queue" else (0,)))

@@ -12,6 +12,7 @@ import pytest
 from small_clusters import queues
 
 import harness
+from harness.analysis import difference as difference_module
 from harness.analysis.difference import Difference
 from harness.base.errors import RunError
 from harness.runs.run import Run
@@ -230,3 +231,13 @@ def test_every_format_names_the_jobs(layout: str, runs: tuple[Run, Run], capsys:
         assert json.loads(out)["parting"]["time"] == 60_000_000
     if layout == "markdown":
         assert "| gain most | queue |" in out
+
+
+def test_names_in_a_markdown_table_are_no_markup() -> None:
+    """Jobs and queues are named by users."""
+    rows = [["gain most", "queue", "wait"], ["[a](b)", "x_*y*", "1m"]]
+    assert difference_module._markdown(rows).splitlines() == [
+        "| gain most | queue | wait |",
+        "| --- | --- | ---: |",
+        r"| \[a\](b) | x\_\*y\* | 1m |",
+    ]
