@@ -184,3 +184,10 @@ def test_a_late_function_imports_its_module_when_it_is_called(
     assert (add.__module__, add.__qualname__) == ("later_on", "add")  # its code counts, not that of `late`
     assert add(1, other=2) == 3
     monkeypatch.delitem(sys.modules, "later_on")
+
+
+@pytest.mark.parametrize("place", ["later_on", "later_on:", ":add"])
+def test_a_late_function_has_a_module_and_a_name(place: str) -> None:
+    """Otherwise a user would learn of it only when the plugin is used."""
+    with pytest.raises(PluginError, match="names no function"):
+        late(place)

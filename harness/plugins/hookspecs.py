@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
+from harness.base.errors import PluginError
+
 if TYPE_CHECKING:
     import click
 
@@ -32,8 +34,13 @@ def late(place: str) -> Callable[..., Any]:
 
     Args:
         place: the module and the name of the function, such as `my_plugin.policy:make`.
+
+    Raises:
+        PluginError: the module or the name is missing.
     """
     module, _, name = place.partition(":")
+    if not (module and name):
+        raise PluginError(f"late({place!r}) names no function", hint="write it as my_plugin.policy:make")
 
     def call(*arguments: Any, **named: Any) -> Any:
         return getattr(import_module(module), name)(*arguments, **named)
