@@ -299,10 +299,14 @@ class KueuePolicy:
             return None
         progressed, inactive = self._evictions.progressed, self._inactive.copy()
         with scheduler.trial(root, changes):
-            for job in own:
-                self.submit(job, range(job.pods), self._now)
-            workloads = {job.id: known.pop(job.index) for job in own}
-            self._evictions.progressed, self._inactive = progressed, inactive
+            try:
+                for job in own:
+                    self.submit(job, range(job.pods), self._now)
+                workloads = {job.id: known[job.index] for job in own}
+            finally:
+                for job in own:
+                    known.pop(job.index, None)
+                self._evictions.progressed, self._inactive = progressed, inactive
             asking = [workloads[name] for name in names]
             return turns_of(scheduler, asking, self._now, lambda each: stays(each.job), limits.ends_at_once)
 
