@@ -34,6 +34,9 @@ _TICKET = itemgetter(3)
 _NEVER_FUTILE = FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
 """How the reasons of heads begin that fit, or that found targets, at their last turn."""
 
+_FEW = 3
+"""If a queue has fewer classes, trying its heads costs less than comparing their requests first."""
+
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
 
@@ -97,15 +100,17 @@ class _Known:
 
     Attributes:
         owner: the object that collected the data.
+        unnoticed: the number of changes of reasons in the queue that the owner had not noticed by then.
         passed: what each workload lacks, by ticket, for workloads that wait for lack of quota.
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
         whole: whether `passed` covers the whole block.
     """
 
-    __slots__ = ("owner", "parts", "passed", "whole")
+    __slots__ = ("owner", "parts", "passed", "unnoticed", "whole")
 
-    def __init__(self, owner: object) -> None:
+    def __init__(self, owner: object, unnoticed: int) -> None:
         self.owner = owner
+        self.unnoticed = unnoticed
         self.passed: dict[int, Lack] = {}
         self.parts: Parts = {}
         self.whole = False
@@ -173,9 +178,12 @@ class InVain:
         ]
         self._may_preempt = [_preempts(each.queue) for each in pending]
         self._room = [_Room(-1) for _ in pending]
+        self._unnoticed = [0] * len(pending)
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the futile heads at the front of a queue; None if the first head must be considered."""
+        if pending.number_of_classes < _FEW:
+            return None
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None
@@ -184,7 +192,7 @@ class InVain:
         if ahead is None:
             return self._alone(pending, head)
         block, at = ahead
-        known = self._known(block)
+        known = self._known(pending, block)
         places, parts = block.entries[at:], known.parts
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
             count = self._count(pending.queue, places, known.passed)
@@ -204,10 +212,14 @@ class InVain:
 
     def reason_changed(self, workload: Workload) -> None:
         """Updates what is known about a workload, because its reason for waiting may have changed."""
-        block = self._pending[workload.cluster_queue.number].block_of(workload)
+        pending = self._pending[workload.cluster_queue.number]
+        if pending.number_of_classes < _FEW:
+            self._unnoticed[pending.queue.number] += 1
+            return
+        block = pending.block_of(workload)
         if block is None:
             return
-        known, lack, ticket = self._known(block), self._lacks.of(workload), workload.place.ticket
+        known, lack, ticket = self._known(pending, block), self._lacks.of(workload), workload.place.ticket
         if lack is not None:
             if known.passed.get(ticket) != lack:
                 known.take_in(ticket, lack)
@@ -235,10 +247,10 @@ class InVain:
         reserving = self._no_fits.still_reserves(head)
         return None if reserving is None else Run(pending, [_place_of(head)], {}, {}, reserves=reserving)
 
-    def _known(self, block: Block) -> _Known:
-        known = block.known
-        if not isinstance(known, _Known) or known.owner is not self:
-            known = block.known = _Known(self)
+    def _known(self, pending: PendingQueue, block: Block) -> _Known:
+        known, unnoticed = block.known, self._unnoticed[pending.queue.number]
+        if not isinstance(known, _Known) or known.owner is not self or known.unnoticed != unnoticed:
+            known = block.known = _Known(self, unnoticed)
             lacks = ((entry[3], self._lacks.of(entry[4])) for entry in block.entries)
             known.passed = {ticket: lack for ticket, lack in lacks if lack is not None}
             known.parts = parts_of(known.passed.values())

@@ -131,6 +131,11 @@ class PendingQueue:
         return {**dict.fromkeys(self._former.values()), **dict.fromkeys(self._classes.values())}
 
     @property
+    def number_of_classes(self) -> int:
+        """The number of classes that have workloads, or that are inadmissible."""
+        return len(self._classes)
+
+    @property
     def has_inadmissible(self) -> bool:
         """True if the queue has inadmissible workloads that would be tried again after a requeue."""
         return bool(self._inadmissible_classes or self._inadmissible)
