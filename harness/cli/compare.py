@@ -93,11 +93,11 @@ def compare(
     parsed = [parse_condition(text) for text in conditions]
     if fail_on_values and not parsed:
         raise OptionError("--fail-on-values has no effect without --fail-on", hint="add --fail-on CONDITION")
-    if parsed and shake_text is None and not fail_on_values:
-        raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     comparison = Comparison.of(runs, baseline=baseline)
     for condition in parsed:  # Report errors before any twins are replayed.
         condition.rows(comparison)
+    if parsed and shake_text is None and not fail_on_values:
+        raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     if shake_text is not None:
         from harness.cli.replays import How, shaken
         from harness.trace.shake import Shake

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import harness
 from harness.analysis.comparison.conditions import parse_condition
 from harness.analysis.comparison.gate import checks_text
 from harness.analysis.comparison.samples import Samples
-from harness.base.errors import InputError
+from harness.base.errors import HarnessError, InputError
 
 
 @pytest.fixture(scope="module")
@@ -354,6 +355,10 @@ def test_a_condition_that_can_never_be_judged_is_refused_first(
     assert out == ""
     assert why in err
     assert "twins" not in err
+    assert called(["compare", *runs, "--fail-on", condition]) == 2
+    assert why in capsys.readouterr().err
+    with pytest.raises(HarnessError, match=re.escape(why)):
+        compared.check(condition)
 
 
 def test_without_twins_only_point_values_are_judged(

@@ -260,6 +260,8 @@ class Comparison:
         from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
 
         parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
+        for condition in parsed:  # Report a misspelt metric, even if there are no twins either.
+            condition.rows(self)
         if parsed and self.shake is None and not values:
             raise OptionError(
                 NEEDS_TWINS,

@@ -123,7 +123,7 @@ def change_between(low: float, high: float, unit: str, *, relative: bool) -> str
 
 def _of_baseline(part: float, unit: str) -> str:
     """If the value itself is a percentage, the text marks the change as relative."""
-    return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
+    return f"{100 * part:+z,.1f} %{' relative' if unit in PARTS else ''}"
 
 
 def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
@@ -184,7 +184,7 @@ def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
     if _in_units(change):
         low, high = (_signed(end, unit, digits).removesuffix(_suffix(unit)) for end in ends)
     else:
-        low, high = (f"{100 * (end - 1):+,.1f}" for end in ends)
+        low, high = (f"{100 * (end - 1):+z,.1f}" for end in ends)
     return low, high
 
 

@@ -66,7 +66,8 @@ def _excess_words(material: Material, found: Sequence[Deviation]) -> str:
     excess = [_of_lanes(material, each) for each in found]
     sentences = []
     for place, lane in enumerate(material.lanes):
-        each = (f"{name} {100 * run[place]:+.1f} %" for name, run in zip(material.names, excess, strict=True))
+        runs = zip(material.names, excess, strict=True)
+        each = (f"{name} {100 * run[place]:+z.1f} %" for name, run in runs)
         sentences.append(f"{lane.name}: {', '.join(each)}.")
     return "In percentage points of the cluster. " + " ".join(sentences)
 
