@@ -34,8 +34,8 @@ _TICKET = itemgetter(3)
 _NEVER_FUTILE = FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
 """How the reasons of heads begin that fit, or that found targets, at their last turn."""
 
-_FEW = 3
-"""If a queue has fewer classes, trying its heads costs less than comparing their requests first."""
+_FEW = 4
+"""If a queue has fewer classes, looking up each class costs less than comparing requests."""
 
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
@@ -182,11 +182,11 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the futile heads at the front of a queue; None if the first head must be considered."""
-        if pending.number_of_classes < _FEW:
-            return None
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None
+        if pending.number_of_classes < _FEW:
+            return None if pending.strict else self._as_its_class(pending, head)
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
