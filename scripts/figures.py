@@ -159,10 +159,10 @@ def _tables() -> Iterator[Claim]:
         ("useful", "utilization.useful", "all", GPU),
         ("lost", "utilization.lost", "all", GPU),
         ("wait for a first start, mean", "wait.first_start.mean", "all", ""),
-        ("95th percentile", "wait.first_start.p95", "all", ""),
-        ("of priority 1000", "wait.first_start.p95", "priority=1000", ""),
-        ("of priority 0", "wait.first_start.p95", "priority=0", ""),
-        ("with waits after preemptions", "wait.total.p95", "all", ""),
+        ("wait for a first start, 95th percentile", "wait.first_start.p95", "all", ""),
+        ("the same, only jobs of priority 1000", "wait.first_start.p95", "priority=1000", ""),
+        ("the same, only jobs of priority 0", "wait.first_start.p95", "priority=0", ""),
+        ("total wait, including waits after preemptions, 95th percentile", "wait.total.p95", "all", ""),
         ("bounded slowdown, mean", "slowdown.bounded.mean", "all", ""),
         ("makespan", "makespan", "all", ""),
         ("preemptions", "disruption.preemptions", "all", ""),
@@ -331,7 +331,7 @@ CLAIMS = (
         SIX,
         "`elasticquota` evicts {} pods, {} of them to reclaim quota (`QuotaReclaim`). Each reclaim throws "
         "away {} GPU-hours on average. `kueue-classic` reclaims {} pods (`InCohortReclamation`), "
-        "and each reclaim throws away {}. Both plugins",
+        "and each reclaim throws away {} GPU-hours. Both plugins",
         _reclaims,
     ),
     Claim(
@@ -349,7 +349,7 @@ CLAIMS = (
     Claim(SIX, "In this replay {} of {} refusals say `PreemptionNoCandidates`", _refusals),
     Claim(
         SIX,
-        "It preempts by priority alone: {} of the {} pods that it evicts belong to another virtual cluster",
+        "{} of the {} pods that it evicts belong to another virtual cluster than the preemptor",
         _across_queues,
     ),
 )
