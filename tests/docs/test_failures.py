@@ -80,7 +80,7 @@ def test_the_verdict_of_the_page_follows_from_its_intervals(failures: ModuleType
             verdicts.add(match[4])
     page = " ".join(failures.PAGE.read_text(encoding="utf-8").split())
     assert verdicts == {"may be luck"}
-    assert "Each of these intervals contains 0, so the differences may be luck." in page
+    assert "Each interval in the second table contains 0, so the differences may be luck." in page
 
 
 def test_differences_are_told_from_luck(failures: ModuleType) -> None:
