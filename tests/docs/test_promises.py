@@ -142,12 +142,12 @@ PARENT = {"is-parent": "true"}
             "must list the covered resources in their order: cpu, memory; not cpu",
         ),
         (
-            "a limit of a queue without a cohort",
+            "a borrowing or lending limit in a queue without a cohort",
             [FLAVOR, queue(offer("nominalQuota: 1, borrowingLimit: 1"))],
             "borrowingLimit: must be left out unless a cohort is set",
         ),
         (
-            "or of a cohort without a parent",
+            "or in a cohort without a parent",
             [FLAVOR, of("Cohort", offer("nominalQuota: 1, borrowingLimit: 1"))],
             "borrowingLimit: must be left out unless a parent is set",
         ),
@@ -239,7 +239,7 @@ PARENT = {"is-parent": "true"}
         ),
         ("or is its own ancestor", [elastic("q", labels={"parent": "q", **PARENT})], "q is above itself"),
         (
-            "a `tree-id` other than that of the parent",
+            "a `tree-id` that differs from the parent's `tree-id`",
             [
                 elastic("p", labels={"tree-id": "t", **PARENT}),
                 elastic("q", labels={"parent": "p", "tree-id": "u"}),
@@ -289,7 +289,7 @@ def test_what_is_said_to_be_refused_is(promise: str, manifests: list[Any], fault
         ("a file that is not text", b"\xff\xfe\x00\x01"),
         ("a damaged gzip file", gzip.compress(b"a: 1" * 99, mtime=0)[:-5]),
         (
-            "a file whose unpacked size is far beyond what packed text could have",
+            "a packed file that is far larger after unpacking than any packed text could be",
             gzip.compress(b"\n" * (1 << 20), mtime=0) * 100,
         ),
     ],
@@ -365,12 +365,12 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
             "min and max of the root differ",
         ),
         (
-            "`attributes` and `kube-queue/` resources of a tree",
+            "the `attributes` and the resources `kube-queue/...` of a tree",
             [tree("root: {name: r, attributes: {a: b}, children: [{name: x}]}")],
             "spec.root.attributes is not modelled",
         ),
         (
-            "`kube-queue/` resources of a tree",
+            "the resources `kube-queue/...` of a tree",
             [tree("root: {name: r, max: {kube-queue/max-jobs: 1}, children: [{name: x}]}")],
             "spec.root.max.kube-queue/max-jobs is not modelled",
         ),
@@ -438,7 +438,11 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
             ],
             "usageHalfLifeTime is 0",
         ),
-        ("a queue whose flavor has no ResourceFlavor", [queue(offer("nominalQuota: 1"))], "ClusterQueue a: "),
+        (
+            "a queue with a flavor that has no ResourceFlavor",
+            [queue(offer("nominalQuota: 1"))],
+            "ClusterQueue a: ",
+        ),
         (
             "a priority class and a workload priority class that have the same name but different values",
             [priority_class(9, "x"), {**of("WorkloadPriorityClass", name="x"), "value": 5, "spec": None}],
@@ -465,7 +469,7 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
         ("that has no size", [MEMBER], [], "there is no such PodGroup, and no label"),
         ("that has fewer pods than its size", [MEMBER], [PLACED], "has fewer pods in the trace"),
         (
-            "that may place only a part of a gang",
+            "or whose gang may be placed only in part",
             [{**MEMBER, "pods": 4, "gang": True}],
             [PLACED],
             "may be placed in part",
@@ -521,7 +525,7 @@ def test_a_job_of_a_local_queue_that_leads_nowhere_is_a_fault(write_trace: Calla
 @pytest.mark.parametrize("value", [None, "", [], {}])
 def test_a_field_that_is_empty_is_not_warned_of(value: object) -> None:
     """Nor one that has the value that is assumed anyway."""
-    assert "There is no warning for a field that is empty or has the assumed value" in WARNED
+    assert "harness does not warn about a field that is empty or has the assumed value" in WARNED
     spec = {"nodeName": "n", "containers": [{"name": "c"}], "schedulingGates": value, "resourceClaims": value}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
     assert cluster_from([node(), pod], "test").warnings == ()
