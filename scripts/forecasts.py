@@ -28,8 +28,8 @@ from harness.studies.forecasting.scores import Coverage, coverage
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "forecast.md"
 HEAD = (
-    "| trace | forecast | with interval | of starts within | mean over moments | interval score "
-    "| pinball loss | p50 off by | was within |"
+    "| trace | forecast | starts with an interval | starts within it | mean over moments | interval score "
+    "| pinball loss | p50 off by | earlier |"
 )
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
 MOMENTS = 200
