@@ -263,7 +263,7 @@ def test_plugins_say_that_groups_do_not_count(plugin: str, options: dict[str, An
 def test_page_groups_are_those_that_its_references_name() -> None:
     """The example is read, and the two references of the page are to its two groups."""
     page = Path(__file__).parents[2] / "docs" / "kube-scheduler.md"
-    text = page.read_text(encoding="utf-8").split("## Gangs of its own")[1]
+    text = page.read_text(encoding="utf-8").split("## kube-scheduler's own gangs")[1]
     lines = text[text.index("    apiVersion") :].split("\n\n")[0].splitlines()
     found = cluster_from(yaml.safe_load_all("\n".join(line[4:] for line in lines)), "test").scheduling_groups
     references = [json.loads(each) for each in re.findall(r"`(\{.*?\}\})`", text)]
