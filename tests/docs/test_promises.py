@@ -115,7 +115,7 @@ PARENT = {"is-parent": "true"}
             "PriorityClass b: globalDefault",
         ),
         (
-            "a user priority above 1,000,000,000",
+            "a priority above 1,000,000,000 in a class that is not a system class",
             [priority_class(1_000_000_001, "a")],
             "PriorityClass a: value",
         ),
@@ -325,7 +325,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         ),
         ("a Pod on a node that no manifest describes", [node(), POD], "Pod default/p: "),
         (
-            "nodes of a flavor with a topology that lack the label of a level",
+            "nodes that lack the label of a level of their flavor's topology",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="b")],
             "Node c: has no label rack",
         ),
@@ -401,7 +401,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
             f"metadata.labels.{PREFIX}novel is not modelled",
         ),
         (
-            "quotas without any of these labels beside quotas with some",
+            "quotas without Koordinator's labels in a cluster where other quotas have them",
             [
                 elastic("q", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
                 elastic("p", f"{{max: {BOTH}}}", "scheduling.sigs.k8s.io/v1alpha1"),
