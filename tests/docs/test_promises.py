@@ -386,12 +386,12 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
             "ElasticQuota koordinator-root-quota: ",
         ),
         (
-            "labels `is-parent` and `allow-lent-resource` that are neither true nor false",
+            "labels `is-parent` and `allow-lent-resource` whose value is neither `true` nor `false`",
             [elastic("q", f"{{max: {BOTH}}}", labels={"is-parent": "yes"})],
             "is-parent is 'yes', which counts as \"false\"",
         ),
         (
-            "`allow-lent-resource` that are neither true nor false",
+            "`allow-lent-resource` whose value is neither `true` nor `false`",
             [elastic("q", f"{{max: {BOTH}}}", labels={"allow-lent-resource": "no"})],
             "allow-lent-resource is 'no', which counts as \"true\"",
         ),
