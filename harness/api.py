@@ -498,7 +498,7 @@ def make_report(
     command: str | None = None,
     gantt: str | None = None,
 ) -> Report:
-    """Return a report on runs of the same jobs, which its methods `html()` and `markdown()` write.
+    """Return a report on runs of the same jobs. Its methods `html()` and `markdown()` write the report.
 
     Args:
         runs: the runs, or their folders, or a comparison of runs.

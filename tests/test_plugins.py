@@ -130,7 +130,7 @@ def test_a_plugin_named_in_place_of_its_policies_is_told_them() -> None:
     """`--plugin kueue` means one of the two policies that the plugin kueue registers."""
     with pytest.raises(PluginError) as unknown:
         plugins.load().policy("kueue")
-    assert unknown.value.hint == "the plugin kueue has fairsharing and kueue-classic"
+    assert unknown.value.hint == "the plugin kueue registers fairsharing and kueue-classic"
 
 
 def test_all_public_names_are_listed() -> None:

@@ -75,7 +75,7 @@ def test_a_trace_may_say_how_long_each_job_starts_up(write_trace: Writes, tmp_pa
     assert "startup" not in run.jobs.columns
     assert (
         run.info["cluster"]["warnings"][-1]
-        == "startup 7us has no effect, because the trace has a column startup"
+        == "setting 'startup' (7us) has no effect, because the trace has a column 'startup'"
     )
 
 

@@ -128,8 +128,8 @@ class Difference:
         - `first_start` and `finish`: how much later the job starts or finishes in the second run, relative to
           its submission. The values are in microseconds. They are null if the job does not start or finish in
           one of the runs.
-        - `lost`: how much more work is lost to preemptions.
-        - `preemptions`: how many more preemptions there are.
+        - `lost`: how much more work the job loses to preemptions in the second run.
+        - `preemptions`: how many more preemptions the job has in the second run.
         - `finished`: 1 if only the second run finishes the job, -1 if only the first run does.
         """
         columns = [
@@ -189,7 +189,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Returns the jobs whose finish is earlier by the most, and those whose finish is later."""
+        """Returns two tables: the jobs that finish earlier by the most, and those that finish later."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars accepts only 64-bit numbers

@@ -120,7 +120,7 @@ def is_text(column: pl.Series, *texts: str) -> Bools:
 
 
 def firsts(values: npt.NDArray[Any]) -> Bools:
-    """Returns a mask of the values that differ from the previous one. The first value always does."""
+    """Returns a mask of the values that differ from the previous value, including the first value."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found

@@ -56,7 +56,7 @@ class ConformanceSpec(Spec):
     explain: Callable[[Case], str] | None = None
 
     def checked(self, about: Registration) -> ConformanceSpec:
-        """See `Spec.checked`."""
+        """Returns the specification after a check; see `Spec.checked`."""
         if not is_path(self.name):
             about.refuse(f"a component is one name, or several names separated by /; a name is {RULE}")
         about.texts(help=self.help)

@@ -61,5 +61,5 @@ class KindSpec(Spec):
         given: Any = how.knobs
         named = tuple(given) if isinstance(given, Iterable) else (given,)
         if not all(isinstance(each, Knob) and each.by in ("", "resource") for each in named):
-            about.refuse('knobs must be Knobs of one value (by="") or of resources (by="resource")')
+            about.refuse('knobs must be Knob objects with by="" or by="resource"')
         return replace(self, how=replace(how, versions=known, knobs=named))

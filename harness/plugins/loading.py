@@ -100,7 +100,7 @@ class Plugins(Value):
                 )
             theirs = [each.name for each in registry if each.owner == name]
             if theirs:
-                raise PluginError(message, hint=f"the plugin {name} has {' and '.join(theirs)}")
+                raise PluginError(message, hint=f"the plugin {name} registers {' and '.join(theirs)}")
             raise PluginError(message, hint=did_you_mean(name, registry.names()))
         return spec
 

@@ -41,7 +41,7 @@ class Owner(NamedTuple):
 
 @fixed()
 class Spec(Value):
-    """What a plugin registers under a name. harness sets the plugin's name, version and module.
+    """The base class of what plugins register. harness sets the plugin's name, version and module.
 
     Attributes:
         name: the name that users type.
@@ -248,7 +248,7 @@ class PolicySpec(Spec):
     assumes: Assumptions | None = None
 
     def checked(self, about: Registration) -> PolicySpec:
-        """See `Spec.checked`."""
+        """Returns the specification after a check; see `Spec.checked`."""
         about.named()
         about.texts(help=self.help)
         about.functions(factory=self.factory)
@@ -294,7 +294,7 @@ class ReaderSpec(Spec):
     draft: Callable[[Path], str] | None = None
 
     def checked(self, about: Registration) -> ReaderSpec:
-        """See `Spec.checked`."""
+        """Returns the specification after a check; see `Spec.checked`."""
         about.named()
         about.texts(help=self.help)
         about.functions(read=self.read)
@@ -316,7 +316,7 @@ class MetricSpec(Spec):
     help: str
 
     def checked(self, about: Registration) -> MetricSpec:
-        """See `Spec.checked`."""
+        """Returns the specification after a check; see `Spec.checked`."""
         about.named()
         about.texts(help=self.help)
         about.functions(compute=self.compute)

@@ -46,7 +46,7 @@ class SectionSpec(Spec):
         return self.place, self.name
 
     def checked(self, about: Registration) -> SectionSpec:
-        """See `Spec.checked`."""
+        """Returns the specification after a check; see `Spec.checked`."""
         about.named()
         about.texts(title=self.title, help=self.help)
         about.functions(make=self.make)

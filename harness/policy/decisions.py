@@ -178,8 +178,8 @@ class Wake:
     Attributes:
         at: the time of the cycle in microseconds since the origin, which must be later than now.
         idle: True for a wake that doesn't keep the replay alive, such as a periodic flush. A wake that can
-            start work must keep the replay alive. If no job is alive and no job will arrive, all wakes count
-            as idle.
+            start work must keep the replay alive. If no job waits or runs, and no job will arrive, all wakes
+            count as idle.
     """
 
     at: int

@@ -61,9 +61,9 @@ class Policy(Protocol):
     engine calls this method only to measure `idle.quota` (`--idle-causes`), after all events at a given time.
 
     A policy can have a method `untried_up_to(job)`. The method returns a priority up to which the policy
-    would not have tried a waiting job since the job arrived, whatever the job requests. Older jobs have then
-    been ahead of it all the time. The result is None if the policy does not know this. `harness simulate`
-    skips changes that leave the job untried.
+    would not have tried a waiting job since the job arrived, whatever the job requests. In that case, older
+    jobs have been ahead of the job all the time. The result is None if the policy does not know such a
+    priority. `harness simulate` skips changes that leave the job untried.
 
     A policy can have a method `turns(names, jobs, changes, stays)`. The method decides about some of these
     jobs as the next cycle would if the cluster changed and all of the jobs were then submitted. For each of

@@ -88,7 +88,7 @@ def check_arguments(given: Mapping[str, object], takes: Takes = _REPLAY) -> None
 
     Args:
         given: the values by argument name, such as `locals()` at the beginning of the function. Names that
-            `takes` lacks are not checked.
+            are not in `takes` are not checked.
         takes: the allowed types.
 
     Raises:

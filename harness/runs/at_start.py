@@ -35,7 +35,7 @@ _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "
 
 @fixed(slots=False)
 class AtStart(Value):
-    """How the work in the manifests takes part in a replay.
+    """The work in the manifests that takes part in a replay, at its beginning or later.
 
     Attributes:
         world: `empty` or `dump`, or "" if the manifests contain no work.
@@ -265,7 +265,7 @@ def _begins(
         dump, begin = date_text(objects.latest), date_text(first)
         why = f", because the manifests are from {dump}, {order} the first submission, {begin}"
     arrive = "arrives" if len(later) == 1 else "arrive"
-    more = f"; {counted(later)} {arrive} later, as created" if later else ""
+    more = f"; {counted(later)} {arrive} later, at the time of creation" if later else ""
     return f"at start {world}{why}: {counted(start) or 'no work'} from the manifests{more}"
 
 

@@ -48,7 +48,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
         self._digest = sha256(self._packed).hexdigest()
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """See `harness.runs.executors.Executor`.
+        """Yields each result as soon as it is ready; see `harness.runs.executors.Executor.map`.
 
         Raises:
             ReplayError: the executor has stopped.
@@ -133,7 +133,8 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
         client = connect(address)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"no Dask scheduler answers at {address!r}: {error}", hint="dask scheduler prints its address"
+            f"no Dask scheduler answers at {address!r}: {error}",
+            hint="the command 'dask scheduler' prints its address",
         ) from error
     with client:
         yield client.get_executor()

@@ -1,6 +1,6 @@
 """Creates the engine and the policy of a plan.
 
-Also checks whether the policy supports changes of its cluster.
+The module also checks whether the policy supports changes of its cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNLIMITED = Cluster()  # the cluster in the replay of a record, which has no li
 
 
 def played_on(plan: Plan) -> Cluster:
-    """Returns the cluster that limits a replay."""
+    """Returns the cluster whose capacity limits a replay; an unlimited one for a record."""
     return _UNLIMITED if plan.policy.record else plan.cluster
 
 

@@ -51,8 +51,8 @@ def execute(
     run = Store(output).record(plan, plugins, keep, watch=watch, command=command)
     if before not in (None, _decided(run)):
         warn(
-            f"{run.label}: this replay decided differently from the stored run with the same inputs, which "
-            "it has replaced; a policy must decide the same from the same calls",
+            f"{run.label}: this replay decided differently from the stored run with the same inputs, and has "
+            "replaced that run; a policy must make the same decisions in each replay",
             stacklevel=4,
         )
     _call("harness_replay_finished", plugins, run=run)

@@ -81,7 +81,7 @@ class Here(Generic[TaskT, DoneT]):
         self._do = work.begun(watch)
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """See `Executor`."""
+        """Yields the result of each task in turn; see `Executor.map`."""
         yield from map(self._do, tasks)
 
 
@@ -134,7 +134,7 @@ def executor_for(
 
 
 class InParallel(TypedDict, total=False):
-    """How to carry out tasks. Each entry is optional.
+    """The choices for carrying out tasks. Each entry is optional.
 
     Attributes:
         workers: the number of processes on this machine. By default, cores and memory limit this number. With

@@ -13,7 +13,7 @@ def require_queues(cluster: Cluster) -> None:
     """Raises an error if Kueue's Workloads have no queues.
 
     Raises:
-        InputError: they have no queues.
+        InputError: the cluster has Workloads of Kueue, but no ClusterQueue.
     """
     lost = without_queues(cluster.workloads, cluster.cluster_queues)
     if lost:

@@ -92,10 +92,10 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
             raise ValueError(f"{row} has no name")
         if row.better not in _DIRECTIONS:
             raise ValueError(
-                f"{row.metric}: better is {row.better!r}, not one of {', '.join(map(repr, _DIRECTIONS))}"
+                f"{row.metric}: 'better' is {row.better!r}, not one of {', '.join(map(repr, _DIRECTIONS))}"
             )
         if not isinstance(row.at_least, bool | None):
-            raise TypeError(f"{row.metric}: at_least is {row.at_least!r}, not True, False or None")
+            raise TypeError(f"{row.metric}: 'at_least' is {row.at_least!r}, not True, False or None")
         if row.scope not in known:
             parse_scope(row.scope)
             known.add(row.scope)

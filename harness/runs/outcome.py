@@ -63,7 +63,7 @@ def _note(run: Run) -> str:
     policy, cluster = run.info["policy"], run.info["cluster"]
     options = "".join(f" {key}={value}" for key, value in policy["options"].items())
     of = f"{policy['name']}{options} on cluster {cluster['sha256'][:12]}"
-    return f"recorded times are those of a replay, {of}"
+    return f"the recorded times are from a replay of {of}"
 
 
 def _recorded(trace: Trace, run: Run) -> pl.DataFrame:

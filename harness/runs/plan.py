@@ -153,7 +153,7 @@ class Plan(Value):
 
     @property
     def unknown_code(self) -> str:
-        """Why the replayed code is unknown, so that no stored run is reused, or "" if it is known."""
+        """The reason why the code is unknown, so that no stored run is reused; "" if the code is known."""
         return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
@@ -167,7 +167,7 @@ class Plan(Value):
     def begins(self) -> str:
         """A sentence that says how the replay begins.
 
-        It also says if the policy does not take over any work from the manifests.
+        If the policy takes over no work from the manifests, the sentence says so.
         """
         begins = self.at_start.begins
         if begins and self.at_start.takes_part and not self._taken:
@@ -237,7 +237,7 @@ class Plan(Value):
     def _startup_of_the_trace(self) -> Iterator[str]:
         if self.settings.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.settings.startup)
-            yield f"startup {chosen} has no effect, because the trace has a column {STARTUP}"
+            yield f"setting 'startup' ({chosen}) has no effect, because the trace has a column '{STARTUP}'"
 
     def _other_algorithm(self) -> Iterator[str]:
         """Warn if the manifests select another policy, which `auto` would use."""

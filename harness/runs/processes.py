@@ -1,7 +1,7 @@
 """Processes on this machine. Each process carries out one task after another.
 
-The processes are started by `spawn`, so they share no state with this process. They leave ctrl-C to this
-process. They end when this process requests it, or when this process dies.
+The processes are started by `spawn`, so they share no state with this process. They ignore ctrl-C, which this
+process handles. They end when this process requests it, or when this process dies.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers: list[_Worker[TaskT]] = []
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """See `Executor`. A task fails if its process dies even when the task is carried out on its own."""
+        """Yields each result as soon as it is ready. A task fails if its process dies again on its own."""
         over = False
         try:
             suspects = yield from self._map(iter(tasks), self._most, again=self._again)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Beyond(NamedTuple):
-    """How the jobs in a record use a resource beyond the capacity of the cluster.
+    """The use of a resource beyond the cluster's capacity, by the jobs in a record.
 
     Attributes:
         capacity: the capacity of the cluster.
@@ -33,7 +33,7 @@ class Beyond(NamedTuple):
 
     @property
     def told(self) -> str:
-        """A sentence with the numbers."""
+        """A sentence that says by how much the record exceeds the capacity."""
         name = self.resource
         most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
         share = self.time / self.span if self.span else 0

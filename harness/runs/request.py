@@ -41,10 +41,10 @@ _unrolled: Lasting[Cluster] = Lasting()
 class Request(Settings):
     """A request for a replay, with its settings and all other choices.
 
-    It checks everything that can be checked without files.
+    A new request checks everything that can be checked without files.
 
-    A request can be pickled if its content can. This is true for traces and clusters in memory, and for
-    classes that can be found by name in their module.
+    A request can be pickled if its content can be pickled. This is true for traces and clusters in memory,
+    and for classes that can be found by name in their module.
 
     Attributes:
         trace: a trace, or a trace file in the canonical Parquet schema or in any format that a reader

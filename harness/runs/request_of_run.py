@@ -43,7 +43,7 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
             f"{run.path} {has}cannot be replayed: {error.message}", hint=_replaying(run, option)
         ) from error
     if found != run.info["run"]:
-        why = "the code, the trace, the manifests or their patches are different now"
+        why = "the code, the trace, the manifests or their patches have changed"
         raise RunError(f"{run.path} {has}cannot be replayed: {why}", hint=_replaying(run, option))
     return request
 
@@ -102,7 +102,7 @@ def _replaying(run: Run, option: str) -> str:
             "--isolated": "harness.isolated(runs)",
             "--idle-causes": "harness.idle_causes(runs)",
         }
-        return f"{called[option.split()[0]]} where it was replayed"
+        return f"call {called[option.split()[0]]} in the program that replayed the run"
     again = shlex.join([*_without(shlex.split(command), option), *option.split()])
     return f"replay it with them: {again}"
 

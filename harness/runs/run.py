@@ -163,7 +163,7 @@ class Run:
 
     @property
     def cut_at(self) -> int | None:
-        """When the run was cut short by `--until` or by a livelock, or None if it ran to its end."""
+        """The time at which `--until` or a livelock cut the run short, or None if it ran to its end."""
         if self.stopped is not None:
             return self.window.end
         until: int | None = self.info["settings"].get("until_us")
@@ -217,7 +217,7 @@ class Run:
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Returns the steps of a quota's nominal quantity over time, with None while it is absent."""
+        """Returns the steps of a quota's nominal quantity over time, with None if the quota is absent."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )

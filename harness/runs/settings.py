@@ -116,12 +116,12 @@ class Setting(Fixed):
         read: checks and converts what a caller gave.
         help: a description for the command line.
         metavar: the placeholder of its value on the command line.
-        choices: the allowed texts, or () if others are possible.
+        choices: the allowed texts, or () if other texts are allowed.
         types, wanted: the allowed types, and their description in messages. `types` is ()
             if `read` checks the type.
         plain: converts a value to JSON.
         unit: the suffix of the name in `run.json`.
-        recorded: when `run.json` has it.
+        recorded: when `run.json` contains the setting.
         kind: the type of its entry in `run.json`, or None if the entry can be missing or null.
     """
 
@@ -206,13 +206,13 @@ def _world(value: str | None) -> str | None:
 def _unfinished(text: str) -> str:
     if text in (DRAW, DROP, LIMIT):
         return text
-    hint = f"write {DRAW}, {DROP}, {LIMIT}, or the run time of each, such as 2h"
+    hint = f"write {DRAW}, {DROP}, {LIMIT}, or the run time of each job, such as 2h"
     try:
         time = parse_duration(text)
     except InputError as error:
         raise OptionError(f"unfinished: {text!r} is not understood", hint=hint) from error
     if not 0 < time <= LONGEST:
-        raise OptionError(f"unfinished: {text!r} is not above 0 and up to 100 years", hint=hint)
+        raise OptionError(f"unfinished: {text!r} is not a time above 0 and up to 100 years", hint=hint)
     return exact_duration(time)
 
 

@@ -34,7 +34,7 @@ Watch: TypeAlias = Callable[[int, int, int], None]
 
 
 class SideBySide(TypedDict, total=False):
-    """How to carry out requests. Each entry is optional.
+    """The choices for carrying out requests. Each entry is optional.
 
     Attributes:
         workers: how many requests to carry out in parallel, in separate processes if there is more than one.
@@ -177,7 +177,7 @@ def _lost(died: ProcessDiedError) -> ReplayError:
             hint="replay fewer at the same time, for example with --workers 1",
         )
     if not died.begun:
-        return ReplayError("its process ended before it had begun", hint=_why_not_begun())
+        return ReplayError("its process ended before the replay had begun", hint=_why_not_begun())
     return ReplayError(f"its process ended with exit code {died.code}")
 
 

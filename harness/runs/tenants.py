@@ -1,8 +1,8 @@
 """Determines the quota that a queue's jobs count against, and a name for the queue that is unique in a run.
 
 A queue in a trace is a LocalQueue in the namespace of the row, a ClusterQueue, or a quota. The same name can
-stand for different quotas in different namespaces. The labels of pods can name a quota other than
-that of the queue.
+stand for different quotas in different namespaces. The labels of pods can name a quota other than the queue's
+quota.
 """
 
 from __future__ import annotations

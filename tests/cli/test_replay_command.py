@@ -161,7 +161,7 @@ spec: {clusterQueue: gone}
     ended = harness("replay", "-", "--cluster", "-,queues.yaml", "-p", "kueue-classic", "--json")
     assert ended.code == 0, ended.err
     assert "warning: LocalQueue team/old: there is no ClusterQueue gone" in ended.err
-    assert "1 Workload arrives later, as created" in ended.err
+    assert "1 Workload arrives later, at the time of creation" in ended.err
     (run,) = Path("results/stdin").iterdir()
     jobs = pl.read_parquet(run / "jobs.parquet")
     assert jobs["job_id"].to_list() == ["team/done", "team/new"]

@@ -73,15 +73,15 @@ def kept(folder: Path) -> dict[str, bytes]:
 WHOLE = """\
 cycle 1 at 0s
   told     a arrives: 1 pod of queue default, priority 0, cpu 1
-  decided  wake at 5s, unless nothing else keeps the replay alive
+  decided  wake at 5s, if the replay has other work by then
            admit a
 cycle 2 at 1s
   told     b arrives: 1 pod of queue default, priority 0, cpu 1
-  decided  wake at 6s, unless nothing else keeps the replay alive
+  decided  wake at 6s, if the replay has other work by then
            let b wait: NoRoom
 cycle 3 at 2s
   told     c arrives: 1 pod of queue default, priority 5, cpu 1
-  decided  wake at 7s, unless nothing else keeps the replay alive
+  decided  wake at 7s, if the replay has other work by then
            preempt a for c: Urgent
              {"priority": 5}
   told     a was evicted and is gone: 1 pod, cpu 1

@@ -54,11 +54,11 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     comparison = harness.compare(pair())
     lines = comparison.table().split("\n")
     shown = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in SHOWN]
-    told = [name for name in shown if f"{name} does not see {UNSEEN[name]}" in lines]
-    assert set(told) == set(shown), "each row has a clause that says what its metric does not see"
+    told = [name for name in shown if f"{name} does not show {UNSEEN[name]}" in lines]
+    assert set(told) == set(shown), "each row has a clause that says what its metric does not show"
     pages = comparison._repr_html_(), harness.make_report(comparison).html()
     for page in pages:
-        assert [name for name in told if f"{name} does not see" not in page] == []
+        assert [name for name in told if f"{name} does not show" not in page] == []
     of_json = {row["metric"]: row["does_not_see"] for row in comparison.to_json()["metrics"]}
     assert {name: of_json[name] for name in told} == {name: UNSEEN[name] for name in told}
     assert of_json["makespan"] is None

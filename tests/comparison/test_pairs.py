@@ -139,7 +139,7 @@ def test_runs_of_parts_that_do_not_meet_compare_with_the_whole_alone(
     ]
     for part in parts:
         assert harness.compare([whole, part]).pairs.count == 10
-    with pytest.raises(RunError, match="have only 0 jobs in common; the smallest has 10"):
+    with pytest.raises(RunError, match="have only 0 jobs in common; the smallest run has 10"):
         harness.compare([whole, *parts])
 
 

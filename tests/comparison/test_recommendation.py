@@ -57,7 +57,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     few, many = replayed("few", 1), replayed("many", 4)
     found = told(few, many)
     assert found.prices
-    start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
+    start = "Where preempted jobs lose all their progress and apart from the cost of the capacity itself, "
     assert found.sentence == (
         f"{start}take “many”: it is better than “few” in at least one judged respect, and worse in none."
     )
@@ -181,7 +181,7 @@ def test_twins_are_not_advised_where_they_would_be_refused(
 @pytest.mark.parametrize(
     ("gap", "shake", "clause"),
     [
-        (90, "3", "arrivals are moved by up to 30s, and span 43m30s"),
+        (90, "3", "arrivals are moved by up to 30s, and all arrivals are within 43m30s"),
         (90, "3,arrivals=20s", ""),
         (120, "3", ""),
     ],

@@ -419,7 +419,7 @@ def test_of_a_run_of_the_schema_before_sizes_and_quotas_are_told(
     as_schema_2(old.path)
     found = told(base, harness.compare([old.path]).runs[0])
     assert found == [
-        "cluster: a run of schema 2 records only its size and quotas",
+        "cluster: a run of schema 2 records only the size and the quotas of its cluster",
         "nodes: count 5 -> 3",
         "cluster: capacity cpu 160 -> 96",
         f"cluster: capacity {GPU} 32 -> 24",

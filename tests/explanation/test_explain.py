@@ -158,7 +158,8 @@ def test_a_node_that_failed_tells_how_many_pods_of_the_job_were_there(
 def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     """2 of 4 cpu are missing while a runs; in the cycle before they were kept for a's job."""
     turned_down, line = (line for line in lines(kueue, "theirs") if "waits (" in line)
-    assert "(FailedAfterNomination); kept before its turn: 2 cpu for job mine; short of 2 cpu" in turned_down
+    assert "(FailedAfterNomination); kept free for jobs ahead of it: 2 cpu for job mine; " in turned_down
+    assert "; short of 2 cpu" in turned_down
     assert "short of 2 cpu, requesting 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
     assert line.endswith("most cpu held by a 2")
 

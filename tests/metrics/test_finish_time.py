@@ -271,7 +271,7 @@ def test_a_run_whose_cluster_file_has_changed_is_refused(
     run = replayed(*JOBS, cluster=queues(HALVES))
     (tmp_path / "cluster.yaml").write_text(queues({"a": {"cpu": 3}, "b": {"cpu": 5}}))
     for each in (run, run.path):
-        with pytest.raises(RunError, match="the manifests or their patches are different now"):
+        with pytest.raises(RunError, match="the manifests or their patches have changed"):
             measure([each])
 
 
@@ -339,7 +339,7 @@ def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
     said = (
         "measured for runs, but not for their twins: fairness.sharing_violations, fairness.finish_time, "
         "fairness.finish_time_above_1; "
-        "--isolated together with --shake measures twins"
+        "to measure the twins, add --isolated to --shake"
     )
     assert said in " ".join(harness.compare(runs, shake=2).table().split())
     assert said not in " ".join(harness.compare(runs, shake=2, isolated=True).table().split())

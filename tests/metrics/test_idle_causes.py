@@ -304,7 +304,7 @@ def test_twins_are_judged_too(replayed: Replayed) -> None:
     again = harness.compare(runs, shake="2,arrivals=4s", idle_causes=True)
     assert all(twin.stored for twins in again.twins for twin in twins)
     unlike = harness.compare(comparison.runs, shake="2,arrivals=3s").table()
-    assert "--idle-causes together with --shake measures twins" in " ".join(unlike.split())
+    assert "to measure the twins, add --idle-causes to --shake" in " ".join(unlike.split())
 
 
 def test_a_record_is_not_judged(replayed: Replayed) -> None:

@@ -89,7 +89,7 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
         (giving("m", 1, None), "TypeError: "),
         (giving("", 1, "s"), "ValueError: Measurement(metric='', value=1, unit='s'"),
         (giving(" ", 1, "s"), "ValueError: Measurement(metric=' '"),
-        (giving("m", 1, "s", "up"), "ValueError: m: better is 'up', not one of 'higher', 'lower', ''"),
+        (giving("m", 1, "s", "up"), "ValueError: m: 'better' is 'up', not one of 'higher', 'lower', ''"),
         (giving("m", float("nan"), "s"), "ValueError: m is nan; an undefined value must be None"),
         (giving("m", float("-inf"), "s"), "ValueError: m is -inf; an undefined value"),
         (

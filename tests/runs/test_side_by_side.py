@@ -324,7 +324,7 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
     bad, piped = ran("bad.py"), ran("-", (tmp_path / "good.py").read_text())
     for failed in (bad, piped):
         assert failed.returncode == 1
-        assert "its process ended before it had begun" in failed.stderr
+        assert "its process ended before the replay had begun" in failed.stderr
     assert "under: if __name__ == '__main__'" in bad.stderr
     assert "not in a file (<stdin>) that another process can read, so use workers=1" in piped.stderr
 

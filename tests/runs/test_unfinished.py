@@ -171,7 +171,7 @@ def test_pods_that_keep_themselves_alive_do_not_end(replay: Callable[..., Run], 
     how = {"plugin": "default-preemption"}
     assert durations(replay(where, unfinished="limit", **how)) == {"default/agent": None, "default/job": 10}
     run = replay(where, **how)
-    assert run.info["unfinished"]["said"].endswith("; never end, such as those of DaemonSets: 1 Pod")
+    assert run.info["unfinished"]["said"].endswith("; some never end, such as those of DaemonSets: 1 Pod")
     assert run.without_run_times == ""
     assert durations(replay(where, unfinished="drop", **how)) == {"default/agent": None}
     found = harness.forecast(

@@ -1,4 +1,4 @@
-"""How a value differs from the baseline's value, and when a difference counts as a change.
+"""Compares a value with the baseline's value, and decides whether the difference counts as a change.
 
 A difference must pass two tests to count as a change. The practical test requires that the difference is at
 least 1 % of the baseline's value. The statistical test requires that the 95 % interval of the difference
@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 
 class Ground(StrEnum):
-    """The evidence on which a difference is judged, or the reason why it is not judged."""
+    """The kind of evidence for a verdict, or the reason why a difference has no verdict."""
 
     TWINS = "twins"  # an interval over the twins of a trace or the seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs in a single replay
@@ -94,7 +94,7 @@ class Change(NamedTuple):
 
 
 def gates(tests: str) -> str:
-    """Explains when a difference counts as a change; `tests` describes the correction of p."""
+    """Returns a note on when a difference counts as a change; `tests` says how p was corrected."""
     return (
         f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
         f"and p < 0.05 ({tests})"

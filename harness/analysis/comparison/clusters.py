@@ -22,7 +22,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
     if base["sha256"] == other["sha256"]:
         return []
     if "content" not in base or "content" not in other:
-        unknown = "a run of schema 2 records only its size and quotas"
+        unknown = "a run of schema 2 records only the size and the quotas of its cluster"
         return [Distinction(CLUSTER, "", unknown, None, None), *_sizes(base, other)]
     mine, theirs = base["content"], other["content"]
     found = [

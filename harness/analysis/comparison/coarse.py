@@ -43,8 +43,8 @@ def why_coarse(run: Run, shake: Shake) -> str:
     span, gaps = int(times[-1] - times[0]), times.diff().drop_nulls()
     moved = f"arrivals are moved by up to {exact_duration(jitter)}"
     if span < _JITTERS * jitter:
-        return f"{moved}, and span {format_duration(span)}"
+        return f"{moved}, and all arrivals are within {format_duration(span)}"
     gap = int(gaps.quantile(0.5, "lower") or 0)
     if len(times) < _FEW and _GAPS * gap < jitter:
-        return f"{moved}, and half of them follow the previous one within {exact_duration(gap)}"
+        return f"{moved}, and half of them come after the previous arrival within {exact_duration(gap)}"
     return ""

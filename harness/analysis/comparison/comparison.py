@@ -44,8 +44,8 @@ class Comparison:
     Args:
         runs: the runs, at least one.
         baseline: the name of the run with which the others are compared; by default, the first run.
-        chosen: the reason for this choice, as the output shows it. By default, the reason follows from how
-            the runs were given.
+        chosen: the reason why this run is the baseline, as the output shows it. By default, the reason
+            follows from how the runs were given.
         shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
@@ -192,7 +192,7 @@ class Comparison:
             scopes = {of for name, of in keys if fnmatchcase(name, pattern)}
             if scopes and not any(wanted.holds(of) for of in scopes):
                 kinds = sorted({of.partition("=")[0] for of in scopes})
-                said.append(f"{pattern}: not measured for scope {scope!r}, but for {', '.join(kinds)}")
+                said.append(f"{pattern} is not measured for scope {scope!r}, but for {', '.join(kinds)}")
         return said
 
     def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
@@ -249,8 +249,8 @@ class Comparison:
         Args:
             conditions: the conditions that must not hold.
             values: True to judge point values. By default, a condition is judged by the 95 % interval over
-                twins. The condition holds if the whole interval meets it, and it is undecided if only part of
-                the interval does.
+                twins. The condition holds if the whole interval meets the condition. If only a part of the
+                interval meets the condition, the check is undecided.
 
         Raises:
             OptionError: a condition cannot be parsed, its bound does not fit the metric, or there are no
@@ -289,7 +289,7 @@ class Comparison:
         brief: bool = False,
         every_note: bool = False,
     ) -> str:
-        """Returns headlines or metrics for a terminal; `brief` hides most notes unless `every_note`."""
+        """Returns a table of metrics for a terminal; `brief` hides most notes unless `every_note` is true."""
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:

@@ -34,7 +34,7 @@ _CONDITION = re.compile(
 _ALLOWED = (
     "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
     "'disruption.lost{resource=cpu} > 100'. A bound with a sign is a change against the baseline (+5%, -10%, "
-    "+10m, -3). A bound without a sign is a value (4h, 100, or 80% of a share)"
+    "+10m, -3). A bound without a sign is a value (such as 4h or 100, or 80% for a share)"
 )
 _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)
@@ -119,12 +119,12 @@ class Condition:
         if unknown := comparison.without_run_times(row.measured, place):
             raise RunError(
                 f"condition {self.text!r} cannot be decided: {unknown}",
-                hint="harness replay --unfinished sets the run times of such jobs, or leaves the jobs out",
+                hint="--unfinished of harness replay sets these run times, or leaves the jobs out",
             )
         if value is None or (self.sign and base is None):
             lacking = 0 if value is not None else place
             what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
-            hint = "a metric has no value if its denominator is 0, or if no job or resource of the run has it"
+            hint = "a metric has no value if its denominator is 0, or if it applies to no job of the run"
             raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
         ends = None if values else self._ends(comparison, row, place)
         return Check(
@@ -201,13 +201,14 @@ class Condition:
             ends = None if found is None else (found.low, found.high)
         if ends is None:
             raise RunError(
-                f"condition {self.text!r} cannot be decided: fewer than two twins have {name_of(measured)}",
+                f"condition {self.text!r} cannot be decided: "
+                f"fewer than two twins have a value of {name_of(measured)}",
                 hint="--shake 5 makes five twins; --fail-on-values judges point values",
             )
         return ends
 
     def excess(self, unit: str, value: float, base: float) -> float:
-        """Returns by how much a value exceeds the bound, in the metric's unit; 0 or less if it is allowed.
+        """Returns by how much a value exceeds the bound, in the metric's unit; 0 or less for allowed values.
 
         Args:
             unit: the metric's unit.
@@ -305,7 +306,9 @@ def _where(text: str, where: str) -> tuple[str, str | None]:
         if (key == ALL and equals) or (key != ALL and not value):
             raise OptionError(f"condition {text!r}: {part.strip()!r} is not KEY=VALUE", hint=_ALLOWED)
         if key in found:
-            raise OptionError(f"condition {text!r} names {key!r} twice", hint="write one condition for each")
+            raise OptionError(
+                f"condition {text!r} names {key!r} twice", hint="write one condition for each value"
+            )
         found[key] = value
     resource = found.pop(_RESOURCE, None)
     if len(found) > 1:

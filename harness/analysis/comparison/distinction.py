@@ -1,4 +1,4 @@
-"""A difference between the worlds of two runs, and sentences that summarize several differences."""
+"""Differences between the plugins, settings, traces and clusters of two runs, and sentences about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests that are corrected together, which are the same whatever a table shows.
+"""Corrects the p values of a family of tests. The family does not depend on what a table shows.
 
 The family consists of the headline metrics of all jobs, for every compared run. If several runs have equal
 figures, they count only once. A run that equals the baseline needs no test. Holm's method corrects the p
@@ -32,7 +32,7 @@ class Family:
         self._corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
 
     def corrected(self, key: Key, run: int, p: float) -> float:
-        """Returns the corrected p value of a test of a metric and run, even if it is outside the family."""
+        """Returns the corrected p value of a test, which may be outside the family."""
         known = self._corrected.get((key, self._same_as[run]))
         return min(1.0, max(1, self.size) * p) if known is None else known
 

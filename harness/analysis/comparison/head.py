@@ -1,4 +1,4 @@
-"""The head of a comparison: the baseline, why it was chosen, and how the other runs differ."""
+"""The head of a comparison: the baseline, the reason for its choice, and the other runs' differences."""
 
 from __future__ import annotations
 
@@ -120,4 +120,4 @@ def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
 def _first(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:_MOST]
     if len(sentences) > _MOST:
-        yield f"and {len(sentences) - _MOST:,} more differences; --json has all"
+        yield f"and {len(sentences) - _MOST:,} more differences; --json lists all of them"

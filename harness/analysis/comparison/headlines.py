@@ -63,13 +63,13 @@ ALARMS = tuple(each.metric for each in _SHOWN if each.alarm)
 """The metrics that the brief table adds unless they are 0 in every run."""
 
 UNSEEN: Mapping[str, str] = {each.metric: each.unseen for each in _SHOWN}
-"""Maps each metric in tables to its blind spot, as a clause that completes "does not see"."""
+"""Maps each metric in tables to its blind spot, as a clause that completes "does not show"."""
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:
-    """Returns a sentence on the blind spot of each metric that has an entry in `UNSEEN`."""
+    """Returns a sentence for each metric in `UNSEEN`, about what the metric does not show."""
     return [
-        f"{metric} does not see {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
+        f"{metric} does not show {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
     ]
 
 

@@ -33,13 +33,13 @@ _OfRuns: TypeAlias = dict[int, list["Lack"]]
 
 
 class Lack(NamedTuple):
-    """How many replays of a run or setting have no value of a metric.
+    """The number of replays of a run or setting in which a metric has no value.
 
     Attributes:
         absent: the number of replays without a value.
         replays: the total number of replays: the run itself, its twins, or the seeds of an experiment's
             setting.
-        called: the word for several replays.
+        called: the word for these replays in messages, such as `twins`.
     """
 
     absent: int
@@ -98,13 +98,13 @@ def about_missing(
                 partly.append(about.metric)
                 over.setdefault(place, []).append(found)
     if absent:
-        yield f"- of {named(absent)}: there was no such job or event, or it was not measured"
+        yield f"- of {named(absent)}: the run has no such job or event, or did not measure it"
     if partly:
         of_runs = _of_replays(over, names)
         called = next(iter(over.values()))[0].called
         yield (
             f"{named(partly)}: over {of_runs}; the others had no such job or event{or_else}; "
-            f"changes are over the {called} in which both runs have a value"
+            f"changes cover the {called} in which both runs have a value"
         )
 
 
@@ -126,8 +126,7 @@ def about_unshaken(
     if lacking:
         options = [option for option, names in on_request.items() if set(lacking) & set(names)]
         known = {name for option in options for name in on_request[option]}
-        does = f"{named(options)} together with --shake {'measure' if len(options) > 1 else 'measures'} twins"
-        how = f"; {does}" if set(lacking) <= known else ""
+        how = f"; to measure the twins, add {named(options)} to --shake" if set(lacking) <= known else ""
         yield f"measured for runs, but not for their twins: {named(lacking)}{how}"
 
 

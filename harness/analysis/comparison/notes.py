@@ -108,7 +108,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             if jobs > pairs.count
         ]
         if window is not None:
-            yield f"jobs that arrive after that do not count: {', '.join(left)}"
+            yield f"jobs that arrive after this window do not count: {', '.join(left)}"
             return
         yield (
             f"waits, jct, slowdown and lost work cover the {pairs.count:,} jobs that all runs have, but "
@@ -232,8 +232,8 @@ def about_loops(run: Run) -> str | None:
     return (
         f"{times(round(often['all']))} a job got resources and lost them again to the same queue while "
         f"neither side made progress (disruption.ping_pong): jobs of {victims}, for jobs of {winners}{cost}. "
-        "The victim is ahead of its preemptor in the queue for the resources that it gave up: see 'Evictions "
-        "that repeat' in docs/kueue.md for the settings that cause it"
+        "The victim is ahead of its preemptor in the queue for the resources that the victim gave up: see "
+        "'Evictions that repeat' in docs/kueue.md for the settings that cause it"
     )
 
 

@@ -96,7 +96,7 @@ class OneReplay:
         in_vain = why_not_shaken(self._runs, self._pairs)
         if Ground.CONGESTED in undecided:
             use = f", and {in_vain}" if in_vain else ": use --shake 10"
-            yield f"?: too congested to say from one replay{use}"
+            yield f"?: the cluster is too congested for a verdict from one replay{use}"
         if Ground.CUT in undecided:
             yield "?: one run stops earlier and has less time to lose work; give both the same --until"
         if Ground.FEW in undecided:

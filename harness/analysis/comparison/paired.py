@@ -126,7 +126,7 @@ class Paired:
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
-    """Returns the mean, geometric if values are compared by factors, or None without values."""
+    """Returns the mean, which is geometric if values are compared by factors; None without values."""
     if not values:
         return None
     if min(values) == max(values):

@@ -62,7 +62,7 @@ class Pairs:
         if 2 * self.count < min(self.jobs):
             raise RunError(
                 f"these {len(runs)} runs have only {self.count:,} jobs in common; "
-                f"the smallest has {min(self.jobs):,}",
+                f"the smallest run has {min(self.jobs):,}",
                 hint=f"compare each of them with {runs[0].path} alone",
             )
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
@@ -84,7 +84,7 @@ class Pairs:
 
     @cached_property
     def refused(self) -> list[list[int]]:
-        """The rows of the jobs that any of the runs rejected on arrival, for each run."""
+        """For each run, the rows of the jobs that at least one of the runs rejected on arrival."""
         of_runs = [rejected_at_arrival(run) for run in self._runs]
         if all(refused.is_empty() for refused in of_runs):
             return [[] for _ in of_runs]
@@ -125,7 +125,7 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
     if any(run.is_record for run in runs):
         return "a record of what happened has no twins"
     if any(run.info["settings"].get("alone") is not None for run in runs):
-        return "runs with one quota alone have no twins"
+        return "a run that replays only one quota has no twins"
     return ""
 
 

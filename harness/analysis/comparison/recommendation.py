@@ -70,8 +70,8 @@ class Recommendation(NamedTuple):
         sentence: the answer with its conditions. If there is no answer, the sentence says so and names the
             command that would give one.
         prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
-        weighed: the runs that are better than the baseline in at least one respect. If some of them are worse
-            in no respect, only these runs.
+        weighed: the runs that are better than the baseline in at least one respect. If some of these runs are
+            worse in no respect, `weighed` contains only those.
     """
 
     sentence: str
@@ -223,7 +223,7 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         text = f"take {names}: it is better than {base} in at least one judged respect, and worse in none"
         at = comparison.names.index(clear[0].name) - 1
         also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
-        text += f" (the table marks {_listed(also)} as worse, too)" if also else ""
+        text += f" (the table also marks {_listed(also)} as worse)" if also else ""
     elif clear:
         text = (
             f"take {names}: each is better than {base} in at least one judged respect, and worse in none; "
@@ -262,7 +262,7 @@ def _conditions(comparison: Comparison) -> str:
         loses = f"lose {_LOSSES[model]}" if model in _LOSSES else f"keep what {model} saves"
         parts.append(f"where preempted jobs {loses}")
     if comparison.differing_capacities:
-        parts.append("whatever the capacity itself costs")
+        parts.append("apart from the cost of the capacity itself")
     return f"{' and '.join(parts)}, " if parts else ""
 
 

@@ -35,7 +35,7 @@ _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
-    """How a metric summarizes values of jobs.
+    """The values of jobs that a metric summarizes, and the statistic that it uses.
 
     Attributes:
         column: the column of `Samples` that contains the values.
@@ -98,7 +98,7 @@ class Samples:
         if kind == ALL:
             return None
         if kind not in _OF_JOBS or not name:
-            raise OptionError(f"scope {scope!r} does not say which jobs", hint=there_is(_OF_JOBS))
+            raise OptionError(f"scope {scope!r} does not select jobs", hint=there_is(_OF_JOBS))
         values = self._names[kind]
         found = values == name
         if not found.any():

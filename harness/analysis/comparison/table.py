@@ -62,7 +62,7 @@ def lines(
 
 
 def line_of(row: Row) -> Line:
-    """The line of a metric."""
+    """Returns the line of the table for a metric."""
     return Line(row, list(_cells(row)))
 
 

@@ -153,7 +153,7 @@ class Observer:
         return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """See `Policy`."""
+        """Reports that pods arrive or wait again, and forwards the call to the policy."""
         first = job.index not in self._arrived
         self._arrived.add(job.index)
         about = f"{_pods(job, pods)} of queue {job.queue}, priority {job.priority}, {_amounts(job, pods)}"
@@ -164,7 +164,7 @@ class Observer:
         self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """See `Policy`."""
+        """Reports that pods end or are gone after an eviction, and forwards the call to the policy."""
         ended = why is Why.ENDED
         text = f"{'ended' if ended else 'was evicted and is gone'}: {_pods(job, pods)}, {_amounts(job, pods)}"
         self._hear(now, "ends" if ended else "departures", text, job)
@@ -188,7 +188,7 @@ class Observer:
             yield decision
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """See `Policy`."""
+        """Yields the policy's decisions unchanged, and reports the cycle."""
         self._now = now
         if now in self._wakes or now in self._idle_wakes:
             self._wakes.discard(now)
@@ -261,7 +261,7 @@ def _decided(decision: Decision, origin: int) -> Said:
         case Refuse(job, reason):
             return _about("refuse", f"let {job.id} wait: {reason}", decision.detail, job)
         case Wake(at, idle):
-            alive = ", unless nothing else keeps the replay alive" if idle else ""
+            alive = ", if the replay has other work by then" if idle else ""
             return _about("wake", f"wake at {_time(origin + at)}{alive}", {})
         case QueueShare(queue, share, weighted):
             return _about("share", f"record the share of queue {queue}: {share:g}, weighted {weighted}", {})

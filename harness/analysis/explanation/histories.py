@@ -109,7 +109,7 @@ class Histories:
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
-        """Converts decisions about one job into events, which lack the costs of evictions."""
+        """Converts decisions about one job into events, without the costs of evictions."""
         events = self._with_figures(rows, self._events(rows, None))
         return self._with_holders(events, self._holders(events))
 

@@ -110,7 +110,7 @@ class Stretch:
 
     @property
     def ending(self) -> tuple[str, str]:
-        """The rule behind the eviction, and the queue that the eviction served.
+        """The rule behind the eviction, and the preemptor's queue; "" for a part that does not exist.
 
         Stretches with the same ending share a sentence.
         """

@@ -72,7 +72,7 @@ class Sentences:
         parts += self._in_the_way(figures)
         if event.as_at is not None:
             parts += self._holders(event)
-            parts.append(f"as at {self._time(event.as_at)}")
+            parts.append(f"as of {self._time(event.as_at)}")
         if figures.short:
             missing = ", ".join(self._units.named(*each) for each in figures.short.items())
             known = {label: figures.request[label] for label in figures.short if label in figures.request}
@@ -106,7 +106,7 @@ class Sentences:
     def _in_the_way(self, figures: Figures) -> Iterator[str]:
         if figures.ahead:
             kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
-            yield f"kept before its turn: {first_of(kept, _NAMED)}"
+            yield f"kept free for jobs ahead of it: {first_of(kept, _NAMED)}"
         if figures.waits_for:
             jobs = [f"job {job}{_for(by)}" for job, by in figures.waits_for.items()]
             yield f"it waits for {first_of(jobs, _NAMED)}"

@@ -53,7 +53,7 @@ class Figures:
         gang: how many pods are placed together.
         waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
-        victims: for each pod that must go before the chosen node is free, its priority.
+        victims: the priority of each pod that must leave before the chosen node is free.
         nominated: for each label, the requests of pods that were nominated earlier.
         holders: for each label that is short, the queues that hold the most, with their amounts by label. It
             is None if the policy did not record them.
@@ -62,7 +62,8 @@ class Figures:
             evicted, or "".
         fields: the manifest fields that prevent the job from preempting, with their values.
         borrows: the labels for which the job would have to borrow, if borrowing rules out a preemption.
-        tried: how many candidates the policy tried before `candidate`, which the shares protect.
+        tried: how many candidates the policy tried before `candidate`, which fair sharing protects from
+            preemption.
         candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
             case, `shares` are the shares with the job and without the candidate.
         lacks: the only thing that the job lacks, unless it lacks quota.

@@ -1,8 +1,8 @@
 """The spans in which jobs and pods held quota or resources, and the preemptions with both sides.
 
-The module finds them in the decisions of a run, which it reads once. A job's span begins with the decision
-that gave the job quota or resources, and ends when the job has neither of them. A pod's span begins when the
-pod is bound, and ends when the pod is gone or has completed.
+The module derives both from the decisions of a run, which it reads once. A job's span begins with the
+decision that gave the job quota or resources, and ends when the job has neither of them. A pod's span begins
+when the pod is bound, and ends when the pod is gone or has completed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Holding:
 
 
 def holding(run: Run, window: Window) -> Holding:
-    """Finds what jobs and pods held within a window of a run, and the preemptions in it.
+    """Returns what jobs and pods held within a window of a run, and the preemptions in this window.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.

@@ -25,7 +25,7 @@ MOST = 20_000_000
 """The maximum number of samples of queues in a file. Such a file has about two gigabytes."""
 
 _LEVELS = {
-    "allocated": "What pods of the queue hold.",
+    "allocated": "Resources that pods of the queue hold.",
     "pending": "Resources that waiting pods of the queue request.",
     "held": "The quota that admitted jobs of the queue hold.",
 }
@@ -99,7 +99,7 @@ class _Series:
                 labels = self._labels(quota=quota, **_of(resource))
                 levels = self._run.nominal_steps(quota, resource)
                 yield self._stepped("harness_quota_nominal", labels, levels, resource)
-        yield _head("harness_cluster_capacity", "gauge", "The total of all nodes, or of all quotas.")
+        yield _head("harness_cluster_capacity", "gauge", "The total capacity of all nodes, or of all quotas.")
         for resource in dict.fromkeys(
             each for _, cluster in self._run.epochs for each in cluster["capacity"]
         ):

@@ -4,7 +4,7 @@ The value of a duration that hasn't ended is its length so far, and nothing is e
 running at the end of a window tend to be long, so statistics of only the completed jobs would be biased. Each
 statistic has a flag that says whether it is only a lower bound. A mean is a lower bound if any duration is
 still growing. A percentile lies between two order statistics, and it is a lower bound if any growing duration
-is less than or equal to the larger one.
+is at most the larger of the two.
 """
 
 from __future__ import annotations

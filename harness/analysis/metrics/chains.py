@@ -10,7 +10,7 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """How many preemptions hit a side that had recently preempted the other side.
+    """The numbers of preemptions that hit a side that had recently preempted the other side.
 
     Attributes:
         thrash: the number of such preemptions between two different holders.
@@ -23,7 +23,7 @@ class HitsBack(NamedTuple):
 
 
 class Cascades(NamedTuple):
-    """How preemptions led to other preemptions. Each list has one value for each preemption, in order.
+    """The chains of preemptions. Each list has one value for each preemption, in order.
 
     Attributes:
         depth: 0 if the preemptor hadn't recently been preempted itself; otherwise 1 more than the depth of

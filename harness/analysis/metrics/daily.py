@@ -27,7 +27,7 @@ class Daily:
         self._sums: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
 
     def add(self, found: Shares, piece: Piece) -> None:
-        """Adds the shares of a piece to the sums."""
+        """Adds the shares during one piece of time to the sums."""
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         begins = times[piece.parts]

@@ -41,13 +41,13 @@ TOLERATED = 1.05
 
 
 class Sharing(NamedTuple):
-    """How long a quota's jobs take in the shared run, compared with a run that contains only these jobs.
+    """The times of a quota's jobs in the shared run, compared with a run that contains only these jobs.
 
     Attributes:
         ratios: the time in the shared run divided by the time alone, for each job that finished in both runs.
             A job's time runs from its submission to its end.
-        left_out: the number of jobs that finished in the shared run, but did not finish or took no time
-            alone.
+        left_out: the number of jobs that finished in the shared run, but did not finish or took no time in
+            the separate run.
         later: for each job, whether it takes longer in the shared run. If a job does not end, the shortest
             time that it may still take counts.
     """

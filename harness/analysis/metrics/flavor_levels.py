@@ -1,4 +1,4 @@
-"""Derives from decisions how much quota holders have in each flavor. Timelines do not separate flavors.
+"""Derives from decisions how much quota each holder has in each flavor. Timelines do not separate flavors.
 
 A job holds quota of the flavors in its admission until its pods have completed or are gone. If a job has no
 bound pod, it holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. Only
@@ -29,7 +29,7 @@ Chosen = Mapping[str, Mapping[str, str]]
 
 
 def level_of(cell: Cell) -> str:
-    """Returns the name of the level of a resource in a flavor."""
+    """Returns the name of the column that contains the levels of a resource in a flavor."""
     return f"{cell.flavor}/{cell.resource}"
 
 

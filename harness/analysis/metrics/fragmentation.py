@@ -2,7 +2,7 @@
 
 Capacity counts as fragmented only while pods wait. Only resources decide whether a pod fits, so only the
 smallest waiting pods matter. A pod is ignored if another waiting pod requests the same or less of every
-resource. The remaining pods are the *needs*. As long as the needs do not change, the free resources of a node
+resource. The remaining pods are the *needs*. If the needs do not change, the free resources of a node
 determine whether these resources are useless.
 """
 

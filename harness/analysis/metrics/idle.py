@@ -50,7 +50,7 @@ SHOWN = (
 
 
 class Judged(NamedTuple):
-    """Why jobs wait, with one row for each job whose cause changed since the previous determination.
+    """The causes of waits, with a row for each job whose cause changed since the previous determination.
 
     Attributes:
         minute: the time in minutes since the run's first arrival, in ascending order.

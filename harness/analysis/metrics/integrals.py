@@ -17,7 +17,7 @@ _HELD, _WAITING, _BEYOND = range(3)
 
 
 class Held(NamedTuple):
-    """What an owner held and requested of a resource within a window, in resource-microseconds.
+    """The amounts that an owner held and requested of a resource in a window, in resource-microseconds.
 
     Attributes:
         allocated: what pods held.

@@ -172,8 +172,8 @@ def moves(
         run: the run.
         window: the measured time.
         kinds: the kinds of levels.
-        owner_of: the number of the owner of each timeline queue's levels; by default, that of the queue's
-            holder.
+        owner_of: for each queue of the timeline, the number of the owner of its levels. By default, this is
+            the number of the queue's holder.
     """
     behind = holder_behind(run)
     if owner_of is None:

@@ -87,7 +87,8 @@ def cut(
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
         turns: the times at which a new piece begins, in order.
-        alike: the turns at which the current piece goes on with a new part, unless it is already long enough.
+        alike: the turns at which the current piece continues with a new part, unless the piece is already
+            long enough.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []

@@ -201,8 +201,8 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
     """Returns how many pods of each pod set are admitted, given the total and the pods that remain.
 
-    The detail contains the numbers of pods of pod sets that get fewer pods. If there is no such detail, the
-    last pods are not admitted.
+    The decision's detail contains the number of pods of each pod set that gets fewer pods. Without such a
+    detail, the last pods are not admitted.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):

@@ -24,7 +24,7 @@ class PodSet(NamedTuple):
     """Pods of a job that have equal requests.
 
     Attributes:
-        size: the number of the pods' size.
+        size: the index of the pods' size in `PodSizes.each`.
         name: the name of the pod set, or "" if it has none.
         pods: the number of pods.
     """

@@ -29,7 +29,7 @@ _FULL = 1 - 1e-6
 
 
 class Askers(NamedTuple):
-    """The holders with requests in each part of a piece.
+    """The holders with requests in each part of a piece of time.
 
     Attributes:
         part: the number of the part to which each time belongs.

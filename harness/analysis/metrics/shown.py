@@ -13,7 +13,7 @@ class Shown(NamedTuple):
 
     Attributes:
         metric: the metric's name.
-        unseen: what the metric does not see, as a clause.
+        unseen: what the metric does not show, as a clause.
         goal: the goal that the metric measures if it is a headline, or else "". Headlines get verdicts.
         brief: whether the brief table for terminals contains the metric.
         alarm: whether the brief table contains the metric unless it is 0 in every run.

@@ -57,7 +57,7 @@ def hours_waited(line: Line, jobs: Sequence[int]) -> list[float | None]:
 
 
 def so_far(material: Material) -> str:
-    """Returns a suffix for hours waited that says that some jobs were still waiting, if this is the case."""
+    """Returns a suffix for hours waited, which says that some jobs were still waiting; "" if none were."""
     shares = (value for line in material.lines("wait.never_started") for value in line.row.values)
     return " (so far)" if any(shares) else ""
 

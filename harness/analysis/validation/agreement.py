@@ -1,4 +1,4 @@
-"""Measures how long and how well a simulation agrees with a record, by what jobs hold over time."""
+"""Measures how long and how well a simulation agrees with a record in what jobs hold over time."""
 
 from __future__ import annotations
 

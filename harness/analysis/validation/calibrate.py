@@ -62,7 +62,7 @@ class Fit:
         yield f"fitted on the first half of the jobs: {' '.join(fitted) or 'nothing to change'}"
         for name, errors in (("without", self.before), ("with", self.after)):
             if errors.told:
-                yield f"the rest {name} it: {errors.told}"
+                yield f"the other jobs {name} this fit: {errors.told}"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fit as plain values."""

@@ -81,7 +81,7 @@ class Explained:
 
     @property
     def table(self) -> str:
-        """The mean error of waits without events, with each object's events alone, and with all, as text."""
+        """A text with the mean error of waits, without events and with the events of each object."""
         lines = [("none", 0, self.before), *((part.name, len(part.rows), part.error) for part in self.parts)]
         if len(self.parts) > 1:
             lines.append(("all", len(self.rows), self.after))

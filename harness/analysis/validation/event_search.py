@@ -1,8 +1,9 @@
 """Searches for the events that make a simulation agree with a record for the longest time.
 
 Until the first event, an exact simulation equals the record, so the search goes forward in time. At the first
-difference, it supposes events, and replays some more hours with each of them. It continues with the events
-whose simulation agrees for the longest time. If these lead nowhere, it returns to the others.
+difference, the search supposes several events, and replays some more hours with each of them. It continues
+with the events whose simulation agrees for the longest time. If no simulation with these events agrees for
+longer, the search returns to the other events.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PATIENCE = 100
 
 
 class Search:
-    """One search.
+    """A search for the events that make a simulation agree with a record.
 
     Args:
         trials: replays of supposed events.

@@ -41,7 +41,7 @@ def with_findings(
 
     Args:
         events: the events.
-        since: the time.
+        since: the time after which findings are added.
         findings: the findings, the largest first.
         objects: the objects whose capacity may differ.
         quotas: the quotas that may have been lower.

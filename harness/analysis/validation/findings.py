@@ -60,7 +60,7 @@ _SURE = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason for differences.
+    """A reason why a record differs from a simulation.
 
     Attributes:
         kind: `less` or `more` capacity than in the manifests, or `late` starts.
@@ -307,8 +307,8 @@ class _Look:
         if kind == WHOLE and (queue := self._queue_of(shown)):
             kind, name, limit = QUEUE, queue, self._object.queues[queue].get(resource, limit)
         why = {
-            QUEUE: "its quota was lower then, or others held this amount of it",
-            NODES: "this amount was missing then (an outage, or drained nodes), or others held it",
+            QUEUE: "its quota was lower then, or load that is not in the trace held this amount",
+            NODES: "this amount was missing then (an outage, or drained nodes), or other load held it",
             WHOLE: "load that is not in the trace held this amount, or it was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)

@@ -1,4 +1,4 @@
-"""Records what jobs held in one replay, and when, to compare a simulation with a record over time."""
+"""Records what jobs held over time in one replay, to compare a simulation with a record."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Span: TypeAlias = tuple[int, int]
 
 
 class History(NamedTuple):
-    """The runs of jobs, and the nodes of their pods.
+    """The spans in which jobs ran, and the nodes of their pods.
 
     Attributes:
-        spans: the runs of each job, in order. A run begins with the first progress, and ends when the job
-            holds nothing.
+        spans: for each job, the spans in which it ran, in order. A span begins with the first progress, and
+            ends when the job holds nothing.
         evicted: for each time, the jobs that were evicted without a preemption.
         pods: the time, job, pod and node of each binding. The node is None if the pod left. Pod -1 means all
             pods.
@@ -52,7 +52,7 @@ class History(NamedTuple):
         return {job: set(nodes.values()) for job, nodes in found.items()}
 
     def scores(self, jobs: Collection[str], time: int) -> dict[str, int]:
-        """Maps each node to the number of these jobs that it ran just before `time`, minus its other jobs."""
+        """Maps each node to the number of these jobs just before `time`, minus the number of other jobs."""
         found: dict[str, int] = {}
         for job, nodes in self.nodes_at(time).items():
             for node in nodes:

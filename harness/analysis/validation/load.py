@@ -1,4 +1,4 @@
-"""Computes use and waiting jobs in spans of equal length, in which findings are searched."""
+"""Computes the use of resources and the waiting jobs in spans of equal length, to search for findings."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, in
 def waiting(
     bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
 ) -> Iterator[Sequence[tuple[Amounts, Tag]]]:
-    """Yields, for each span, the requests of jobs that waited for `slack` before it and during all of it.
+    """Yields, for each span, the requests of jobs that waited during all of it and for `slack` before.
 
     Args:
         bins: the spans.

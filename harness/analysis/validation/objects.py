@@ -1,4 +1,4 @@
-"""Lists objects whose capacity may differ from the manifests: trees of queues, groups of nodes, or all."""
+"""Lists objects whose capacity may differ from the manifests: queues, groups of nodes, or the cluster."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Objects(NamedTuple):
 
 
 def told(kind: str, name: str) -> str:
-    """Returns the name of an object in a sentence."""
+    """Returns the name of an object as sentences use it."""
     if kind == QUEUE:
         return f"ClusterQueue {name}"
     if kind == NODES:
@@ -143,7 +143,7 @@ def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, f
 
 
 class Use(NamedTuple):
-    """What each job of a run held and waited for, for some resources in order.
+    """The amounts that each job of a run held and waited for, in the order of the resources.
 
     Attributes:
         held: the spans in which a job held something.

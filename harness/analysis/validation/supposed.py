@@ -16,7 +16,7 @@ OPEN = 1 << 62
 
 
 class Event(NamedTuple):
-    """One event.
+    """An event that removes nodes or lowers a quota for a time.
 
     Attributes:
         kind: `Node`, `ClusterQueue` or `Cohort`.

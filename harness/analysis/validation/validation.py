@@ -71,7 +71,7 @@ class Validation:
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
-        """See `harness.analysis.validation.pairs.pairs_of`."""
+        """The jobs of both runs, as `harness.analysis.validation.pairs.pairs_of` returns them."""
         return pairs_of(self.recorded, self.simulated, self.resource)
 
     @cached_property
@@ -147,7 +147,7 @@ class Validation:
 
     @property
     def verdict(self) -> str:
-        """The verdict, in words."""
+        """The verdict on the simulation, as a sentence."""
         found = self.errors
         share = found.within_tenth if self.short else found.within_ten_minutes
         if found.absolute is None or share is None:

@@ -87,7 +87,7 @@ def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with its content, if it exists.
 
     Raises:
-        OSError: it can't be removed, or only part of it.
+        OSError: the path can't be removed completely.
     """
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():

@@ -108,7 +108,7 @@ class ShortTable:
         """Write the rows to a file.
 
         Raises:
-            UnwritableError: it cannot be written.
+            UnwritableError: the rows can't be written.
         """
         file = _File(path, self._schema, self._origin)
         for piece in self._pieces:

@@ -54,7 +54,7 @@ class History:
     def by(self, now: int | None) -> Known:
         """Returns the part of the history that is known by a time on its clock.
 
-        If the time is None or earlier than the first job, this is the whole history.
+        If the time is None or earlier than the first job, the result is the whole history.
         """
         if now is None or not self.jobs or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)

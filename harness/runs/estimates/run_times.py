@@ -60,7 +60,7 @@ class RunTimesOfWork(Value):
 
 
 class Material(NamedTuple):
-    """Where the run times of work come from.
+    """The sources of the run times of work.
 
     Attributes:
         cluster: the unchanged manifests.

@@ -87,7 +87,7 @@ class Work:
             f"run times of {self._counted(times)}{found.how}" if times else "",
             f"{over:,} of these end at once, because they have already run for longer" if over else "",
             f"{unknown}; they keep their resources for the whole replay" if lacking else "",
-            f"never end, such as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
+            f"some never end, such as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
         ]
         return RunTimesOfWork(
             choice,

@@ -1,4 +1,4 @@
-"""The recorded codes of actions, and how actions change levels."""
+"""The recorded codes of actions, and the changes of levels that actions cause."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class ParquetRecorder:
         self.job = self._results.add
 
     def record(self, fact: Fact) -> None:
-        """See `harness.engine.events.Recorder`."""
+        """Records a decision or an event; see `harness.engine.events.Recorder`."""
         recent = self._recent
         if fact.flavors is not None or fact.detail is not None:
             self._facts.tell(fact, self._facts.rows + len(recent), self._texts)
@@ -167,7 +167,7 @@ class ParquetRecorder:
         lost_before: int = 0,
         pod: int = NEVER,
     ) -> None:
-        """See `harness.engine.events.Recorder`."""
+        """Records a stint; see `harness.engine.events.Recorder`."""
         kept = self._stints
         if amounts is not None:
             kept.amounts[kept.rows + len(kept.recent)] = amounts
@@ -180,7 +180,7 @@ class ParquetRecorder:
             self._flush_stints()
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
-        """See `harness.engine.events.Recorder`."""
+        """Records a queue's new share; see `harness.engine.events.Recorder`."""
         for code in self._behind.get(queue, ()):
             self._shares.append((time, code, share, weighted))
 

@@ -21,7 +21,7 @@ _LEVELS = ("allocated", "pending", "held")
 
 
 class Change(NamedTuple):
-    """How each row changes three levels, by -1, 0 or 1.
+    """The changes of three levels that each row makes. A change is -1, 0 or 1.
 
     Attributes:
         quota: 1 if the pods of the row get quota, -1 if they release it.

@@ -2,9 +2,9 @@
 
 The method of Flyvbjerg and Petersen estimates the variance of a mean from the means of blocks, then from
 blocks that are twice as long, and so on. The estimate rises as long as neighbouring blocks are similar, and
-it reaches a plateau once they are not. (See "Error estimates on averages of correlated data", Journal of
-Chemical Physics 91, 1989.) Each doubling raises the estimate by the correlation of neighbouring blocks. This
-module tests that correlation at every length.
+it reaches a plateau when they are no longer similar. (See "Error estimates on averages of correlated data",
+Journal of Chemical Physics 91, 1989.) Each doubling raises the estimate by the correlation of neighbouring
+blocks. This module tests that correlation at every length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
 plateau, or only seem to show one. If a trace has few long queues by chance, then the estimate, the visible
@@ -52,7 +52,7 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """Returns the error of the mean, relative to the error that this many blocks show.
+    """Returns the error of the mean, relative to the error that follows from this number of blocks.
 
     The result is the largest of three estimates, which use this many blocks, half as many, and twice as many.
     If blocks are independent, the three estimates differ only by chance, so the largest one is a safe choice.

@@ -119,7 +119,7 @@ def p_value(estimate: float, error: float, freedom: int) -> float:
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """Returns the quantile of Student's t for this share."""
+    """Returns the quantile of Student's t distribution for a probability."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))

@@ -40,7 +40,8 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
     """Returns the larger of two p values of a mean: Student's, and the one that is corrected for skewness.
 
-    The result is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
+    The result is below the significance level exactly if 0 is outside the interval of `ends_of_mean`. Both
+    functions have the same arguments.
     """
     if error == 0:
         return 0.0 if estimate else 1.0

@@ -62,7 +62,7 @@ def blocks(material: Material) -> Iterator[Block]:
         note="Points further to the left and further down are better. No other run beats a filled point: "
         "none is at least as good on both axes and better on one."
         + (
-            " The dashed line joins them."
+            " The dashed line joins the filled points."
             if len(unbeaten(_choices(material, costs, waits), costs.axis, waits.axis)) > 1
             else ""
         )

@@ -52,7 +52,7 @@ def blocks(material: Material) -> Iterator[Block]:
         yield Text(f"{title}: there were no jobs.")
         return
     of = f"the {len(chosen)} of {sums.height:,} jobs that held the most {shown_in(material.resource).hours}"
-    which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs."
+    which = f"Shown are {of}." if len(chosen) < sums.height else f"All {sums.height:,} jobs are shown."
     shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
     words = f"{which} {_words_of_part(material, shown, part, clock)}"
     yield _figure(material, shown, part, title, words, [which])

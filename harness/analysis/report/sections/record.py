@@ -67,8 +67,8 @@ def blocks(material: Material) -> Iterator[Block]:
         + " ".join(_range(key.name, each["error"]) for key, each in zip(keys, medians, strict=True)),
         draw=lambda width: charts.record.over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
-        note=f"The median error of the jobs submitted in each of {_BINS} equal parts of the time. Above "
-        "zero, the simulation starts them later than recorded.",
+        note=f"Each point is the median error of jobs submitted in one of {_BINS} equal parts of the time. "
+        "Above zero, the simulation starts them later than recorded.",
     )
 
 
