@@ -160,7 +160,7 @@ def test_what_a_run_file_says_over_its_own_window_stands_beside_the_table(
     own = whole.metrics.filter(metric="utilization.allocated", scope="all")["value"][0]
     line = f"utilization.allocated cpu {100 * own:.1f} %, jobs.finished 8"
     (told,) = [each for each in text.split("\n") if "over its own" in each]
-    assert told.startswith("whole over its own ")
+    assert told.startswith("whole over its own window of ")
     assert told.endswith(f"as in its metrics.parquet: {line}")
     assert "over its own" not in harness.compare([whole]).table()
 

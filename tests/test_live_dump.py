@@ -203,7 +203,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "run on nodes that do not have enough capacity for all of their Pods: 1 (d/second-0)",
         "run while their Workloads hold no quota: 1 (d/stopped); harness treats them as gone",
         (
-            "exceed the number in their Workloads: 1 (d/many-0); running ones use capacity of nodes, but no "
+            "exceed the number in their Workloads: 1 (d/many-0); running Pods use capacity of nodes, but no "
             "quota"
         ),
     ]
@@ -348,4 +348,5 @@ def test_a_plugin_that_takes_nothing_over_is_said_to(
     for plugin, end in (("none", "; the plugin none takes over none of them\n"), ("kueue-classic", "\n")):
         asked = ["replay", trace(tmp_path), "--cluster", dump, "--at-start", "dump", "-p", plugin]
         assert called([*asked, "--unfinished", "limit", "-o", str(tmp_path / plugin)]) == 0
-        assert f"note: at start dump: 1 Workload and 1 Pod from the manifests{end}" in capsys.readouterr().err
+        note = f"note: --at-start dump: 1 Workload and 1 Pod from the manifests{end}"
+        assert note in capsys.readouterr().err

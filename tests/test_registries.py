@@ -109,7 +109,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("metrics", ("m", 5), {"help": "h"}, "compute must be a function"),
         ("metrics", ("m", len), {"help": b"h"}, "help must be a string, but is of type bytes"),
         ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a string"),
-        ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "place must be a whole number"),
+        ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "'place' must be a whole number"),
         ("conformance", ("a/../b", len), {"help": "h"}, "several names separated by /"),
         ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several strings"),
         (

@@ -2,8 +2,8 @@
 
 When numpy is loaded, OpenBLAS starts one thread for each core, and each thread spins for a while before it
 sleeps. On two cores, this is half of the cost of loading numpy. OpenBLAS is only used for matrix products. A
-replay computes none, and a comparison computes only a few small ones. In one thread, their last digits don't
-depend on the number of cores.
+replay computes none, and a comparison computes only a few small products. In one thread, their last digits
+don't depend on the number of cores.
 """
 
 from __future__ import annotations

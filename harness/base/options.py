@@ -271,7 +271,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def there_is(known: Iterable[str]) -> str:
-    """Returns a text that lists the known names, or the first ones of many."""
+    """Returns a text that lists the known names, or the first of many names."""
     names = list(known)
     if not names:
         return "there is none"

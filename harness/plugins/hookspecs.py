@@ -30,7 +30,7 @@ hookimpl = pluggy.HookimplMarker("harness")
 
 
 def late(place: str) -> Callable[..., Any]:
-    """Returns a function that a plugin can register, and that imports its module only when it is called.
+    """Returns a function for a plugin to register. The function's module is imported when it is called.
 
     Args:
         place: the module and the name of the function, such as `my_plugin.policy:make`.

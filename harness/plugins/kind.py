@@ -15,7 +15,7 @@ from harness.plugins.registries import Registration, Spec
 
 @fixed()
 class KindSpec(Spec):
-    """A kind of manifests, such as that of a CRD, as a plugin registers it with `harness_register_kinds`.
+    """A kind of manifests, such as a CRD's kind, as a plugin registers it with `harness_register_kinds`.
 
     The name consists of the kind and its API group, such as `Queue.scheduling.volcano.sh`. The objects of the
     kind have the same name in `draft.custom_resources` and `cluster.custom_resources`.

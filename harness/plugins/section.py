@@ -51,7 +51,7 @@ class SectionSpec(Spec):
         about.texts(title=self.title, help=self.help)
         about.functions(make=self.make)
         if type(self.place) is not int:
-            about.refuse(f"place must be a whole number, but is {self.place!r}")
+            about.refuse(f"'place' must be a whole number, but is {self.place!r}")
         return self
 
 

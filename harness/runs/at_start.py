@@ -88,7 +88,8 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         cluster: the manifests.
         trace: the trace to replay.
         choice: `empty` or `dump`. By default, it is `empty` if the manifests contain a time later than the
-            first submission in the trace, because the trace then lies in their past. Otherwise, it is `dump`.
+            first submission in the trace, because the trace is then older than the manifests. Otherwise, it
+            is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:
@@ -266,7 +267,7 @@ def _begins(
         why = f", because the manifests are from {dump}, {order} the first submission, {begin}"
     arrive = "arrives" if len(later) == 1 else "arrive"
     more = f"; {counted(later)} {arrive} later, at the time of creation" if later else ""
-    return f"at start {world}{why}: {counted(start) or 'no work'} from the manifests{more}"
+    return f"--at-start {world}{why}: {counted(start) or 'no work'} from the manifests{more}"
 
 
 def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
 
     Each entry describes the changes at one time. `edits` lists the changed objects, with the old and new
     values of their changed fields. `capacity`, `queues` and `cohorts` contain the changed entries, with null
-    for removed ones. `allocatable` contains the quantities of nodes before and after the change, with null
+    for removed entries. `allocatable` contains the quantities of nodes before and after the change, with null
     for an absent node.
     """
     found = []

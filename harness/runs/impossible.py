@@ -170,14 +170,14 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
     frame = trace.frame.filter(~pl.col("job_id").is_in(out))
     if not frame.height:
         raise TraceError(str(trace.path), [Fault("", "no job can ever start, so none is left to replay")])
-    reason = "--drop-impossible: can never start"
+    reason = "can never start, removed by --drop-impossible"
     return replace(
         trace,
         frame=frame,
         left_out={**trace.left_out, reason: len(out)},
         notes=(
             *trace.notes,
-            f"--drop-impossible: {agreeing(len(out), 'job', 'are')} left out, because none can ever start",
+            f"--drop-impossible: {agreeing(len(out), 'job', 'are')} left out, because they can never start",
         ),
         calibration={**trace.calibration, "drop_impossible": f"{len(out)} jobs"},
     )

@@ -24,7 +24,7 @@ _fits: Lasting[None] = Lasting()
 The key says whether only ClusterQueues admit jobs although ElasticQuotas exist as well.
 """
 
-_DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
+_DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and jobs that can never start"
 
 
 def read_trace(

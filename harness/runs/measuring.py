@@ -130,8 +130,8 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
         key = _key(row)
         if key in seen or key in owners:
             what = " of ".join(filter(None, (row.metric, row.resource, row.scope)))
-            by = f"by metric {owners[key]!r}, too" if key in owners else "twice"
-            raise ValueError(f"{what} is measured {by}")
+            how = f"also measured by metric {owners[key]!r}" if key in owners else "measured twice"
+            raise ValueError(f"{what} is {how}")
         seen.add(key)
 
 

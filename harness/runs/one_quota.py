@@ -31,7 +31,7 @@ def alone(
     """Returns the trace with only the jobs of a quota, and the cluster with only the quotas of these jobs.
 
     Args:
-        trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).
+        trace: all jobs. Its queues are queues of the cluster (`harness.trace.homes`).
         cluster: the cluster with all quotas and their changes.
         quota: the name of a ClusterQueue or ElasticQuota.
         by_elastic_quotas: see `tenants`.

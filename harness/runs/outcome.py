@@ -53,7 +53,7 @@ def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
         )
     settings = run.info["settings"]
     if settings["scale_arrivals"] != "1":
-        raise RunError(f"run {run.info['run']} scaled arrivals, so its jobs are not those of the trace")
+        raise RunError(f"run {run.info['run']} scaled arrivals, so its jobs differ from the trace's jobs")
     steps = {key: text for key, text in settings.get("calibration", {}).items() if key != "scale_cluster"}
     opened = Calibration.parse(**steps).of_trace(opened)
     return replace(opened, frame=_recorded(opened, run), notes=(*opened.notes, _note(run)))

@@ -143,7 +143,7 @@ class Plan(Value):
 
     @cached_property
     def code(self) -> tuple[Code, Code]:
-        """The code that makes or records decisions, which is that of `harness` and that of the policy."""
+        """The code of `harness` and the code of the policy, which make or record decisions."""
         return code_of_harness(), code_of_policy(self.policy)
 
     @cached_property

@@ -46,7 +46,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers: list[_Worker[TaskT]] = []
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """Yields each result as soon as it is ready. A task fails if its process dies again on its own."""
+        """Yields each result as soon as it is ready. A task fails if its process dies while it runs alone."""
         over = False
         try:
             suspects = yield from self._map(iter(tasks), self._most, again=self._again)

@@ -84,7 +84,7 @@ class Memory:
         try:
             return self(value)
         except RecursionError:
-            return self._give_up("values that are nested too deep")
+            return self._give_up("values that are nested too deeply")
 
     def _attributes(self, own: Mapping[str, Any]) -> Any:
         """Convert attributes, sorted by name, except for those that Python sets on classes."""

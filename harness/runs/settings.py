@@ -231,8 +231,8 @@ _ALL = (
     ),
     Setting(
         "startup", "0s", _duration("startup"),
-        "Time from the start of pods until they are ready, when the run time begins. Used if the trace "
-        "has no column for it.",
+        "Time from the start of pods until they are ready, which is when their run time begins. It applies "
+        "if the trace has no column 'startup'.",
         unit="_us", metavar="TIME", recorded=CHANGED,
     ),
     Setting(
@@ -246,16 +246,16 @@ _ALL = (
     Setting(
         "at_start", None, _world,
         "Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
-        "empty if the trace's dates precede those of the manifests, else dump]",
+        "empty if the trace's dates precede the manifests' dates, else dump]",
         choices=WORLDS,
     ),
     Setting(
         "unfinished", DRAW, _unfinished,
-        "Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended jobs, "
-        "as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: "
-        "leave them out.",
+        "Run times of unfinished Workloads and Pods of the manifests. With 'draw', they are drawn from the "
+        "run times of ended jobs, as in forecasts. With 'limit', they are the longest allowed run times. "
+        "A duration such as 2h is the run time of each. With 'drop', the Workloads and Pods are left out.",
         metavar="HOW", types=(str,),
-        wanted="draw, drop, limit, or a duration such as 2h, as a string",
+        wanted="'draw', 'drop', 'limit', or a duration such as '2h', as a string",
     ),
     Setting(
         "seed", 0, int, "Seed of the drawn run times; each twin has its own draws.",

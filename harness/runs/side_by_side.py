@@ -58,7 +58,7 @@ def carry_out(
     plans: Sequence[Plan | None] = (),
     **how: Unpack[SideBySide],
 ) -> dict[int, Outcome]:
-    """Carries out requests, and returns the run or error of each one by the number of the request.
+    """Carries out requests, and returns each request's run or error by the request's number.
 
     An error in one request does not stop the others. An error in `over` aborts running replays.
 
@@ -97,8 +97,8 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
     """Returns the run of each request.
 
     Raises:
-        ReplayError: there are several requests and some of them failed. The error names them, and contains
-            the runs of the successful ones.
+        ReplayError: there are several requests and some of them failed. The error names these requests, and
+            contains the runs of the other requests.
         BaseException: the error of the only request, or a defect in any request, with a note that names the
             request.
     """

@@ -102,11 +102,11 @@ def test_what_is_left_out_is_counted_and_the_rest_decides_as_before(
     assert "--drop-impossible" in refused.err
     ended = harness("replay", trace, "--cluster", where, "-p", "kueue-classic", "--drop-impossible")
     assert ended.code == 0, ended.err
-    assert "left out: 4 rows: --drop-impossible: can never start" in ended.err
+    assert "left out: 4 rows: can never start, removed by --drop-impossible" in ended.err
     assert "can never start (" not in ended.err
     (folder,) = (tmp_path / "here" / "results" / "trace").iterdir()
     info = json.loads((folder / "run.json").read_text())
-    assert info["trace"]["left_out"] == {"--drop-impossible: can never start": 4}
+    assert info["trace"]["left_out"] == {"can never start, removed by --drop-impossible": 4}
     assert info["settings"]["calibration"] == {"drop_impossible": "4 jobs"}
     assert info["trace"]["jobs"] == 6
 

@@ -95,11 +95,11 @@ def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, 
     (folder / "pods.yaml").write_text(WAITING)
     (folder / "free.yaml").write_text(WAITING.partition("---")[0])
     ended = harness("replay", trace, "--cluster", "pods.yaml")
-    assert "\nnote: at start dump, because the trace has no dates: 1 Pod from the manifests\n" in ended.err
+    assert "\nnote: --at-start dump, because the trace has no dates: 1 Pod from the manifests\n" in ended.err
     ended = harness(
         "replay", trace, "--cluster", "pods.yaml", "--cluster", "free.yaml", "--at-start", "empty"
     )
-    assert "\nnote: pods: at start empty: no work from the manifests\n" in ended.err
+    assert "\nnote: pods: --at-start empty: no work from the manifests\n" in ended.err
     left = "left out: 1 Pod of the manifests: the replay begins with an empty cluster"
     assert f"\nwarning: pods: {left} (--at-start dump begins with them)\n" in ended.err
     assert "--at-start empty -> none" in ended.out
@@ -286,7 +286,7 @@ def test_manifests_beside_the_trace_are_taken_unless_others_are_given(harness: C
     assert "assumed: one ClusterQueue, default" in derived.err
     assert "replay with --cluster FILE" in derived.err
     noted = harness("replay", trace, "--notes").out
-    assert "a capacity of 17 cpu (nominal quotas), which harness assumed, since no cluster was given" in noted
+    assert "a capacity of 17 cpu (nominal quotas), which harness assumed, because no cluster" in noted
     Path("trace.cluster.yaml").write_text(QUEUE.replace("CPUS", "1"))
     beside = harness("replay", trace)
     assert "cluster: trace.cluster.yaml" in beside.err

@@ -361,6 +361,6 @@ def test_a_patch_that_deletes_a_queue_of_jobs_is_refused(
     assert not (folder / "results").exists()
     left = harness(*command, "-p", "elasticquota", "-p", "fairsharing", "--drop-impossible", "--json")
     assert left.code == 0, left.err
-    assert "left out: 3 rows: --drop-impossible: can never start" in left.err
+    assert "left out: 3 rows: can never start, removed by --drop-impossible" in left.err
     assert json.loads(left.out)["jobs"] == 3
     assert json.loads(harness(*command, "-p", "elasticquota", "--json").out)["jobs"] == 6

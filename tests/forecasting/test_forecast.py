@@ -194,7 +194,7 @@ def test_a_history_that_ended_long_ago_says_so_and_still_has_jobs_come(tmp_path:
         assert found.unstarted == 1
         (said,) = [note for note in found.notes if "its last job was submitted" in note] or [""]
         told = f"history: its last job was submitted at {end:%Y-%m-%dT%H:%M:%SZ}, {days}d00h before now; "
-        assert said == (f"{told}future days are drawn from days until then" if days else "")
+        assert said == (f"{told}future days are drawn from days up to that time" if days else "")
 
 
 def test_a_history_that_is_all_later_says_so(tmp_path: Path) -> None:

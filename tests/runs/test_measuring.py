@@ -96,7 +96,7 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
             lambda run, window: [Measurement("m", 1, "s", resource="cpu")] * 2,
             "ValueError: m of cpu of all is measured twice",
         ),
-        (giving("makespan", 1, "s"), "ValueError: makespan of all is measured by metric 'waiting', too"),
+        (giving("makespan", 1, "s"), "ValueError: makespan of all is also measured by metric 'waiting'"),
         (
             giving("m", 1, "s", "", "quueue=prod"),
             "OptionError: no metric is measured for scope 'quueue=prod'",
@@ -160,7 +160,7 @@ def test_what_ours_measure_stays_ours(name: str, write_trace: WriteTrace, tmp_pa
     """Whatever the other metric is called: it fails, and there is one row of a metric, scope and resource."""
     loaded = with_metric(giving("wait.total.p95", 10**6, "s", "lower"), name)
     with pytest.warns(
-        UserWarning, match=f"metric '{name}' .* wait.total.p95 of all is measured by metric 'w"
+        UserWarning, match=f"metric '{name}' .* wait.total.p95 of all is also measured by metric 'w"
     ):
         run = harness.replay(write_trace({}), output=tmp_path, plugins=loaded)
     (value,) = run.metrics.filter(metric="wait.total.p95", scope="all")["value"]
@@ -180,7 +180,7 @@ def test_of_two_metrics_of_others_the_first_by_name_counts(write_trace: WriteTra
     with pytest.warns(UserWarning, match="failed"):
         run = harness.replay(write_trace({}), output=tmp_path, plugins=plugins.load(extra={"third": hook}))
     assert run.metrics.filter(metric="m")["value"].to_list() == [2]
-    assert run.unmeasured["c"].endswith("ValueError: m of all is measured by metric 'b', too")
+    assert run.unmeasured["c"].endswith("ValueError: m of all is also measured by metric 'b'")
     assert list(run.unmeasured) == ["a", "c"]
 
 

@@ -46,5 +46,5 @@ def why_coarse(run: Run, shake: Shake) -> str:
         return f"{moved}, and all arrivals are within {format_duration(span)}"
     gap = int(gaps.quantile(0.5, "lower") or 0)
     if len(times) < _FEW and _GAPS * gap < jitter:
-        return f"{moved}, and half of them come after the previous arrival within {exact_duration(gap)}"
+        return f"{moved}, and half of the arrivals are at most {exact_duration(gap)} after the previous one"
     return ""

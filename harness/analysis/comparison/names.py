@@ -12,7 +12,7 @@ from harness.runs.run import Run
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
     """Returns a distinct name for each run: its label, or else its folder's name, or else the folder's path.
 
-    A run gets the next candidate only if the previous one is not distinct or is taken.
+    A run gets the next kind of name only if the previous kind is not distinct or is taken.
 
     Args:
         runs: the runs.

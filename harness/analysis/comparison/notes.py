@@ -1,4 +1,4 @@
-"""The notes below a comparison's table, as sentences with the most important ones first."""
+"""The notes below a comparison's table, as sentences, the most important first."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
-            yield "all values except waits of ended jobs: for each twin, over the window that all runs share"
+            yield "all values except waits of ended jobs cover the window that all runs share, twin by twin"
         yield from chain.from_iterable(found)
         return
     window, windows = comparison.window, [run.window for run in comparison.runs]
@@ -103,7 +103,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     pairs = comparison.pairs
     if not pairs.whole:
         left = [
-            f"{jobs - pairs.count:,} only in {name}"
+            f"{jobs - pairs.count:,} jobs that only {name} has"
             for name, jobs in zip(comparison.names, pairs.jobs, strict=True)
             if jobs > pairs.count
         ]
@@ -127,7 +127,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
     if told:
         name, window = comparison.names[place], comparison.runs[place].window
         span = format_duration(window.end - window.start)
-        over = f"over its own {span}, as in its metrics.parquet"
+        over = f"over its own window of {span}, as in its metrics.parquet"
         over = over if comparison.shake is None else "over its twins' own windows"
         yield f"{name} {over}: {first_of(told, _NAMED_VALUES)}"
 
@@ -139,7 +139,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
     on_nodes = [any(node_counts(run.info["cluster"])) for run in comparison.runs]
     if not comparison.differing_capacities and len(set(on_nodes)) == 1:
         assumed = all(run.info["cluster"].get("assumed") for run in comparison.runs)
-        why = ", which harness assumed, since no cluster was given" if assumed else ""
+        why = ", which harness assumed, because no cluster was given" if assumed else ""
         yield f"shares refer to a capacity of {capacities[0]}{why}"
         return
     each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))

@@ -152,7 +152,7 @@ def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, M
     if rows is None:
         raise RunError(
             f"{twin.path} was not measured over the window that these twins share",
-            hint="harness.compare(runs, shake=N) makes twins that are",
+            hint="harness.compare(runs, shake=N) makes twins that are measured over it",
         )
     return {**own, **{key_of(row): row for row in rows if key_of(row) in own}}
 

@@ -1,4 +1,4 @@
-"""Defines the target of an export, which may be a file, standard output, or a packer."""
+"""Defines the target of an export, which may be a file, standard output, or a compressor."""
 
 from __future__ import annotations
 

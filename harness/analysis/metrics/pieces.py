@@ -34,7 +34,7 @@ class Moves(NamedTuple):
         return Moves(self.time[rows], self.holder[rows], levels)
 
     def then(self, later: Moves) -> Moves:
-        """Returns these changes followed by later ones."""
+        """Returns these changes, followed by later changes."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         times, holders = (self.time, later.time), (self.holder, later.holder)
         return Moves(np.concatenate(times), np.concatenate(holders), levels)

@@ -1,4 +1,4 @@
-"""Determines how much quota holders hold, including the quota of evicted jobs until it is released.
+"""Determines the quota that each holder holds, including quota of evicted jobs until its release.
 
 An evicted job with a bound pod holds its quota until its last pod is gone, and timelines record that time. An
 evicted job without a bound pod is gone immediately, but its quota is released only after the policy's

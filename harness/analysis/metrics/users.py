@@ -1,6 +1,6 @@
 """Measures how evenly useful work is spread over users, relative to their requests.
 
-Jobs without a user are left out. A user with small requests counts as much as a user with large ones. The
+Jobs without a user are left out. A user with small requests counts as much as a user with large requests. The
 metrics do not show whether work was done early or late.
 """
 

@@ -122,7 +122,7 @@ class Key:
         name: what the colour represents, for example the name of a queue or a run.
         colour: the colour in the chart, which comes from `harness.analysis.report.palette`.
         dash: the dash pattern of a line, in pixels; empty for a solid line or an area.
-        line: whether the colour is that of a line and not of an area.
+        line: whether the key describes a line and not an area.
     """
 
     name: str

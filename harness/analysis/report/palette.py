@@ -1,8 +1,8 @@
 """Defines colours for charts that colour-blind readers can distinguish, for light and dark pages.
 
 The lines of runs use Okabe and Ito's palette, and also have different dashes. The areas of queues use Paul
-Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn with the
-light tones. On dark pages, the style sheet replaces these tones with the dark ones.
+Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn with the light
+tones. On dark pages, the style sheet replaces these tones with the dark tones.
 """
 
 from __future__ import annotations

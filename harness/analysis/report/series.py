@@ -1,4 +1,4 @@
-"""Computes step functions of what each holder holds, and of how many of its jobs wait."""
+"""Computes step functions of what each holder holds, and of the number of its waiting jobs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Explained:
         parts: the events by object, with the object that explains most first.
         before: the mean absolute error of waits without events, in microseconds.
         after: the same error with all events.
-        notes: sentences on how far the search came, and on findings that give no event.
+        notes: sentences about the progress of the search, and about findings that give no event.
     """
 
     rows: Sequence[Row]

@@ -1,4 +1,4 @@
-"""Turns findings into events, for the time after the agreement with the record ends."""
+"""Turns findings into events, for the time after the simulation ceases to agree with the record."""
 
 from __future__ import annotations
 

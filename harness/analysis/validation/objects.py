@@ -191,5 +191,5 @@ def _unit(jobs: pl.LazyFrame, amounts: Sequence[str]) -> Amounts:
 
 
 def limits_of(limits: Mapping[str, int], resources: tuple[str, ...]) -> Amounts:
-    """Returns the limits of resources in order."""
+    """Returns the limit of each resource, in the order of `resources`."""
     return tuple(limits.get(name, UNLIMITED) for name in resources)

@@ -53,8 +53,8 @@ class Pieces:
         """Returns True if some node must have capacity for the whole job, given what jobs hold in total.
 
         A node on which the job does not fit has less than the requested amount free, by at least one unit.
-        The sum of the free amounts therefore limits how many such nodes can exist. If there are more nodes
-        than that, the job fits on one of them.
+        The sum of the free amounts therefore limits how many such nodes can exist. If the object has more
+        nodes than that number, the job fits on one of them.
         """
         lacking = 0
         for amount, used, total, most, step in zip(

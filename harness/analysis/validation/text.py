@@ -13,7 +13,7 @@ _ROWS = 12
 
 
 def text(validation: Validation, width: int | None = None) -> str:
-    """Returns the validation with sentences folded to this many columns. None means no limit."""
+    """Returns the validation as text. Sentences are folded to `width` columns; None means no limit."""
     parts = [*folded([validation.verdict], width), ""]
     parts += [aligned([["", "recorded, simulated"], *_overall(validation)], left=(0, 1)), ""]
     for group, every in validation.groups():

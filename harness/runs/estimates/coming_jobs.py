@@ -52,7 +52,7 @@ class Coming:
     Args:
         jobs: the jobs of the history, sorted by submission.
         first, last: the first and last submission of the history, in microseconds on its clock.
-        dated: whether the history's weekdays are those of the cluster.
+        dated: whether the history has the same weekdays as the cluster.
 
     Attributes:
         whole: whether the history covers all drawn days from midnight to midnight.

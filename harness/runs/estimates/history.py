@@ -38,9 +38,9 @@ class History:
 
     Attributes:
         jobs: all jobs that a policy could ever start on the cluster.
-        dated: whether the history's clock is that of the cluster, so that weekdays are known.
+        dated: whether the history's times are on the cluster's clock, so that weekdays are known.
         recorded: whether the history records when jobs ended.
-        first, last: the first and last submission on the history's clock, including those of omitted jobs.
+        first, last: the first and last submission on the history's clock, including omitted jobs.
         notes: sentences about omitted jobs and assumptions.
     """
 
@@ -72,7 +72,8 @@ class History:
         if self.dated and now is not None and now - self.last > DAY:
             yield (
                 f"history: its last job was submitted at {date_text(self.last)}, "
-                f"{format_duration(now - self.last)} before now; future days are drawn from days until then"
+                f"{format_duration(now - self.last)} before now; "
+                "future days are drawn from days up to that time"
             )
         if self.dated and now is not None and self._is_later(now):
             yield (
@@ -106,7 +107,7 @@ class Known(NamedTuple):
     """The part of a history that is known at a given time.
 
     Attributes:
-        run_times: the run times of the jobs that had ended by then.
+        run_times: the run times of the jobs that had ended by that time.
         coming: the days with the jobs that were submitted on them.
     """
 
@@ -164,7 +165,7 @@ def history_of(
         cluster: the cluster to schedule on.
         policy: the scheduling policy. Jobs that it could never start are omitted.
         options: the options of the policy. The default is its declared defaults.
-        dated: whether the times in the trace are those of the cluster. The default is whether the trace has
+        dated: whether the times in the trace are on the cluster's clock. The default is whether the trace has
             timestamps.
 
     Raises:

@@ -29,7 +29,7 @@ class Present(NamedTuple):
         elapsed: how long the job has held everything that it requests, in microseconds, or 0 if it waits.
         waited: how long the job has waited, in microseconds, or None if its creation time is unknown.
         limit: the maximum run time in microseconds, or None.
-        lasting: whether the job never ends on its own, as is the case for the pods of a DaemonSet.
+        lasting: whether the job never ends on its own, such as a DaemonSet's pod.
     """
 
     job: Job

@@ -62,7 +62,7 @@ def upright_axis(title: str, **settings: Any) -> alt.Axis:
 
 
 def rows_axis(room: int, title: str | None = None) -> alt.Axis:
-    """Returns a vertical axis of names, which are cut off so that they fit into this many pixels."""
+    """Returns a vertical axis of names, which are cut off if they need more than `room` pixels."""
     return alt.Axis(
         title=title, labelLimit=room - 4, minExtent=room, maxExtent=room, domain=False, ticks=False
     )

@@ -123,7 +123,7 @@ def _words(material: Material, shown: _Shown) -> str:
             each.append(f"{called} {number(held / unit.size)}{of}")
         sentences.append(f"{name}: {', '.join(each)}.")
     if shown.left_out:
-        sentences.append(f"{shown.left_out:,} more, which were used less, are not shown.")
+        sentences.append(f"{shown.left_out:,} more domains, which were used less, are not shown.")
     return f"Mean {unit.name} held. " + " ".join(sentences)
 
 
