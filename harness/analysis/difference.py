@@ -50,8 +50,7 @@ class Parting(NamedTuple):
 class Difference:
     """The differences between two runs.
 
-    Args:
-        first, second: runs of the same jobs; their clusters may differ.
+    The runs must have the same jobs, but their clusters may differ.
 
     Attributes:
         names: the names of the runs.
@@ -204,10 +203,7 @@ class Difference:
     def text(self, most: int = MOST, *, markdown: bool = False, width: int | None = None) -> str:
         """Describes the difference: where the runs diverge, and which jobs gain or lose.
 
-        Args:
-            most: how many jobs and decisions to list.
-            markdown: whether tables are in Markdown instead of a form for terminals.
-            width: the width of the terminal in columns; None for no limit.
+        The text lists at most `most` jobs and decisions. A `width` of None means no limit.
         """
         first, second = self.names
         table = _markdown if markdown else partial(_aligned, width=width)

@@ -56,9 +56,7 @@ def codes(column: pl.Series) -> Ints:
 def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
     """Returns the index of each text in a list of distinct texts, in the smallest suitable integer type.
 
-    Args:
-        column: texts or categories, without nulls.
-        names: all distinct texts.
+    The column has no nulls, and `names` contains all distinct texts.
     """
     if column.dtype != pl.Categorical:
         number = column.cast(pl.Enum(names)).to_physical().to_numpy()
@@ -85,9 +83,7 @@ def joint(*columns: Ints) -> Ints:
 def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
     """Returns the distinct values in order, and the index of each value among them.
 
-    Args:
-        values: the values to look up.
-        among: the values that are sorted. The default is `values`.
+    The distinct values are those of `among`, or by default of `values`.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))

@@ -20,12 +20,9 @@ _T = TypeVar("_T")
 def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
     """Returns the result of a function that changes objects, without changing the objects of this process.
 
-    Args:
-        work: a function to run in a copy of the process, with a picklable result.
-
     Returns:
-        The result, or None if the system can't copy processes, if other threads might hold a lock in the
-        copy, or if the function failed in the copy.
+        The result, which must be picklable, or None if the system can't copy processes, if other threads
+        might hold a lock in the copy, or if the function failed in the copy.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None

@@ -45,10 +45,7 @@ def first_of(names: Sequence[str], most: int, what: str = "") -> str:
 def shortened(text: str, most: int, head: int | None = None) -> str:
     """Shortens a text to at most `most` characters, by removing its middle.
 
-    Args:
-        text: the text.
-        most: the maximum number of characters.
-        head: how many characters to keep from the beginning. The default is half of `most`.
+    It keeps `head` characters of the beginning. The default is half of `most`.
     """
     if len(text) <= most:
         return text

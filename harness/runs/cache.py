@@ -36,11 +36,7 @@ class Lasting(Generic[_V]):
     def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
         """Returns the cached answer, or computes and caches it. Errors in `find` are not cached.
 
-        Args:
-            trace: the trace.
-            cluster: the cluster.
-            find: the function that computes the answer.
-            question: all other values that the answer depends on, which are compared by value.
+        `question` contains all other values that the answer depends on, which are compared by value.
         """
         key = id(trace), id(cluster)
         known = self._known.get(key)

@@ -20,13 +20,9 @@ def not_as_it_was(
 ) -> Iterator[str]:
     """Yields sentences about work in a dump that a policy leaves out or that does not continue unchanged.
 
-    Args:
-        several: the cluster with the initial work, followed by the cluster with work that arrives later, if
-            any.
-        taken: the `namespace/name` of the jobs that the policy makes from the work.
-        name: the name of the policy.
-        by_queues: whether the policy admits by ClusterQueues, in which case a Pod without a Workload is not a
-            job.
+    `several` contains the cluster with the initial work and, if any, the cluster with later work. `taken`
+    contains the `namespace/name` of each job that the policy makes. With `by_queues`, a Pod without a
+    Workload is not a job.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]
@@ -103,11 +99,8 @@ def workloads_left_out(
 def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool) -> str:
     """Returns why a Workload or Pod of a dump does not wait, or "" if the dump does not contain it.
 
-    Args:
-        cluster: the cluster of the dump.
-        key: the `namespace/name` of the Workload or Pod.
-        policy: the name of the policy.
-        by_queues: whether the policy admits by ClusterQueues.
+    `key` is the `namespace/name` of the Workload or Pod. `by_queues` says whether the policy admits by
+    ClusterQueues.
     """
     for each in cluster.workloads:
         if each.key == key and not each.finished:

@@ -36,10 +36,6 @@ class Elsewhere(Generic[TaskT, DoneT]):
     """Carries out tasks with an executor.
 
     A process receives the inputs only after it has reported that it doesn't have them.
-
-    Args:
-        work: defines how to carry out a task.
-        executor: the executor, which runs functions.
     """
 
     def __init__(self, work: Work[TaskT, DoneT], executor: Executor) -> None:

@@ -97,11 +97,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
 
 
 def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
-    """Returns the spans of time during which the cluster does not change.
-
-    Args:
-        cluster: the cluster, as stored in `run.json`.
-    """
+    """Returns the spans of time during which the cluster does not change."""
     found = [Epoch(NEVER, cluster)]
     for event in cluster.get("events", ()):
         facts = {}
@@ -117,9 +113,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
 def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
     """Returns how a quantity changes over time. The first step precedes all changes.
 
-    Args:
-        those: the spans of time during which the cluster does not change.
-        amount: a function that computes the quantity from a cluster as stored in `run.json`.
+    `amount` computes the quantity from a cluster as stored in `run.json`.
     """
     found: list[Step] = []
     for begin, cluster in those:
@@ -130,11 +124,7 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
 
 
 def node_counts(cluster: Mapping[str, Any]) -> list[int]:
-    """Returns the number of nodes at the beginning and after each event.
-
-    Args:
-        cluster: the cluster, as stored in `run.json`.
-    """
+    """Returns the number of nodes at the beginning and after each event."""
     found = [int(cluster["nodes"])]
     for event in cluster.get("events", ()):
         ways = [edit["how"] for edit in event["edits"] if edit["kind"] == "Node"]
@@ -157,11 +147,7 @@ def told_sorts(sorts: Counter[str]) -> str:
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events with the changes that all runs have in common, at equal times.
-
-    Args:
-        several: the `events` of each run.
-    """
+    """Returns the events with the changes that all runs have in common, at equal times."""
     others = [
         {(each["at_us"], str(edit)) for each in those for edit in each["edits"]} for those in several[1:]
     ]

@@ -133,10 +133,7 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
 def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
     """Check that a table has its original bytes, and the columns that the schema requires.
 
-    Args:
-        folder: the folder of the run.
-        info: the content of its `run.json`.
-        name: one of `TABLES`, or `ON_REQUEST`.
+    The name is one of `TABLES`, or `ON_REQUEST`.
 
     Raises:
         RunError: the table is damaged or does not exist.

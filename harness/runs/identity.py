@@ -87,8 +87,7 @@ _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 def looked_at_once(kept: Looked) -> Iterator[None]:
     """Examine each piece of code only once during the block. This is for callers that make many runs.
 
-    Args:
-        kept: the codes that were found so far. Pass the same object to the next block to reuse them.
+    Pass `kept` to the next block to reuse the codes that were found so far.
     """
     token = _kept.set(kept)
     try:

@@ -51,12 +51,7 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
-    """Returns the metrics of any run with the current columns, scopes and directions.
-
-    Args:
-        metrics: the metrics of the run.
-        cluster: the cluster, as stored in `run.json`.
-    """
+    """Returns the metrics of any run with the current columns, scopes and directions."""
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
     if "at_least" not in metrics.columns:
         metrics = _with_units(metrics).with_columns(at_least=pl.lit(None, pl.Boolean))

@@ -31,11 +31,8 @@ _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT"
 class Processes(Generic[TaskT, DoneT]):
     """Carries out tasks in processes, which keep running with what they have read until `end` is called.
 
-    Args:
-        work: defines how to carry out a task.
-        most: the number of processes.
-        watch: a function that receives the progress of tasks at intervals.
-        again: whether a task whose process died is carried out once more on its own.
+    `most` is the number of processes. With `again`, a task whose process died is carried out once more on its
+    own.
     """
 
     def __init__(

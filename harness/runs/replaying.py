@@ -130,12 +130,7 @@ def add_into(
 ) -> dict[str, Any]:
     """Rewrites a stored run with additional metrics, and returns its `run.json`.
 
-    Args:
-        folder: the folder to write to.
-        run: the run.
-        rows: the additional measurements.
-        about: additional entries for `run.json`.
-        further: additional tables, which contain no times.
+    `further` contains additional tables, which contain no times.
 
     Raises:
         RunError: a table of the run is damaged.

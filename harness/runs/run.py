@@ -225,10 +225,7 @@ class Run:
     def capacity_time(self, resource: str, window: Window, lacking: int | None = None) -> int | None:
         """Returns the integral of a resource's capacity over a window, or None if it is ever unlimited.
 
-        Args:
-            resource: the resource.
-            window: the window.
-            lacking: the capacity while the cluster does not name the resource. By default, it is unlimited.
+        The capacity is `lacking` if the cluster does not name the resource. By default, it is then unlimited.
         """
         return integrated(self.epochs, resource, window, lacking)
 

@@ -60,13 +60,8 @@ def carry_out(
 ) -> dict[int, Outcome]:
     """Carries out requests, and returns each request's run or error by the request's number.
 
-    An error in one request does not stop the others. An error in `over` aborts running replays.
-
-    Args:
-        requests: the requests.
-        plugins: the plugins that all requests use.
-        plans: plans that already exist for the requests. Other processes make their own plans.
-        how: see `SideBySide`.
+    An error in one request does not stop the others. An error in `over` aborts running replays. `plans` are
+    plans that already exist for the requests. Other processes make their own plans.
 
     Raises:
         OptionError: several processes are requested, but a request can't be sent to another process.

@@ -28,8 +28,7 @@ from harness.runs.run import Keep, Run
 class Store:
     """The runs below a folder, stored as `<root>/<trace>/<run>`.
 
-    Args:
-        root: the folder, which is created when the first run is kept.
+    The folder is created when the first run is kept.
     """
 
     def __init__(self, root: Path) -> None:
@@ -102,11 +101,8 @@ def added(
 ) -> Run:
     """Add metrics to a run and store it. They replace metrics with the same names.
 
-    Args:
-        run: the run.
-        rows: the additional measurements.
-        about: additional entries for `run.json`.
-        further: additional tables, which contain no times.
+    `about` contains additional entries for `run.json`, and `further` additional tables, which contain no
+    times.
 
     Raises:
         RunError: a table of the run is damaged, or the run can't be written.
@@ -119,10 +115,7 @@ def added(
 def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep) -> Run:
     """Add measurements over other windows to a run and store it.
 
-    Args:
-        run: a run that has all its tables.
-        windows: maps the name of a window to the measurements over it.
-        keep: which parts of the run to keep: `all` or the `metrics`.
+    The run must have all its tables. `windows` maps the name of a window to the measurements over it.
 
     Raises:
         RunError: a table of the run is damaged, or the run can't be written.

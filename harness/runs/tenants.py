@@ -48,11 +48,9 @@ class Tenants(NamedTuple):
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
     """Distinguish queues by their quota.
 
-    Args:
-        jobs: the jobs, with the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
-        cluster: the cluster of the replay.
-        by_elastic_quotas: whether jobs count against the ElasticQuota rather than the ClusterQueue if a queue
-            has both (`PolicySpec.admits_by_elastic_quotas`).
+    The jobs have the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
+    `by_elastic_quotas` says whether jobs count against the ElasticQuota if a queue also has a ClusterQueue
+    (`PolicySpec.admits_by_elastic_quotas`).
     """
     doors = _distinct(_doors(jobs))
     quota_of = _quota_of(cluster, by_elastic_quotas=by_elastic_quotas)
@@ -85,9 +83,8 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
 def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
     """Returns, for each job, the index in `known` of the name that its queue has in the timeline.
 
-    Args:
-        jobs: some jobs of a run, with `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`.
-        known: all queues in the timeline, as in `quota_of` of `run.json`.
+    The jobs have the columns `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`. `known` is as in
+    `quota_of` of `run.json`.
     """
     names = pl.Enum(list(known))
     if TIMELINE_QUEUE in jobs.columns:
@@ -157,12 +154,8 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
 
     `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
     `min`. A ClusterQueue has `limits` in the same form as a cohort. If a resource has quotas in several
-    flavors, `flavors` contains the quotas by flavor.
-
-    Args:
-        cluster: the cluster of the replay.
-        by_elastic_quotas: whether the ElasticQuota rather than the ClusterQueue is listed if both have the
-            same name.
+    flavors, `flavors` contains the quotas by flavor. With `by_elastic_quotas`, the ElasticQuota is listed if
+    a ClusterQueue has the same name.
     """
     plugins: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": str(quota.weight), "nominal": dict(quota.nominal)}

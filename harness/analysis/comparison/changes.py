@@ -126,12 +126,7 @@ def change_of(
 ) -> Change:
     """Compares a value with the baseline's value and returns the change with its verdict.
 
-    Args:
-        base: the baseline's value.
-        value: the other run's value.
-        better: `higher`, `lower` or "".
-        evidence: the evidence on which the difference is judged.
-        p: the corrected p value of the evidence's interval.
+    `better` is `higher`, `lower` or "". The p value is corrected, and belongs to the interval of `evidence`.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):

@@ -299,10 +299,8 @@ class Comparison:
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
         """Returns the comparison as plain values, with None for a number that JSON cannot express.
 
-        Args:
-            metrics: as in `to_polars`.
-            scope: as in `to_polars`.
-            changes: whether to include the changes, which take a while to compute for very many scopes.
+        `metrics` and `scope` are as in `to_polars`. Without `changes`, the result takes less time for very
+        many scopes.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]

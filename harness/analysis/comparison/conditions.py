@@ -102,9 +102,7 @@ class Condition:
     def checks(self, comparison: Comparison, *, values: bool) -> Iterator[Check]:
         """Checks the condition for each run except the baseline, or for a single run.
 
-        Args:
-            comparison: the runs, which must have twins unless `values` is true.
-            values: whether to judge point values instead of intervals.
+        The runs must have twins unless `values` is true, which means that point values are judged.
 
         Raises:
             RunError: no such metric was measured, or a value is missing.
@@ -210,10 +208,7 @@ class Condition:
     def excess(self, unit: str, value: float, base: float) -> float:
         """Returns by how much a value exceeds the bound, in the metric's unit; 0 or less for allowed values.
 
-        Args:
-            unit: the metric's unit.
-            value: the value to check.
-            base: the value that the change is relative to, if the bound has a sign.
+        If the bound has a sign, the change is relative to `base`.
 
         Raises:
             OptionError: the bound does not fit the metric's unit.

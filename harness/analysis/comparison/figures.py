@@ -81,11 +81,7 @@ def digits_of(*values: float | None) -> int:
 def shown(value: float | None, unit: str, digits: int | None = None, *, at_least: bool = False) -> str:
     """Formats a value.
 
-    Args:
-        value: the value.
-        unit: the metric's unit.
-        digits: the number of decimal places, if the value belongs to a column.
-        at_least: whether the value is a lower bound that can still grow.
+    `digits` is for values in a column. `at_least` marks a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
         return "-"

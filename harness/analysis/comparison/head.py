@@ -37,10 +37,7 @@ class Group(NamedTuple):
 class Head:
     """The facts about runs that a reader needs before the figures.
 
-    Args:
-        runs: the runs, with the baseline first.
-        names: the name of each run.
-        chosen: why the first run is the baseline.
+    `chosen` says why the first run is the baseline.
 
     Attributes:
         distinctions: for each run, its differences from the baseline; empty for the baseline itself.

@@ -76,10 +76,7 @@ def unseen(metrics: Iterable[str]) -> list[str]:
 def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:
     """Returns True if the brief table shows a metric.
 
-    Args:
-        measured: the metric.
-        values: the metric's value in each run.
-        fullest: the resource that the baseline uses most.
+    `values` has one value for each run. `fullest` is the resource that the baseline uses most.
     """
     if measured.metric in ALARMS:
         return any(values)

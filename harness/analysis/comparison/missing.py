@@ -115,10 +115,8 @@ def about_unshaken(
 ) -> Iterator[str]:
     """Yields at most one sentence, about metrics that the runs have but their twins lack.
 
-    Args:
-        runs: the runs themselves.
-        measured: the measurements of each run's twins.
-        on_request: the metrics that each option requests.
+    `measured` contains the measurements of each run's twins. `on_request` maps options to the metrics that
+    they add.
     """
     has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
     known = {row.metric for of_run in measured for row in of_run.values()}

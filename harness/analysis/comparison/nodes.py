@@ -24,11 +24,8 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """Yields the differences between the nodes of two clusters.
 
     A kind of nodes may be added, removed or changed, and nodes may move from one kind to another. Some labels
-    would divide the nodes into too many kinds, so they are compared separately.
-
-    Args:
-        base: the kinds of the first cluster's nodes, from `node_kinds`.
-        other: the kinds of the second cluster's nodes.
+    would divide the nodes into too many kinds, so they are compared separately. The arguments are results of
+    `node_kinds`.
     """
     left_out = {*base["labels"], *other["labels"]}
     mine, theirs = (_kinds(each["nodes"], left_out) for each in (base, other))

@@ -34,11 +34,8 @@ _REPLAY = Evidence(Ground.REPLAY)
 class OneReplay:
     """The measurements of runs that were replayed once each.
 
-    Args:
-        runs: the runs, with the baseline first.
-        pairs: the jobs that the runs have in common.
-        shares: the window and the jobs over which each run is measured.
-        hours: whether capacities differ, so that utilization is also given in resource-hours.
+    `shares` contains the window and the jobs over which each run is measured. `hours` is true if capacities
+    differ, so that utilization is also given in resource-hours.
     """
 
     def __init__(self, runs: Sequence[Run], pairs: Pairs, shares: Sequence[Shared], *, hours: bool) -> None:

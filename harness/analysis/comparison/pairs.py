@@ -25,9 +25,6 @@ _SAME = ("pods", "duration")
 class Pairs:
     """The jobs that several runs have in common.
 
-    Args:
-        runs: the runs, with the baseline first.
-
     Attributes:
         count: how many jobs are in all runs.
         jobs: the number of jobs in each run.
@@ -114,12 +111,7 @@ class Pairs:
 
 
 def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
-    """Returns a clause that explains why runs cannot be compared over twins; "" if no reason is known.
-
-    Args:
-        runs: the runs.
-        pairs: the jobs that the runs have in common.
-    """
+    """Returns a clause that explains why runs cannot be compared over twins; "" if no reason is known."""
     if not pairs.whole:
         return "twins can be compared only if all runs have the same jobs"
     if any(run.is_record for run in runs):
@@ -253,12 +245,7 @@ def trace_text(run: Run) -> str:
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """Returns the window and the jobs over which each run is measured; its own window if arrivals differ.
-
-    Args:
-        runs: the runs.
-        pairs: the jobs that they have in common.
-    """
+    """Returns the window and the jobs over which each run is measured; its own window if arrivals differ."""
     ends = [run.window.end for run in runs]
     if len(runs) == 1:  # A single run requires no files to be read.
         return [Shared(end, end) for end in ends]

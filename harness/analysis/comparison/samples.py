@@ -69,10 +69,8 @@ def statistic_of(measured: Measurement) -> Statistic | None:
 class Samples:
     """One run's values for the jobs that all compared runs have, in the units of the metrics.
 
-    Args:
-        run: the run.
-        rows: the rows of these jobs in `jobs.parquet`, in order of arrival.
-        shared: the jobs and the window that all compared runs share.
+    `rows` contains the rows of these jobs in `jobs.parquet`, in order of arrival. `shared` is the window and
+    the jobs that all runs share.
     """
 
     def __init__(self, run: Run, rows: pl.Series, shared: Shared) -> None:

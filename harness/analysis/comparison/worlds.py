@@ -23,11 +23,7 @@ _USUAL = {"scale_cluster": "1"}
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
     """Lists a run's differences from the baseline.
 
-    Args:
-        base: the baseline.
-        run: the run.
-        runs: all runs that are compared. If runs of the same plugin have different options, the output
-            names the options of each run.
+    If `runs` of the same plugin have different options, the output names the options of each run.
     """
     ours, theirs = base.info, run.info
     same_plugin = [

@@ -43,10 +43,8 @@ class Clock:
     def text(self, time: int) -> str:
         """Formats a time exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` if the trace has durations.
 
-        In a time zone other than UTC, the text includes the UTC offset.
-
-        Args:
-            time: microseconds since the run's origin.
+        In a time zone other than UTC, the text includes the UTC offset. The time is in microseconds since the
+        run's origin.
         """
         time += self._origin
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""

@@ -75,9 +75,7 @@ class Cycle:
     def text(self, jobs: Collection[str] = ()) -> str:
         """Describes the cycle in several lines.
 
-        Args:
-            jobs: the jobs to describe. Calls and decisions that concern only other jobs are just counted. By
-                default, the text describes everything.
+        If `jobs` are given, calls and decisions that concern only other jobs are just counted.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()

@@ -64,8 +64,7 @@ class Moment:
     def text(self, *, everything: bool = False) -> str:
         """Returns the answer as text that is safe for a terminal.
 
-        Args:
-            everything: whether to list all jobs and decisions instead of only the first ones.
+        With `everything`, it lists all jobs and decisions instead of only the first ones.
         """
         most = len(self._lives.jobs) + self._run.info["outcome"]["jobs"] if everything else _SHOWN
         parts = (

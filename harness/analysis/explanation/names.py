@@ -19,10 +19,6 @@ OTHER_IDS = "_job_id"
 def job_named(jobs: pl.DataFrame, name: str) -> str:
     """Returns the `job_id` of a job that is given by this id or by an id in another system.
 
-    Args:
-        jobs: the table `jobs.parquet` of a run.
-        name: the name.
-
     Raises:
         RunError: no job has this name, or several jobs have this id in another system.
     """

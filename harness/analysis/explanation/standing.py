@@ -33,9 +33,7 @@ class Standing(Enum):
 def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tuple[int, Standing]]:
     """Returns the state of a job after each time at which a decision concerned it.
 
-    Args:
-        rows: the decisions about the job, in order.
-        on_nodes: whether pods are bound to nodes. If not, a job holds resources as a whole.
+    The decisions are in order. If pods are not bound to nodes, a job holds resources as a whole.
     """
     found: dict[int, Standing] = {}
     held: dict[int | None, str] = {}  # for each pod, the action that made it terminate, or ""
@@ -72,9 +70,7 @@ def _standing(held: Mapping[int | None, str], *, quota: bool, on_nodes: bool) ->
 def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple[int, int]]:
     """Yields the spans in which a job had neither quota nor resources.
 
-    Args:
-        standings: the result of `standings`.
-        end: the end of the job or of the run.
+    `end` is the end of the job or of the run.
     """
     since: int | None = None
     for time, standing in standings:
@@ -90,10 +86,8 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """Finds the jobs that have neither quota nor resources after some decisions, and were not rejected.
 
-    The result includes finished jobs whose pods were bound one by one.
-
-    Args:
-        decisions: the first decisions of a run, with times in microseconds.
+    The result includes finished jobs whose pods were bound one by one. The decisions are the first of a run,
+    with times in microseconds.
 
     Returns:
         A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.

@@ -24,13 +24,8 @@ _NAMED = 3
 class Story:
     """Explains one job of a run.
 
-    Args:
-        history: the history of the job.
-        clock: formats times.
-        units: formats amounts.
-        at: a time in microseconds since the run's origin, to show only the stretch at that
-            time. None shows all stretches.
-        stopped: the reason if the replay was stopped early, or else None.
+    With `at`, it shows only the stretch at that time, in microseconds since the run's origin. `stopped` is
+    the reason if the replay was stopped early.
     """
 
     def __init__(
@@ -57,8 +52,7 @@ class Story:
     def text(self, *, everything: bool = False) -> str:
         """Returns the story as text that is safe for a terminal.
 
-        Args:
-            everything: whether to show every round of a loop instead of just the number of rounds.
+        With `everything`, it shows every round of a loop instead of just the number of rounds.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)

@@ -135,8 +135,7 @@ def holding(run: Run, window: Window) -> Holding:
 class _Ledger:
     """The quota and resources that jobs and pods hold. Each decision updates them.
 
-    Args:
-        over: the time at which the last pod of each job completed; None if it did not complete.
+    `over` contains the time at which the last pod of each job completed; None if it did not complete.
     """
 
     def __init__(self, over: Sequence[int | None]) -> None:

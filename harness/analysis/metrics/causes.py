@@ -78,10 +78,8 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
     """Adds to each stint that lost progress the `cause` of the first eviction that ended it.
 
-    Args:
-        lost: the stints, with the columns `job`, `pod_number` and `end`. A stint without a pod number covers
-            all pods that progressed together.
-        pods: the rows of `evictions`.
+    The stints have the columns `job`, `pod_number` and `end`. A stint without a pod number covers all pods
+    that progressed together. `pods` is the result of `evictions`.
     """
     if lost.is_empty():
         return lost.with_columns(cause=pl.lit(OTHER))
@@ -103,12 +101,8 @@ def measure_causes(
 ) -> Iterator[Measurement]:
     """Measures the evictions, the evicted jobs and the lost work, in total and for each cause.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        pods: the rows of `evictions`.
-        lost: the result of `with_causes`, with the lost quantities.
-        arrived: the number of jobs that arrived.
+    `pods` is the result of `evictions`, and `lost` is the result of `with_causes`. `arrived` is the number of
+    jobs that arrived.
     """
     each, jobs = (
         Counter(pods.unique(keys)["cause"].to_list())

@@ -38,9 +38,7 @@ class Cascades(NamedTuple):
 def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
     """Finds, for each preemption, the latest earlier preemption that hit the preemptor.
 
-    Args:
-        preemptions: the preemptions, in order.
-        within: the longest time between the two preemptions, in microseconds.
+    Preemptions are in order, and `within` is the longest time between the two preemptions, in microseconds.
     """
     latest: dict[int, tuple[int, int]] = {}  # Maps each job to the time and number of its last preemption.
     depths: list[int] = []
@@ -61,9 +59,7 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
     """Counts the preemptions that hit a side that had recently preempted the other side.
 
-    Args:
-        preemptions: the preemptions, in order.
-        within: the longest time between the two preemptions, in microseconds.
+    Preemptions are in order, and `within` is the longest time between the two preemptions, in microseconds.
     """
     # The key is the pair of victim and beneficiary or, if they are the same holder, the preempting job.
     latest: dict[tuple[str, str] | int, int] = {}

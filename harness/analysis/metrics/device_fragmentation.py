@@ -68,8 +68,7 @@ def _names_devices(run: Run) -> bool:
 class _Shares:
     """Measures the fragments of shared GPUs from the free capacity of each device, in thousandths.
 
-    Args:
-        pods: the number of pods for each pair of a CPU request and the whole request.
+    `pods` counts the pods for each pair of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -97,9 +96,7 @@ class _Slices:
     """Measures the fragments of GPUs that are divided into slices, from the free slices of each profile.
 
     If a pod fits on a node, the slices of all other profiles are fragments, because the pod cannot use them.
-
-    Args:
-        pods: the number of pods for each pair of a CPU request and the whole request.
+    `pods` counts the pods for each pair of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:

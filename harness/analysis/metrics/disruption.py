@@ -188,10 +188,7 @@ def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
     """Yields the work that the selected jobs lost: in total, by queue and by quota.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run is selected.
+    `only` says for each job of the run whether it is selected.
     """
     lost = _thrown_away(run, window)
     yield from _lost_in(run, lost.filter(only.gather(lost["job"])), _LOST)
@@ -225,12 +222,8 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
     """Yields how long preempted jobs took to restart, and how many preemptions had no restart.
 
     If a job hasn't restarted by the end of the window, the time until then counts. If a victim was later
-    rejected, it no longer waits and has no restart time.
-
-    Args:
-        run: the run.
-        window: the measured time.
-        pods: the rows of `preempted_pods`, if the caller already has them.
+    rejected, it no longer waits and has no restart time. Callers that have the rows of `preempted_pods` can
+    pass them.
     """
     pods = preempted_pods(run, window) if pods is None else pods
     each = preemptions(pods)

@@ -41,10 +41,8 @@ def exact_sum(values: Floats) -> float:
 def exact_sums(values: Floats, begins: Ints) -> list[float]:
     """Adds up groups of adjacent values. Each sum is rounded once.
 
-    Args:
-        values: the values.
-        begins: the index at which each group begins, in ascending order from 0. If two indexes are equal, the
-            first of the two groups is empty.
+    `begins` contains the index at which each group begins, in ascending order from 0. If two indexes are
+    equal, the first of the two groups is empty.
     """
     return [exact_sum(values[begin:end]) for begin, end in pairwise([*begins.tolist(), len(values)])]
 
@@ -62,10 +60,7 @@ def resource_time(amounts: Ints, spans: Ints) -> int:
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
     """Multiplies quantities by spans and adds up the products of each group of adjacent rows.
 
-    Args:
-        amounts: the quantity in each row.
-        spans: how long each quantity is held.
-        begins: the row at which each group begins, in ascending order from 0. No group is empty.
+    `begins` contains the row at which each group begins, in ascending order from 0. No group is empty.
     """
     found = [0] * len(begins)
     if not found:

@@ -162,12 +162,7 @@ class _Owed:
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields two measures of how unequal the mean slowdowns of holders are.
 
-    Jobs that are still running may raise or lower both figures.
-
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts; by default, all jobs do.
+    Jobs that are still running may raise or lower both figures. `only` says for each job whether it counts.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)

@@ -60,9 +60,7 @@ class Sharing(NamedTuple):
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
     """Compares how long each quota's jobs take in the shared run and in a run that contains only these jobs.
 
-    Args:
-        run: the run with the jobs of all quotas.
-        alone: for each quota, the run that contains only its jobs.
+    `run` has the jobs of all quotas. `alone` maps each quota to the run with only its jobs.
     """
     together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])
     found = {}
@@ -84,9 +82,7 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
     """Yields the mean ratio of each quota, and the shares of quotas and jobs that do worse than alone.
 
-    Args:
-        found: the result of `sharing`.
-        holders: the holders of the run. There is no separate run for the jobs of a queue without a quota.
+    There is no separate run for the jobs of a queue without a quota.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)

@@ -66,9 +66,7 @@ class Judged(NamedTuple):
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """Yields the share of each resource's capacity that is idle for each cause, or null without causes.
 
-    Args:
-        run: a run for which the causes were determined.
-        window: the measured time, which begins at the start of the run.
+    The window must begin at the start of the run.
     """
     found = _idle(run, window) if has_causes(run) and pod_sizes(run).each else None
     for place, resource in enumerate(run.resources):

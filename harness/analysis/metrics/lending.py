@@ -50,10 +50,6 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
     """Returns the cells in which quotas borrow and lend, by resource and, where it matters, by flavor.
 
     Flavors form separate cells only if a resource has several of them.
-
-    Args:
-        run: the run.
-        cluster: the cluster's entry for this epoch.
     """
     found: dict[Cell, None] = {}
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
@@ -64,12 +60,7 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
 
 
 def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
-    """Returns the groups of quotas that lend to each other: all ElasticQuotas, and each cohort tree.
-
-    Args:
-        cluster: the cluster's entry in `run.json`.
-        cell: the resource and flavor.
-    """
+    """Returns the groups of quotas that lend to each other: all ElasticQuotas, and each cohort tree."""
     cohorts = cluster["cohorts"]
     found: dict[tuple[str, str], Pool] = {}
 
@@ -110,9 +101,7 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 class Lending:
     """Adds up how much quotas borrow and lend of one resource in one flavor.
 
-    Args:
-        some: the pools of quotas that lend to each other.
-        users: the names of the holders in pieces, by their numbers.
+    `users` contains the names of the holders in pieces, by their numbers.
 
     Attributes:
         borrowed: the resource-time that each quota borrowed.
@@ -150,9 +139,7 @@ class Lending:
     def add(self, piece: Piece, held: Ints) -> None:
         """Adds the levels of a piece.
 
-        Args:
-            piece: the piece, which says when and for which quota levels change.
-            held: what each quota holds from then on.
+        From each time in the piece on, quotas hold the amounts in `held`.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
         if not len(rows):

@@ -144,13 +144,8 @@ def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """Yields the levels of all holders from the beginning of a window to its end.
 
-    The pieces depend only on the contents of the timeline, not on how its file is divided.
-
-    Args:
-        run: the run.
-        window: the measured time; nothing happens before it.
-        changes: the approximate number of changes in a piece.
-        kinds: the kinds of levels; see `moves`.
+    The pieces depend only on the contents of the timeline, not on how its file is divided. `changes` is the
+    approximate number of changes in a piece. For the kinds of levels, see `moves`.
     """
     users, names = len(holders(run)), level_names(run, kinds)
     alike = {
@@ -167,13 +162,8 @@ def moves(
 
     There is one row for each change of a queue in the timeline, even if several queues count against the same
     quota. The kinds of levels are `allocated`, `demand` (allocated and pending) and `held` (quota).
-
-    Args:
-        run: the run.
-        window: the measured time.
-        kinds: the kinds of levels.
-        owner_of: for each queue of the timeline, the number of the owner of its levels. By default, this is
-            the number of the queue's holder.
+    `owner_of` contains the number of the owner of each queue's levels. By default, the owner is the queue's
+    holder.
     """
     behind = holder_behind(run)
     if owner_of is None:

@@ -49,10 +49,7 @@ class Owners(NamedTuple):
 def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[str, Owners]:
     """Returns the queues and the users of a run's jobs, keyed by the kind of scope.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts; by default, all jobs do.
+    `only` says for each job whether it counts.
     """
     names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
     demand = _demand(run, window, names, only)

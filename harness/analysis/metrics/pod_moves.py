@@ -118,10 +118,8 @@ def _followed(run: Run) -> _Followed:
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
     """Returns the requests of waiting pods after some decisions, for jobs with different pods.
 
-    Args:
-        run: the run.
-        decisions: the `seq` and the `job` of each decision. The keys of the result are row numbers in this
-            frame, and the values are requests by resource.
+    The decisions have the columns `seq` and `job`. The result maps row numbers in `decisions` to requests by
+    resource.
     """
     sizes = pod_sizes(run)
     rows = [

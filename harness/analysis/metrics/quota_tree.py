@@ -110,12 +110,7 @@ class QuotaTree:
 
 
 def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
-    """Returns the quota trees of a resource.
-
-    Args:
-        cluster: the cluster's entry in `run.json`.
-        resource: the resource.
-    """
+    """Returns the quota trees of a resource."""
     specs: list[tuple[str | None, Mapping[str, Any]]] = []
     places: dict[str, int] = {}
     for name, cohort in _top_down(cluster["cohorts"]):

@@ -73,11 +73,8 @@ def resource_times(
 ) -> Mapping[str, Sequence[ResourceTime]]:
     """Returns the use of each resource by scope: for all jobs, each queue, and the largest users.
 
-    Args:
-        run: the run.
-        window: the measured time. Stints that extend beyond it are cut off.
-        until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run count; by default, all do.
+    Stints that extend beyond the window are cut off. `until` is the end of the run's own window, if it is
+    later. `only` says for each job whether its requests count.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)
@@ -217,10 +214,7 @@ def _from_stints(
 def stints_within(run: Run, window: Window, until: int) -> Iterator[Stints]:
     """Yields the stints of a run within a window, in order.
 
-    Args:
-        run: the run.
-        window: the measured time. Stints that extend beyond it are cut off.
-        until: the end of the run's own window.
+    Stints that extend beyond the window are cut off. `until` is the end of the run's own window.
     """
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)

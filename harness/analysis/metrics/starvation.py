@@ -28,12 +28,7 @@ SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields the number of jobs that starved, in total and by queue.
 
-    For an unfinished job, the delay is what has accrued so far.
-
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts; by default, all jobs do.
+    For an unfinished job, the delay is what has accrued so far. `only` says for each job whether it counts.
     """
     times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))
     delay, waited, length = numbers(times, "delay", "first_start", "length")

@@ -31,11 +31,7 @@ def measure(
 ) -> Iterator[Measurement]:
     """Yields the Gini coefficient and Jain's index over users by resource, or null if no job has a user.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether each job of the run counts; by default, all jobs do.
+    `until` is the end of the run's own window, if it is later. `only` says for each job whether it counts.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
     if request_columns(run) and names_users(run):

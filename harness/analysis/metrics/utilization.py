@@ -44,11 +44,8 @@ def measure(
 ) -> Iterator[Measurement]:
     """Yields the utilization of every resource that jobs request: for all jobs, each queue, and users.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run count; by default, all do.
+    `until` is the end of the run's own window, if it is later. `only` says for each job whether its requests
+    count.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}
@@ -69,10 +66,7 @@ def measure(
 def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = None) -> int | None:
     """Returns the capacity of all GPU slices over a window, in compute-slice-microseconds.
 
-    Args:
-        run: the run.
-        window: the window.
-        of: the resources that count; by default, all profiles, including those that no job requests.
+    By default, all profiles count, including those that no job requests.
 
     Returns:
         The capacity, or None if the slices of a requested profile are unlimited.

@@ -96,10 +96,7 @@ _MANY = 1 << 17  # The maximum number of jobs in a table that stays in memory.
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields the waiting metrics of all jobs, and the waits of each queue and priority.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts; by default, all jobs do.
+    `only` says for each job whether it counts.
     """
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
@@ -171,11 +168,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     - `weight`: the largest fraction of any capacity that the job's pods request, multiplied by the job's
       duration.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        only: whether each job of the run counts; by default, all jobs do.
-        columns: the columns to return.
+    `only` says for each job whether it counts.
     """
     every = _short_times(run, window)
     if every is None:
@@ -333,11 +326,7 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
 def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
     """Computes the mean bounded slowdown of each group of jobs, like `slowdown.bounded.mean`.
 
-    Args:
-        run: the run.
-        window: the measured time.
-        groups: for each job of the run, the number of its group.
-        only: whether each job of the run counts; by default, all jobs do.
+    `groups` contains the number of each job's group. `only` says for each job whether it counts.
 
     Returns:
         The means in the order of the groups. Groups without a job that counts are left out.

@@ -67,10 +67,8 @@ def hours_cells(
 ) -> list[tuple[str, Cell]]:
     """Returns, for each run, the hours that its jobs waited, and the difference from the baseline's hours.
 
-    Args:
-        hours: the hours of each run.
-        judged: the line of the mean wait, whose verdict applies to the sum, too.
-        widest: the difference with the longest bar; by default, there are no bars.
+    The verdict on the mean wait (`judged`) applies to the sum, too. The bar of the difference `widest` is the
+    longest; by default, there are no bars.
     """
     base, *others = hours
     found = [("-" if base is None else number(base), Cell(""))]

@@ -105,9 +105,7 @@ def by_kind(marks: Iterable[Mark]) -> str:
 def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
     """Groups marks of one kind so that the beginnings of two groups are at least `least` apart.
 
-    Args:
-        marks: the marks, in order of time.
-        least: the minimum distance in microseconds.
+    Marks are in order of time.
     """
     group: list[Mark] = []
     for mark in marks:

@@ -144,10 +144,8 @@ class Material:
     def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
         """Moves steps to the time axis, leaves out steps after the run's end, and steps without a level.
 
-        Args:
-            levels: the steps, with times since the run's origin.
-            window: the run's window, on the time axis.
-            shift: the time of the run's origin, on the time axis.
+        Times of steps are relative to the run's origin, which has the time `shift` on the time axis. The
+        window is on the time axis.
         """
         on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
         found = [each for each in on_axis if each.time < window.end] or on_axis[:1]
@@ -330,9 +328,7 @@ class Material:
     def on_axis(self, frames: Iterable[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
         """Converts the times in the frames of all runs to the time axis.
 
-        Args:
-            frames: frames whose times are relative to each run's own origin.
-            columns: the columns that contain times; by default `time`.
+        The times are relative to each run's own origin.
         """
         times = pl.col(columns or ("time",))
         return [frame.with_columns(times + shift) for frame, shift in zip(frames, self.shifts, strict=True)]

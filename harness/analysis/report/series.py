@@ -40,9 +40,7 @@ def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
     """Adds up the levels of the holders in each series, in the form that `per_pixel` expects.
 
-    Args:
-        changes: the result of `moves`.
-        places: the number of each holder's series.
+    `changes` is the result of `moves`. `places` contains the number of each holder's series.
     """
     numbers = pl.col("holder").replace_strict(list(places), list(places.values()), return_dtype=pl.Int32)
     return (

@@ -36,12 +36,7 @@ class Difference(NamedTuple):
 class Record:
     """A record, with which simulations are compared.
 
-    Args:
-        history: the record as a replay.
-        amounts: the size of each job.
-        queues: the ClusterQueue of each job, or "".
-        submits: when jobs are submitted.
-        end: when the record ends, in microseconds since the origin.
+    A job without a ClusterQueue has the queue "". The end is in microseconds since the origin.
 
     Attributes:
         instants: when jobs are submitted, begin or end. The exact time of a change between two instants does

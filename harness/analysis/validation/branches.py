@@ -38,14 +38,8 @@ class Branches:
     """Replays a record with different events, without repeating the parts that replays have in common.
 
     Each replay continues in a copy of the process, from the time at which an earlier replay was paused. If
-    the system cannot copy processes, each replay begins at the origin.
-
-    Args:
-        request: the replay without events.
-        plugins: the plugins that carry it out.
-        world: the cluster without events.
-        possible: one event of each kind that a replay may have.
-        end: the end of the record, in microseconds since the origin.
+    the system cannot copy processes, each replay begins at the origin. `possible` has one event of each kind
+    that a replay may have. The end is that of the record, in microseconds since the origin.
 
     Attributes:
         spent: the total simulated time of all replays, in microseconds.

@@ -81,11 +81,7 @@ def calibrate(
 ) -> Fit:
     """Fits start-up, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
-    Args:
-        validation: the validation of the simulation without these settings.
-        request: the simulation without these settings.
-        plugins: the plugins that the simulation uses.
-        run: a function that carries out a request. By default, this process does so.
+    The request and its validation are without these settings. By default, this process runs the requests.
     """
     from harness.cluster.changes.scale import scaled_cluster
 

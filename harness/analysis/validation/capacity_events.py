@@ -72,11 +72,7 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """Returns the explained fraction of the error before events, or None if there was none.
-
-        Args:
-            error: the error that remains.
-        """
+        """Returns the explained fraction of the error before events, or None if there was none."""
         return 1 - error / self.before if self.before else None
 
     @property
@@ -129,12 +125,8 @@ def explained(
 ) -> Explained:
     """Searches for events that bring a simulation closer to its record, and says how much each explains.
 
-    Args:
-        validation: the validation of the simulation without events.
-        request: the simulation.
-        plugins: the plugins that the simulation uses.
-        watch: receives the progress: 0, the time until which a simulation agrees with the record, and how
-            many jobs were submitted by then.
+    `watch` receives the progress: 0, the time until which a simulation agrees with the record, and how many
+    jobs were submitted by then.
 
     Raises:
         InputError: the cluster was made without manifests, so no event can change it.

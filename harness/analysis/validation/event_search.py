@@ -25,11 +25,8 @@ _PATIENCE = 100
 class Search:
     """A search for the events that make a simulation agree with a record.
 
-    Args:
-        trials: replays of supposed events.
-        guesses: proposes events.
-        most: how many replays of the whole record the search may take. A shorter replay counts as a fraction.
-        told: a function that receives the time in microseconds until which the best simulation agrees.
+    The search may take up to `most` replays of the whole record. A shorter replay counts as a fraction.
+    `told` receives the time in microseconds until which the best simulation agrees.
     """
 
     def __init__(

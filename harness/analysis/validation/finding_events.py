@@ -39,15 +39,8 @@ def with_findings(
 ) -> Tried:
     """Adds findings after a time as events if they bring waits closer to the record, in order of time.
 
-    Args:
-        events: the events.
-        since: the time after which findings are added.
-        findings: the findings, the largest first.
-        objects: the objects whose capacity may differ.
-        quotas: the quotas that may have been lower.
-        record: the record.
-        replay: a function that replays with given events.
-        least: the fraction of the remaining error that a finding must explain.
+    Only findings after `since` count, and the largest come first. A finding must explain the fraction `least`
+    of the remaining error. Objects are those whose capacity may differ.
     """
     less = [each for each in findings if each.kind == LESS and each.end - max(since, each.start) >= _SHORTEST]
     more = dict.fromkeys(told(each.object, each.name) for each in findings if each.kind == MORE)

@@ -41,10 +41,7 @@ _STEPS = 64
 class Guesses:
     """Proposes events for a search.
 
-    Args:
-        trials: replays of supposed events.
-        quotas: the quotas that may have been lower.
-        unit: the largest amount that divides all requests.
+    `quotas` may have been lower. `unit` is the largest amount that divides all requests.
     """
 
     def __init__(self, trials: Trials, quotas: Sequence[Quota], unit: int) -> None:

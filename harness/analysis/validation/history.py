@@ -68,8 +68,7 @@ def history_of(plan: Plan) -> History:
 class Played:
     """A replay that is not stored, and can continue.
 
-    Args:
-        plan: the replay, which begins immediately.
+    It begins immediately.
     """
 
     def __init__(self, plan: Plan) -> None:

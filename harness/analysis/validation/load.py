@@ -107,10 +107,7 @@ def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
 def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, int]]:
     """Returns the times during which more than `limit` of a resource was held, in order.
 
-    Args:
-        held: the held amounts with their times.
-        resource: the index of the resource in amounts.
-        limit: the amount that the held amount exceeds.
+    `resource` is the index of the resource in amounts.
     """
     moves: Counter[int] = Counter()
     for start, end, amounts in held:

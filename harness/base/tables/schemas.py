@@ -113,9 +113,7 @@ DECISIONS: dict[str, pl.DataType] = {
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
     """Returns the columns of `stints.parquet`, with time spans in which pods held resources in one state.
 
-    Args:
-        resources: the resources that jobs request.
-        before: whether jobs existed before the replay began.
+    `before` says whether jobs existed before the replay began.
     """
     return {
         "job": ROW(),

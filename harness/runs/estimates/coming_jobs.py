@@ -69,12 +69,8 @@ class Coming:
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
         """Yields the jobs that arrive in one future, day by day, with their `submit` relative to now.
 
-        Args:
-            seed: the seed of all draws.
-            number: the number of the future.
-            clock: the current time, in microseconds since 1970.
-            horizon: when the future ends, in microseconds from now.
-            first: the index of the first job.
+        The current time (`clock`) is in microseconds since 1970, and the future ends at `horizon`
+        microseconds from now. `first` is the index of the first job.
         """
         today, since = divmod(clock, DAY)
         count = 0
@@ -97,10 +93,8 @@ class Coming:
     def days_like(self, day: int) -> Sequence[int]:
         """Returns the recent past days with the same weekday, from which a future day is drawn.
 
-        If there are no such days, it returns all recent days. An empty history has no days.
-
-        Args:
-            day: the future day, in days since 1970.
+        If there are no such days, it returns all recent days. An empty history has no days. The day is in
+        days since 1970.
         """
         same = [each for each in self._days if (each - day) % 7 == 0] if self._dated else []
         return same or self._days

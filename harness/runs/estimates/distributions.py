@@ -68,10 +68,7 @@ class Draws(NamedTuple):
     def drawn(self, seed: int, future: int | str, name: str) -> int:
         """Returns the run time in one future, in microseconds, which is longer than the elapsed time.
 
-        Args:
-            seed: the seed of all draws.
-            future: the number of the future, or the twin of a replay.
-            name: the name of the job.
+        `future` is the number of the future, or of the twin of a replay.
         """
         return self.run_time(
             uniform(seed, future, name, "run time"), uniform(seed, future, *self.group, "part")
@@ -105,10 +102,8 @@ class Draws(NamedTuple):
 
         By Bayes' rule, the probability of a part depends on how likely its jobs are to run longer than the
         running jobs have. Jobs that are still running indicate that a user has submitted a series of long
-        jobs. Such a series waits longer than a series of short jobs.
-
-        Args:
-            running: how long each job has run, in microseconds.
+        jobs. Such a series waits longer than a series of short jobs. `running` contains how long each job has
+        run, in microseconds.
         """
         if not running or not self.values:
             return self
@@ -197,9 +192,7 @@ class Ended:
 class RunTimes:
     """The run times of the jobs in a history, by group.
 
-    Args:
-        ended: the ended jobs.
-        now: the time by which jobs must have ended. None includes all jobs.
+    Only jobs that had ended by `now` count. None includes all jobs.
     """
 
     def __init__(self, ended: Ended, now: int | None = None) -> None:
@@ -212,10 +205,7 @@ class RunTimes:
     def draws(self, traits: Traits, elapsed: int, limit: int | None) -> Draws | None:
         """Returns the distribution of a run time, or None if neither the history nor a limit provides it.
 
-        Args:
-            traits: the traits of the job.
-            elapsed: how long it has run, in microseconds.
-            limit: how long it can run at most, in microseconds, or None for no limit.
+        Times are in microseconds. The job has run for `elapsed`, and can run at most for `limit`.
         """
         widest: Draws | None = None
         for level, names in LEVELS:

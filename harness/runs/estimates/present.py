@@ -109,11 +109,8 @@ def present_of(
 ) -> list[Present]:
     """Returns what manifests say about the jobs that a policy has taken over.
 
-    Args:
-        jobs: the jobs, which have the `namespace/name` of their Workloads or Pods as names.
-        cluster: the manifests.
-        time: the current time, in microseconds since 1970, or None if unknown.
-        said: see `now_of`.
+    The jobs are named by the `namespace/name` of their Workloads or Pods. The time is in microseconds since
+    1970, or None if unknown. For `said`, see `now_of`.
     """
     workloads = {each.key: each for each in cluster.workloads}
     pods = {each.key: each for each in cluster.pods}

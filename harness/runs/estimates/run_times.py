@@ -80,12 +80,7 @@ def beginning(
 ) -> tuple[AtStart, RunTimesOfWork]:
     """Determine how work in the manifests takes part, and how long it runs.
 
-    Args:
-        begun: how work takes part if none is omitted because of its run time.
-        of: where run times come from.
-        choice: how unfinished work is treated.
-        seed: the seed of all draws.
-        twin: the replayed twin of the trace. Each twin has its own draws.
+    `begun` says how work takes part if none is omitted because of its run time. Each twin has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()

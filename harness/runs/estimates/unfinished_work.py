@@ -62,10 +62,7 @@ class Work:
     def run_times(self, choice: str, seed: int, twin: Twin | None) -> RunTimesOfWork:
         """Determine how long the work runs.
 
-        Args:
-            choice: how the work is treated.
-            seed: the seed of all draws.
-            twin: the replayed twin of the trace. Each twin has its own draws.
+        Each twin has its own draws.
         """
         arrivals = self._endless()
         known = (latest_of(self.of.cluster), self.begun.cluster.as_of)

@@ -76,9 +76,6 @@ class Paired:
 
         For sums of lost work, the test compares the means of blocks, because a few jobs lose most of the
         work. For other statistics, it compares ranks.
-
-        Args:
-            statistic: as in `interval`.
         """
         ranked = statistic != "total"
         if ranked not in self._congested:

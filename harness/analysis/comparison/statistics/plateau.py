@@ -56,10 +56,7 @@ def memory(values: NDArray[np.float64], blocks: int) -> float:
 
     The result is the largest of three estimates, which use this many blocks, half as many, and twice as many.
     If blocks are independent, the three estimates differ only by chance, so the largest one is a safe choice.
-
-    Args:
-        values: a series in order of time.
-        blocks: the number of blocks; the series has at least twice as many values.
+    The series must have at least twice as many values.
     """
     means = _means(values, 2 * blocks)
     squares = []

@@ -106,10 +106,7 @@ def _p_of_equal(count: int) -> float:
 def p_value(estimate: float, error: float, freedom: int) -> float:
     """Returns the two-sided probability of an estimate at least this far from 0 if there is no difference.
 
-    Args:
-        estimate: the difference.
-        error: the standard error of the difference.
-        freedom: the degrees of freedom of the error.
+    `error` is the standard error, and `freedom` is its degrees of freedom.
     """
     if error == 0:
         return 0.0 if estimate else 1.0

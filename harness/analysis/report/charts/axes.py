@@ -141,11 +141,7 @@ def stepped(
 ) -> alt.Chart:
     """Returns a reference line whose level changes at given times.
 
-    Args:
-        material: the source of the time axis.
-        steps: times on the time axis, each with the level that begins then.
-        dash: the dashes of the line.
-        x: the time axis of the other layers.
+    `steps` are on the time axis.
     """
     if len(steps) == 1:
         return level(steps[0][1], dash)

@@ -29,15 +29,8 @@ def grouped(
 ) -> alt.LayerChart:
     """Returns a chart with groups of horizontal bars.
 
-    Args:
-        rows: the bars. Each has the number of its label, the number of its key, and a value.
-        labels: the names of the rows.
-        keys: the colours of the bars in a row.
-        width: the width of the chart.
-        title: the title of the horizontal axis.
-        shown_as: the format of the axis's numbers; see `axes.written`.
-        name: the name of the panel.
-        limit: the length of the axis on either side of zero; by default, the axis is as long as necessary.
+    Each row has the number of its label, the number of its key, and a value. The axis extends to `limit` on
+    either side of zero, or as far as necessary. `shown_as` is a format as in `axes.written`.
     """
     wide = width >= axes.NARROW
     room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)

@@ -23,13 +23,7 @@ def counts(
 ) -> alt.VConcatChart:
     """Returns a chart whose bars show numbers of events.
 
-    Args:
-        material: the source of the runs and the time axis.
-        events: for each run, the `time` of each event and its `reason`, which is the number of a key.
-        keys: the colours.
-        bins: the number of bars.
-        width: the width of the chart.
-        title: the title of the vertical axis.
+    `events` contains, for each run, the `time` of each event and its `reason`, which is the number of a key.
     """
     start, span = material.window.start, material.window.end - material.window.start
     step = span // bins + 1

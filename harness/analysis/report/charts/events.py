@@ -29,13 +29,8 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
     """Returns a strip with a row for each kind of change.
 
     Ticks show when changes begin, and bars show how long they last. If the beginnings of several changes are
-    too close to each other, a single mark shows the number of changes.
-
-    Args:
-        material: the source of the runs, their changes and the time axis.
-        place: the index of the run.
-        width: the width of the plot, without axes.
-        labels: whether the time axis has labels.
+    too close to each other, a single mark shows the number of changes. `place` is the index of the run.
+    `width` is the width of the plot, without axes.
     """
     window, shift = material.windows[place], material.shifts[place]
     clock, span = Clock(material.runs[place]), max(1, material.window.end - material.window.start)

@@ -27,14 +27,8 @@ def frontier(
 ) -> alt.LayerChart:
     """Returns a chart with a point for each choice. A name that does not fit appears only in the tooltip.
 
-    Args:
-        choices: the points.
-        keys: the colours of the points.
-        x_axis: the horizontal axis.
-        y_axis: the vertical axis.
-        width: the width of the chart.
-        best: the choices that no other choice beats. By default, the two axes decide, and a line joins these
-            choices.
+    `best` contains the choices that no other choice beats. By default, the two axes decide, and a line joins
+    these choices.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best

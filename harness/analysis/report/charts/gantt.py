@@ -23,11 +23,7 @@ _LETTERS = 14
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
     """Returns a chart with a row for each job, in order of arrival.
 
-    Args:
-        material: the source of the runs and the time axis.
-        shown: for each run, the rows of the jobs in `jobs.parquet`, in ascending order.
-        part: the time to show.
-        width: the width of the chart.
+    `shown` contains, for each run, the rows of its jobs in `jobs.parquet`, in ascending order.
     """
     panels = []
     of_runs = zip(material.names, material.runs, material.shifts, shown, strict=True)

@@ -71,13 +71,8 @@ def placed(
 ) -> list[Label | None]:
     """Returns a place for each name, or None for a name that does not fit.
 
-    Args:
-        points: the points, in pixels from the upper left corner. The last points have no names if there are
-            fewer names.
-        names: the names of the first points, with the most important name first.
-        lines: lines in the chart that names must not cover.
-        width: the width of the plot.
-        height: the height of the plot.
+    Points are in pixels from the upper left corner. The first points have names, the most important name
+    first. Names must not cover the `lines`.
     """
     taken = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
     found: list[Label | None] = []

@@ -49,17 +49,8 @@ def stacked(
 ) -> alt.VConcatChart:
     """Returns one panel per run, with the stacked means of all series and the peaks of their sum.
 
-    If a run's cluster changes, a strip below the run's panel shows the changes.
-
-    Args:
-        material: the source of the time axis.
-        titles: the titles of the panels.
-        areas: for each panel, the result of `per_pixel` in the unit of the axis.
-        peaks: for each panel, the same for the sum of all series.
-        keys: the colours of the series, by number.
-        references: the reference lines of each panel.
-        width: the width of the chart.
-        title: the title of the vertical axis.
+    If a run's cluster changes, a strip below the run's panel shows the changes. `areas` and `peaks` contain
+    results of `per_pixel` for each panel, in the unit of the axis.
     """
     top = max([*map(highest, peaks), *(each.highest for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
@@ -113,13 +104,7 @@ def panels(
 ) -> alt.ConcatChart:
     """Returns a panel for each series, with a line for each run. All panels have the same time axis.
 
-    Args:
-        material: the source of the time axis.
-        names: the names of the series, by number.
-        reduced: a function from a number of pixels to the result of `per_pixel` for each run.
-        references: the reference lines of each series.
-        width: the width of the chart.
-        title: the title of the vertical axes.
+    `reduced` returns the results of `per_pixel` for each run, given a number of pixels.
     """
     columns = max(1, width // PANEL)
     inside = axes.inner(width, columns=columns)
@@ -166,18 +151,8 @@ def lines(
     """Returns a panel with a line and a band for each run.
 
     The line shows the mean of each pixel, and the band shows the range from the lowest to the highest value.
-
-    Args:
-        material: the source of the time axis.
-        frames: for each run, the result of `per_pixel` for one series, in the unit of the axis.
-        keys: the keys of the runs.
-        width: the width of the plot, without axes.
-        height: the height of the plot.
-        title: the title of the vertical axis.
-        name: the name of the panel.
-        top: the end of the vertical axis.
-        shown_as: the format of the vertical axis's numbers.
-        references: the reference lines.
+    `frames` contains the result of `per_pixel` for one series of each run, in the unit of the axis. The
+    vertical axis ends at `top`. `width` is the width of the plot, without axes.
     """
     frame = axes.timed(
         material,

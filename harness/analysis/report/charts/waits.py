@@ -109,12 +109,7 @@ def by_size(
 ) -> alt.ConcatChart:
     """Returns a chart of waits by the size of jobs, on an axis that suits short and long waits.
 
-    Args:
-        material: the source of the runs.
-        found: groups of jobs with similar sizes.
-        percents: the percentile of each panel, with the heading of the panel.
-        width: the width of the chart.
-        title: the title of the horizontal axes.
+    There is a panel for each percentile in `percents`, with a heading.
     """
     columns = 1 if width < axes.NARROW else len(percents)
     inside = axes.inner(width, columns=columns)
