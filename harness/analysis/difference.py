@@ -53,7 +53,6 @@ class Difference:
     The runs must have the same jobs, but their clusters may differ.
 
     Attributes:
-        names: the names of the runs.
         head: the differences between the runs' plugins, settings, traces and clusters.
         pairs: the jobs that both runs have; all other jobs are left out.
 

@@ -27,7 +27,6 @@ class ProcessDiedError(Exception):
 
     Attributes:
         code: its exit code, or the negative number of the signal that ended it.
-        begun: whether it had begun to work.
     """
 
     def __init__(self, code: int, *, begun: bool) -> None:
@@ -139,7 +138,6 @@ class InParallel(TypedDict, total=False):
     Attributes:
         workers: the number of processes on this machine. By default, cores and memory limit this number. With
             1, this process carries out all tasks.
-        executor: an executor that carries out the tasks instead.
         watch: a function that receives the number of finished tasks, which begins with 0, and their total
             number.
     """

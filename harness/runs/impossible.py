@@ -63,12 +63,7 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The jobs of a trace that can never start on a cluster, on which one or more plugins agree.
-
-    Attributes:
-        plugins: the names of the plugins, sorted.
-        found: the jobs that can never start with these plugins.
-    """
+    """The jobs of a trace that can never start on a cluster, on which one or more plugins agree."""
 
     plugins: tuple[str, ...]
     found: tuple[Impossible, ...]

@@ -51,11 +51,8 @@ class Plan(Value):
     """A replay that hasn't run yet, with all inputs that determine its result.
 
     Attributes:
-        trace: the job trace.
         cluster: the cluster to schedule on, with its initial work.
-        policy: the registered policy.
         label: the name of this replay, which is the name of the policy unless the user chose another one.
-        options: all options of the policy with their values.
         settings: how jobs arrive, start, lose work and end.
         at_start: how work in the manifests takes part.
         played: the trace whose jobs arrive, which is `trace` itself or its twin.

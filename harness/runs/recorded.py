@@ -17,7 +17,6 @@ class Beyond(NamedTuple):
     """The use of a resource beyond the cluster's capacity, by the jobs in a record.
 
     Attributes:
-        capacity: the capacity of the cluster.
         most: the largest quantity that jobs held at the same time.
         at: when jobs first held this quantity, in microseconds since the origin.
         time: how long jobs held more than the capacity, in microseconds.

@@ -67,7 +67,6 @@ class Change(NamedTuple):
         difference: the run's value minus the baseline's value, over the twins in which both runs have a
             value. None if either run has no value.
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
-        verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
         interval: the interval of the ratio of the two values, if all values are above 0 and no share is 1.
             Otherwise, the interval of the difference in the metric's unit. None if there is no interval.

@@ -24,8 +24,6 @@ class Group(NamedTuple):
     """Runs that all differ from the baseline in the same way, with their differences.
 
     Attributes:
-        names: the names of the runs.
-        sentences: the differences.
         alike: whether the sentences describe what the runs have in common.
     """
 

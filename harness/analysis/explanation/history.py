@@ -131,7 +131,6 @@ class History:
 
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
-        stretches: the stretches, in order.
         behind: another job of the same queue, with its last refusal or preemption, or else with its
             rejection. Set only if this job waited first, and its first stretch has no refusal, rejection or
             preemption of its own.

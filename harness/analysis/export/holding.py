@@ -46,7 +46,6 @@ class Stay:
     Attributes:
         job: the job's row in `jobs.parquet`.
         pod: the pod's number and how often the pod had been recreated; None for a whole job.
-        node: the node of a pod.
         start: the beginning, in microseconds since the trace's origin.
         waited: how long the job had held nothing, or how long the pod had been in its queue, before the span
             began.

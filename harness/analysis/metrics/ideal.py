@@ -29,7 +29,6 @@ class Wants(NamedTuple):
     Attributes:
         weight: how fast the holder's share rises.
         demand: the share that the holder wants.
-        limit: `demand / weight`.
         rates: for each resource, how fast the holder consumes it.
     """
 

@@ -35,7 +35,6 @@ class Pool(NamedTuple):
 
     Attributes:
         own: the cohorts' own quota, which belongs to no single queue.
-        nominal: the nominal quota of each quota.
         lendable: how much each quota lends at most.
         elastic: whether the quotas are ElasticQuotas.
     """
@@ -99,13 +98,9 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 
 
 class Lending:
-    """Adds up how much quotas borrow and lend of one resource in one flavor.
+    """Adds up the resource-time that quotas borrow and lend, for one resource in one flavor.
 
     `users` contains the names of the holders in pieces, by their numbers.
-
-    Attributes:
-        borrowed: the resource-time that each quota borrowed.
-        lent: the resource-time that each quota lent.
     """
 
     def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:

@@ -46,7 +46,6 @@ class Holder(NamedTuple):
 
     Attributes:
         name: the quota's name, or the queue's name in the timeline.
-        weight: the holder's fair-sharing weight.
         nominal: the nominal quota of each resource, or None for a queue without a quota.
         limited: whether the holder is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
     """
@@ -63,13 +62,7 @@ class Holder(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """Changes in the levels of the timeline's queues, in order of time.
-
-    Attributes:
-        time: the time of each change.
-        tenant: the number of the queue in the timeline.
-        levels: see `Moves`.
-    """
+    """Changes in the levels of the timeline's queues, in order of time."""
 
     time: Ints
     tenant: Ints

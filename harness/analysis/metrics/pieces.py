@@ -19,7 +19,6 @@ class Moves(NamedTuple):
     """Changes of holders' levels, in order of time.
 
     Attributes:
-        time: the time of each change.
         holder: the number of the holder whose levels change.
         levels: how much each level changes, for example `allocated<n>` for the n-th resource.
     """

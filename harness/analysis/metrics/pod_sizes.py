@@ -25,8 +25,6 @@ class PodSet(NamedTuple):
 
     Attributes:
         size: the index of the pods' size in `PodSizes.each`.
-        name: the name of the pod set, or "" if it has none.
-        pods: the number of pods.
     """
 
     size: int

@@ -184,7 +184,6 @@ class _Over:
     The index of a holder in `users` is its number in a piece.
 
     Attributes:
-        trees: the quota trees that jobs use.
         sums: the resource-time of each ClusterQueue that has a quota for the resource, which may be a quota
             of 0.
     """

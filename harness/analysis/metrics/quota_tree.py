@@ -23,7 +23,6 @@ class Node(NamedTuple):
     Attributes:
         queue: the name of the ClusterQueue, or None for a cohort.
         parent: the index of the parent cohort, or None at the top.
-        nominal: the node's own quota.
         kept: how much the node never lends of its own quota and of what its children lend; 0 at the top.
         bound: the node's own limit on usage; None if only the nodes above limit its usage.
     """

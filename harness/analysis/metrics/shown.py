@@ -12,7 +12,6 @@ class Shown(NamedTuple):
     """A metric that tables show by default.
 
     Attributes:
-        metric: the metric's name.
         unseen: what the metric does not show, as a clause.
         goal: the goal that the metric measures if it is a headline, or else "". Headlines get verdicts.
         brief: whether the brief table for terminals contains the metric.

@@ -12,7 +12,6 @@ class Axis(NamedTuple):
     """An axis of the chart.
 
     Attributes:
-        title: the title of the axis, with the unit.
         shown_as: the format of the axis's numbers; see `axes.written`.
         sign: 1 if less is better, -1 if more is better.
     """
@@ -27,8 +26,6 @@ class Choice(NamedTuple):
 
     Attributes:
         name: the label next to the point.
-        x: the value on the horizontal axis.
-        y: the value on the vertical axis.
         told: the text of the tooltip.
         key: the number of the point's colour.
     """

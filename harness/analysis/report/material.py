@@ -36,7 +36,6 @@ class Lane(NamedTuple):
 
     Attributes:
         name: the displayed name, which is printable, short and unique.
-        holders: the names of the lane's holders.
         colour: the colour of the lane, which is the same in every chart.
         nominal: for each run, the lane's own quota for `Material.resource`; None without quotas.
     """
@@ -60,9 +59,6 @@ class Material:
         OptionError: the part does not have the form `FROM..TO`, or it contains no part of the run.
 
     Attributes:
-        comparison: the runs, with the baseline first.
-        runs: the runs of the comparison.
-        names: the printable name of each run.
         shifts: for each run, the time of its origin on the time axis. The time axis begins at the baseline's
             origin.
         windows: each run's own window, on the time axis.

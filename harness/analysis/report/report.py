@@ -27,9 +27,7 @@ class Report:
     """A report that has not been written yet.
 
     Attributes:
-        title: the title of the whole report.
         summary: a sentence that says what the report is about.
-        chapters: the chapters, in order.
     """
 
     title: str

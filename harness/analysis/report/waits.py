@@ -42,12 +42,7 @@ class Waited(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """The waits or slowdowns of every group of jobs in every run.
-
-    Attributes:
-        names: the names of the groups.
-        of_runs: for each run, the waits of each group.
-    """
+    """The waits or slowdowns of every group of jobs in every run."""
 
     names: Sequence[str]
     of_runs: Sequence[Sequence[Waited]]

@@ -24,7 +24,6 @@ class Difference(NamedTuple):
         start, end: the span, in microseconds since the origin.
         amount: what the job holds. It is negative if the job runs only in the record, and 0 if only the
             record evicts the job.
-        job: the id of the job.
     """
 
     start: int

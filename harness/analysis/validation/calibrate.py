@@ -41,7 +41,6 @@ class Fit:
         split: the fit uses the jobs submitted before this time, in microseconds since the origin.
         before: errors of the jobs submitted later, without the fitted settings.
         after: the same errors with the fitted settings.
-        told: the result in sentences.
     """
 
     startup: int

@@ -44,7 +44,6 @@ class Part(NamedTuple):
 
     Attributes:
         name: the name of the object for people.
-        rows: the events of the object, in order of time.
         error: the mean absolute error of waits if only these events are replayed, in microseconds.
     """
 

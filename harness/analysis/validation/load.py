@@ -41,13 +41,7 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Spans of equal length that cover a window.
-
-    Attributes:
-        start: when the first span begins.
-        width: the length of each span, in microseconds.
-        count: the number of spans.
-    """
+    """Spans of equal length, in microseconds, that cover a window."""
 
     start: int
     width: int

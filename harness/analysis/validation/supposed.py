@@ -69,10 +69,7 @@ class Quota(NamedTuple):
     """A quota that may be lower for a time.
 
     Attributes:
-        kind, name: the kind and name of the owner.
         field: the field of the table of events.
-        resource: the resource of the quota.
-        nominal: the nominal quota.
     """
 
     kind: str

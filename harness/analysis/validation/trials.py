@@ -28,7 +28,6 @@ class State(NamedTuple):
     """Events that a search tries, with the agreement between their simulation and the record.
 
     Attributes:
-        events: the events.
         until: the end of the agreement. If the search has not reached it, the end of the examined time.
         breaks: the differences that end the agreement. It is empty if the search has not reached the end.
         effort: the time spent on other events, in replays of the whole record.

@@ -37,8 +37,6 @@ class Difference(NamedTuple):
     """A job whose start differs much between the record and the simulation.
 
     Attributes:
-        job: the id of the job.
-        queue: the queue of the job.
         recorded, simulated: the first starts of the job, in microseconds since the origin.
         error: the simulated start minus the recorded start.
         because: the findings that cover the time between both starts, in sentences. It is empty if there are

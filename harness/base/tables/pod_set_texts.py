@@ -14,13 +14,7 @@ from harness.base.json_text import parse_json
 
 
 class Part(NamedTuple):
-    """A pod set of a job.
-
-    Attributes:
-        name: the name, which is unique within the job.
-        pods: the number of pods.
-        requests: the request of each pod for each resource.
-    """
+    """A pod set of a job."""
 
     name: str
     pods: int

@@ -28,8 +28,6 @@ class Past(NamedTuple):
 
     Attributes:
         arrival: how the job arrives in a replay of the history, with its run time and other properties.
-        traits: the known traits of the job.
-        submit: when it was submitted.
         end: when it ended, or None if it had not ended, or if the end is unknown.
         start: when it first started, or None if it had not started, or if the start is unknown.
     """

@@ -144,7 +144,6 @@ class Ran(NamedTuple):
     """A job that has ended.
 
     Attributes:
-        traits: the known traits of the job.
         time: how long it ran, in microseconds.
         end: when it ended, in microseconds on any clock.
     """

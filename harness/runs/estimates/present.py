@@ -22,8 +22,6 @@ class Present(NamedTuple):
     """Work that currently exists.
 
     Attributes:
-        job: the job that the policy makes from the work.
-        traits: the known traits of the job.
         waits: whether the job still lacks something that it requests, or must release what it has.
         leaving: whether the job must release its resources.
         elapsed: how long the job has held everything that it requests, in microseconds, or 0 if it waits.

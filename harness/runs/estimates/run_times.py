@@ -63,9 +63,6 @@ class Material(NamedTuple):
     """The sources of the run times of work.
 
     Attributes:
-        cluster: the unchanged manifests.
-        trace: the replayed trace.
-        policy: the policy that takes over the work.
         plugins: the plugins whose readers read the ended work in the manifests.
     """
 

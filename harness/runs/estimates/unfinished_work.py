@@ -49,12 +49,7 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The unfinished work in the manifests, and where its run times come from.
-
-    Attributes:
-        begun: how the work takes part.
-        of: where the run times come from.
-    """
+    """The unfinished work in the manifests, and where its run times come from."""
 
     begun: AtStart
     of: Material

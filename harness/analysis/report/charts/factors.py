@@ -34,7 +34,6 @@ class Effect(NamedTuple):
         value: the difference that the value makes, in the unit of the axis.
         low: the lower end of the effect's interval, or None.
         high: the upper end of the interval, or None.
-        told: the text of the tooltip.
     """
 
     name: str
@@ -81,11 +80,7 @@ class Square(NamedTuple):
     """A cell of a heat map.
 
     Attributes:
-        column: the name of the cell's column.
-        row: the name of the cell's row.
         value: the value that the colour shows.
-        text: the label in the cell.
-        told: the text of the tooltip.
     """
 
     column: str
@@ -142,7 +137,6 @@ class Dot(NamedTuple):
         value: the value, in the unit of the axis.
         low: the lower end of the value's interval, or None.
         high: the upper end of the interval, or None.
-        told: the text of the tooltip.
     """
 
     panel: int

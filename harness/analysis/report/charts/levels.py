@@ -24,7 +24,6 @@ class Reference(NamedTuple):
     Attributes:
         steps: times on the time axis, each with the level that begins then. If the level never changes, there
             is a single step.
-        dash: the dashes of the line.
     """
 
     steps: Sequence[tuple[int, float]]
