@@ -388,11 +388,13 @@ def test_over_twins_a_bound_is_held_against_the_interval(compared: harness.Compa
     low, high = 100 * (interval.low - 1), 100 * (interval.high - 1)
     assert 0 < low < high
     ((_, values),) = twins.select("wait.total.mean")
-    mean, level = values[1], twins.level(row.measured, 1)
+    paired = twins.paired(row.measured)
+    assert paired is not None
+    mean, level = values[1], paired.level(1)
     assert mean is not None
     assert level is not None
     assert level.low < mean < level.high
-    difference = twins.difference(row.measured, 1)
+    difference = paired.difference(1)
     assert difference is not None
     for bound, holds in (
         (f"> +{low - 1:.6f}%", True),

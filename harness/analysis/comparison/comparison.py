@@ -30,7 +30,7 @@ from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check, Condition
-    from harness.analysis.comparison.statistics.significance import Interval
+    from harness.analysis.comparison.paired import Paired
     from harness.trace.shake import Shake
 
 
@@ -269,17 +269,9 @@ class Comparison:
             )
         return [check for condition in parsed for check in condition.checks(self, values=values)]
 
-    def difference(self, measured: Measurement, place: int) -> Interval | None:
-        """Returns the interval of a run's difference in the metric's unit, or None without twins."""
-        return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
-
-    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
-        """Returns the interval of a run's change as a fraction of the baseline, or None without twins."""
-        return self._figures.relative(measured, place) if isinstance(self._figures, Shaken) else None
-
-    def level(self, measured: Measurement, place: int) -> Interval | None:
-        """Returns the interval of a run's mean over its twins, or None without twins."""
-        return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None
+    def paired(self, measured: Measurement) -> Paired | None:
+        """Returns the values of a metric over the twins, or None without twins."""
+        return self._figures.paired(key_of(measured)) if isinstance(self._figures, Shaken) else None
 
     def table(
         self,
@@ -364,7 +356,6 @@ class Comparison:
 
     @cached_property
     def _family(self) -> Family:
-
         same_as = equal_ones([self._figures.outcome(place) for place in range(len(self.runs))])
         tests: dict[tuple[Key, int], float] = {}
         for key, measured in self._figures.measured[0].items():

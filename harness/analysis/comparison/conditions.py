@@ -192,10 +192,12 @@ class Condition:
         percentage. Otherwise, the change is in the metric's unit.
         """
         measured = row.measured
-        if self.sign and self.bound.endswith("%"):
-            ends = comparison.relative(measured, place)
-        else:
-            found = (comparison.difference if self.sign else comparison.level)(measured, place)
+        paired = comparison.paired(measured)
+        ends = None
+        if paired is not None and self.sign and self.bound.endswith("%"):
+            ends = paired.relative(place)
+        elif paired is not None:
+            found = (paired.difference if self.sign else paired.level)(place)
             ends = None if found is None else (found.low, found.high)
         if ends is None:
             raise RunError(

@@ -21,7 +21,6 @@ from harness.analysis.metrics.shared_window import Shared, shared_by
 from harness.base.errors import RunError
 
 if TYPE_CHECKING:
-    from harness.analysis.comparison.statistics.significance import Interval
     from harness.plugins.measurement import Measurement
     from harness.runs.run import Run
     from harness.trace.shake import Shake
@@ -65,7 +64,7 @@ class Shaken:
         found = {}
         for key in differing:
             values = [value for table in own if (value := number(table, key)) is not None]
-            mean = mean_of(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+            mean = mean_of(values, ratio=self.paired(key).ratio and min(values, default=0) > 0)
             found[key] = _as_one([table[key] for table in own if key in table], mean)
         return found
 
@@ -81,7 +80,7 @@ class Shaken:
 
     def lack(self, measured: Measurement, place: int) -> Lack:
         """Returns how many of a run's twins have no value of a metric."""
-        return self._values(key_of(measured)).lacks[place]
+        return self.paired(key_of(measured)).lacks[place]
 
     def testable(self, measured: Measurement) -> bool:
         """Returns True, because twins can test every metric."""
@@ -89,19 +88,7 @@ class Shaken:
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
         """Returns the evidence for a run's difference from the baseline."""
-        return self._values(key_of(measured)).evidence(place)
-
-    def difference(self, measured: Measurement, place: int) -> Interval | None:
-        """Returns the interval of a run's difference from the baseline, in the metric's unit."""
-        return self._values(key_of(measured)).difference(place)
-
-    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
-        """Returns the interval of a run's change as a fraction of the baseline's value."""
-        return self._values(key_of(measured)).relative(place)
-
-    def level(self, measured: Measurement, place: int) -> Interval | None:
-        """Returns the interval of a run's mean over its twins."""
-        return self._values(key_of(measured)).level(place)
+        return self.paired(key_of(measured)).evidence(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """Yields notes on these changes; `tests` says for how many tests p is corrected."""
@@ -126,10 +113,11 @@ class Shaken:
         found = {}
         for key in _keys(tables):
             rows = [table[key] for table in tables if key in table]
-            found[key] = _as_one(rows, self._values(key).mean(place))
+            found[key] = _as_one(rows, self.paired(key).mean(place))
         return found
 
-    def _values(self, key: Key) -> Paired:
+    def paired(self, key: Key) -> Paired:
+        """Returns the values of a metric over the twins, with their means and differences."""
         if key not in self._known:
             of_runs = [[number(table, key) for table in tables] for tables in self._tables]
             lacks = [lack_of(key, tables) for tables in self._tables]
