@@ -10,7 +10,6 @@ from warnings import warn
 from harness.base.errors import OptionError
 from harness.plugins import Plugins, load
 from harness.runs.arguments import FORECAST, SIMULATION, check_arguments, checked_requests, opened
-from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.labels import checked_label
 from harness.runs.request import Request
@@ -41,7 +40,6 @@ __all__ = [
     "cluster_for",
     "compare",
     "default_plugin",
-    "execute",
     "idle_causes",
     "isolated",
     "labels",

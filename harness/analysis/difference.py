@@ -205,7 +205,7 @@ class Difference:
         The text lists at most `most` jobs and decisions. A `width` of None means no limit.
         """
         first, second = self.names
-        table = _markdown if markdown else partial(_aligned, width=width)
+        table = partial(_table, markdown=markdown, width=width)
         head = list((head_markdown if markdown else head_lines)(self.head))
         parts = ["\n".join([*head, *(printable(line) for line in self._parted(most))])]
         if self.parting is not None:
@@ -320,9 +320,6 @@ def _change(microseconds: int | None) -> str:
     return f"{'+' if microseconds > 0 else ''}{format_duration(microseconds)}"
 
 
-def _aligned(rows: Sequence[Sequence[str]], width: int | None) -> str:
-    return aligned(rows, left=(0, 1) if rows[0][1] == "queue" else (0,), width=width)
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(pipe_table(rows, left=(0, 1) if rows[0][1] == "queue" else (0,)))
+def _table(rows: Sequence[Sequence[str]], *, markdown: bool, width: int | None) -> str:
+    left = (0, 1) if rows[0][1] == "queue" else (0,)
+    return "\n".join(pipe_table(rows, left=left)) if markdown else aligned(rows, left=left, width=width)

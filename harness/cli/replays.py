@@ -48,13 +48,13 @@ def carried_out(
     Raises:
         HarnessError: some replays failed. The runs of successful replays are kept.
     """
-    from harness.runs.execution import stored
     from harness.runs.side_by_side import carry_out, runs_of
+    from harness.runs.store import Store
 
     outcomes: dict[int, Run | BaseException] = {}
     for number, (request, plan) in enumerate(zip(requests, plans, strict=True)):
         try:
-            found = None if request.force else stored(plan, plugins, output=request.output, keep=request.keep)
+            found = None if request.force else Store(request.output).find(plan, plugins, request.keep)
         except HarnessError as error:
             outcomes[number] = error
         else:

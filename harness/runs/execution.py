@@ -19,23 +19,15 @@ def execute(
     plugins: Plugins,
     *,
     output: Path,
-    force: bool = False,
-    keep: Keep = "all",
-    watch: Callable[[int, int], None] | None = None,
-    command: str | None = None,
+    force: bool,
+    keep: Keep,
+    watch: Callable[[int, int], None] | None,
+    command: str | None,
 ) -> Run:
     """Carry out a plan, or return the run if it is already stored.
 
-    Args:
-        plan: what to replay.
-        plugins: the plugins, which provide metrics. Their hooks are called at the start and end of the
-            replay.
-        output: the folder that contains runs.
-        force: whether to replay even if the run is stored.
-        keep: which parts of the run to store. A stored run that has at least these parts is reused.
-        watch: a function that is called from time to time with the simulated time and the number of jobs that
-            have arrived.
-        command: the command line that reproduces the run, for its provenance.
+    For the arguments, see `Request` and `Request.run`. The hooks of the plugins are called at the start and
+    the end of the replay. A stored run that has at least the parts in `keep` is reused.
 
     Raises:
         RunError: the run folder can't be written.
@@ -44,11 +36,12 @@ def execute(
     for code in plan.code:
         if code.changed:
             warn(f"{code.unknown}, but the replay uses the earlier code: import it again", stacklevel=4)
-    if not force and (found := stored(plan, plugins, output=output, keep=keep)) is not None:
+    store = Store(output)
+    if not force and (found := store.find(plan, plugins, keep)) is not None:
         return found
-    before = _decided_before(plan, output) if force and keep == "all" and not plan.unknown_code else None
+    before = _decided_before(store.path(plan)) if force and keep == "all" and not plan.unknown_code else None
     _call("harness_replay_started", plugins, plan=plan)
-    run = Store(output).record(plan, plugins, keep, watch=watch, command=command)
+    run = store.record(plan, plugins, keep, watch=watch, command=command)
     if before not in (None, _decided(run)):
         warn(
             f"{run.label}: this replay decided differently from the stored run with the same inputs, and has "
@@ -59,10 +52,10 @@ def execute(
     return run
 
 
-def _decided_before(plan: Plan, output: Path) -> object:
+def _decided_before(path: Path) -> object:
     """Returns the decisions of the stored run that a replay is going to replace, or None."""
     try:
-        return _decided(Run.open(Store(output).path(plan)))
+        return _decided(Run.open(path))
     except RunError:
         return None
 
@@ -71,15 +64,6 @@ def _decided(run: Run) -> object:
     """Returns the checksum of a run's decisions, or None if the versions that wrote the table may differ."""
     same = run.info["provenance"]["versions"] == versions()
     return run.info["tables"].get("decisions") if same else None
-
-
-def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") -> Run | None:
-    """Returns the stored run of a plan, or None. For the arguments, see `execute`.
-
-    Raises:
-        RunError: the run must be measured again, but can't be written.
-    """
-    return Store(output).find(plan, plugins, keep)
 
 
 def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:

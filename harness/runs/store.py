@@ -38,7 +38,7 @@ class Store:
         """Returns the folder of the run of a plan."""
         return self.root / plan.folder
 
-    def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
+    def find(self, plan: Plan, plugins: Plugins, keep: Keep) -> Run | None:
         """Returns the stored run of a plan if the run exists and is complete.
 
         If the run was measured by other metrics or by other code, it is measured again. A run is ignored if
@@ -72,10 +72,10 @@ class Store:
         self,
         plan: Plan,
         plugins: Plugins,
-        keep: Keep = "all",
+        keep: Keep,
         *,
-        watch: Callable[[int, int], None] | None = None,
-        command: str | None = None,
+        watch: Callable[[int, int], None] | None,
+        command: str | None,
     ) -> Run:
         """Replay a plan and store the parts of the run that `keep` names, replacing a run of the same name.
 

@@ -214,4 +214,4 @@ def test_jobs_that_come_close_together_change_places_in_twins(
         run = harness.replay(write_trace(*times), label=f"of{count}", output=tmp_path)
         told = why_coarse(run, Shake.parse(3))
         assert bool(told) is coarse
-        assert told.endswith("within 2s") is coarse
+        assert told.endswith("at most 2s after the previous one") is coarse

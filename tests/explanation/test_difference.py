@@ -236,7 +236,7 @@ def test_every_format_names_the_jobs(layout: str, runs: tuple[Run, Run], capsys:
 def test_names_in_a_markdown_table_are_no_markup() -> None:
     """Jobs and queues are named by users."""
     rows = [["gain most", "queue", "wait"], ["[a](b)", "x_*y*", "1m"]]
-    assert difference_module._markdown(rows).splitlines() == [
+    assert difference_module._table(rows, markdown=True, width=None).splitlines() == [
         "| gain most | queue | wait |",
         "| --- | --- | ---: |",
         r"| \[a\](b) | x\_\*y\* | 1m |",

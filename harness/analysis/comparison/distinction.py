@@ -74,10 +74,6 @@ def _told(alike: Sequence[Distinction]) -> str:
     if kind == OPTION:
         return f"{about} {shortened(value, _WIDEST)}"  # The baseline's plugin does not have this option.
     if kind == NODES:
-        count = _nodes(alike)
+        count = sum(int(each.before or each.after or 0) for each in alike)
         return f"{counted(count, 'node')} {how}: {listed}"
     return f"{about} {how}" + (f": {value}" if value else "")
-
-
-def _nodes(several: Iterable[Distinction]) -> int:
-    return sum(int(each.before or each.after or 0) for each in several)

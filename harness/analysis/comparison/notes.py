@@ -22,7 +22,6 @@ from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
-    from harness.analysis.comparison.changes import Change
     from harness.analysis.comparison.table import Line
 
 _NAMED_GANGS = 3
@@ -182,15 +181,12 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     changes = [change for line in shown for change in line.row.changes]
-    exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
+    sure = any(each.exact and each.difference for each in changes)
+    exact = ", △ ▽ the same in every twin" if sure else ""
     against = f"changes are against {comparison.names[0]}"
     yield f"▲ better, ▼ worse, ~ unclear, = equal{exact}; {against}"
     yield from comparison.remarks(changes)
     yield from _about_lost_work(comparison, shown)
-
-
-def _is_sure(change: Change) -> bool:
-    return change.exact and bool(change.difference)
 
 
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:

@@ -233,7 +233,8 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
         text = f"keep {base}: no other run is better in any respect that was judged"
-        gains = [name_of(row.measured) for row in marked if _any(row, Verdict.BETTER)]
+        better = (row for row in marked if any(each.verdict is Verdict.BETTER for each in row.changes))
+        gains = [name_of(row.measured) for row in better]
         text += f" (the table marks {_listed(gains)} as better)" if gains else ""
     elif marked:
         differing = _listed(name_of(row.measured) for row in marked)
@@ -248,10 +249,6 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         {each.name: each.price for each in sides},
         [each.name for each in weighed],
     )
-
-
-def _any(row: Row, verdict: Verdict) -> bool:
-    return any(change.verdict is verdict for change in row.changes)
 
 
 def _conditions(comparison: Comparison) -> str:

@@ -134,14 +134,10 @@ def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> t
     for runs in (together, apart):
         for whole in (True, False):
             tables = [_table(names, shown, places, intervals=whole) for places in runs]
-            if width is None or all(_widest(each) <= width for each in tables):
+            if width is None or all(columns(line) <= width for each in tables for line in each.split("\n")):
                 return tables, whole
     assert width is not None
     return [_upright(names, shown, places, width) for places in apart], False
-
-
-def _widest(table: str) -> int:
-    return max(map(columns, table.split("\n")))
 
 
 def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> str:

@@ -336,11 +336,9 @@ def _for(preemptor: str) -> str:
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
     """Returns the shares of both sides of a preemption. The side with the growing share comes first."""
-    return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
-
-
-def _is_less(before: str, after: str) -> bool:
-    return share_of(before) < share_of(after)
+    return sorted(
+        figures.shares.items(), key=lambda side: share_of(side[1][0]) < share_of(side[1][1]), reverse=True
+    )
 
 
 def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:

@@ -134,17 +134,17 @@ def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
     return np.concatenate(parts), queues
 
 
-def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
+def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
     """Yields the levels of all holders from the beginning of a window to its end.
 
     The pieces depend only on the contents of the timeline, not on how its file is divided. `changes` is the
-    approximate number of changes in a piece. For the kinds of levels, see `moves`.
+    approximate number of changes in a piece.
     """
-    users, names = len(holders(run)), level_names(run, kinds)
+    users, names = len(holders(run)), level_names(run, USED)
     alike = {
         then.begin for old, then in pairwise(run.epochs) if then.cluster["queues"] is old.cluster["queues"]
     }
-    found = moves(run, window, kinds)
+    found = moves(run, window)
     yield from cut(found, users, names, window, changes=changes, turns=turns_of(run), alike=alike)
 
 
@@ -215,7 +215,7 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
     return groups.back(changes)
 
 
-def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
+def level_names(run: Run, kinds: Sequence[str]) -> list[str]:
     """Returns the names of the level columns: one for each kind and resource."""
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 

@@ -114,13 +114,9 @@ def waits_by_size(material: Material) -> Waits:
     frames = material.of_runs(sized)
     sizes = sorted(set(pl.concat([each["size"] for each in frames])))
     found = [[_waited(frame.filter(size=size)["wait"]) for size in sizes] for frame in frames]
-    return Waits([_size_name(size) for size in sizes], found)
+    return Waits([f"≤ {1 << size - 1:,}" if size else "0" for size in sizes], found)
 
 
 def _doubling(amount: float) -> int:
     """Returns the group of an amount: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, etc."""
     return 0 if amount <= 0 else 1 + ceil(log2(max(1.0, amount)))
-
-
-def _size_name(size: int) -> str:
-    return f"≤ {1 << size - 1:,}" if size else "0"

@@ -58,7 +58,7 @@ class Coming:
 
     def __init__(self, jobs: Sequence[Past], first: int, last: int, *, dated: bool) -> None:
         self._dated = dated
-        days = _full_days(first, last)
+        days = range(max(-(-first // DAY), first_day(last)), last // DAY)
         self.whole = bool(days)
         self._days = days or (range(first // DAY, last // DAY + 1) if jobs else ())
         begin = bisect_left(jobs, self._days[0] * DAY, key=_submit) if self._days else 0
@@ -111,7 +111,3 @@ def first_day(last: int) -> int:
 
 def _submit(job: Past) -> int:
     return job.submit
-
-
-def _full_days(first: int, last: int) -> Sequence[int]:
-    return range(max(-(-first // DAY), first_day(last)), last // DAY)

@@ -24,6 +24,7 @@ _PLACES, _PLACE_LETTERS = 70, 10
 _CELL = 34
 _MULTIPLE = 110
 _PALEST, _FULLEST = 0.08, 0.75
+_MEASURED = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "told": pl.String}
 
 
 class Effect(NamedTuple):
@@ -48,17 +49,9 @@ def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: 
     wide = width >= axes.NARROW
     room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
     names = axes.endings((each.name for each in found), letters)
-    frame = pl.DataFrame(
-        found,
-        schema={
-            "name": pl.String,
-            "value": pl.Float64,
-            "low": pl.Float64,
-            "high": pl.Float64,
-            "told": pl.String,
-        },
-        orient="row",
-    ).with_columns(name=pl.Series(names, dtype=pl.String))
+    frame = pl.DataFrame(found, schema={"name": pl.String, **_MEASURED}, orient="row").with_columns(
+        name=pl.Series(names, dtype=pl.String)
+    )
     x = alt.X(
         "value:Q", axis=alt.Axis(title=title, labelExpr=axes.written(shown_as), tickCount=5 if wide else 3)
     )
@@ -170,13 +163,8 @@ def multiples(
     low, high = min(reached), max(reached)
     room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
     frame = pl.DataFrame(
-        dots,
-        schema={
-            "panel": pl.Int64, "place": pl.String, "key": pl.Int64, "value": pl.Float64, "low": pl.Float64,
-            "high": pl.Float64, "told": pl.String,
-        },
-        orient="row",
-    )  # fmt: skip
+        dots, schema={"panel": pl.Int64, "place": pl.String, "key": pl.Int64, **_MEASURED}, orient="row"
+    )
     # Lines have gaps where settings have no value.
     every = frame.select("panel", "key").unique(maintain_order=True)
     every = every.join(pl.DataFrame({"place": list(places)}, schema={"place": pl.String}), how="cross")
