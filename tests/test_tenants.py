@@ -280,10 +280,10 @@ def test_quotas_of_a_plugins_kind_count_where_there_is_no_other() -> None:
 )
 def test_a_kind_that_gives_something_else_is_named(answer: object) -> None:
     """As is one whose method fails."""
-    with pytest.raises(PluginError, match="Team a: its method quota must return a Quota"):
+    with pytest.raises(PluginError, match="Team a: its method 'quota' must return a Quota"):
         tenants.quotas(with_teams(NODE, a=Team(answer)))
     broken = type("Broken", (), {"quota": lambda self, cluster: {}["x"]})()
-    with pytest.raises(PluginError, match="Team a failed in its method quota: KeyError"):
+    with pytest.raises(PluginError, match="Team a failed in its method 'quota': KeyError"):
         tenants.quotas(with_teams(NODE, a=broken))
 
 

@@ -130,12 +130,13 @@ def unit_of(resource: str, amount: int) -> int:
 
 def _about_queues(names: list[str], cohort: str) -> str:
     if not names:
-        return "no queue, because the trace has none"
+        return "no queue, because the trace has no queues"
     if not cohort:
-        return f"one ClusterQueue, {names[0]}, without cohort; a job may preempt jobs of lower priority"
+        return f"one ClusterQueue, {names[0]}, without a cohort; a job may preempt jobs of lower priority"
     return (
-        f"{len(names)} ClusterQueues, one for each queue, in one cohort {cohort!r}. Each borrows what others "
-        "leave idle, takes back its own from any borrower, and lets a job preempt jobs of lower priority"
+        f"{len(names)} ClusterQueues, one for each queue, in the cohort {cohort!r}. Each borrows idle quota "
+        "of the others, takes back its own quota from any borrower, and lets a job preempt jobs of "
+        "lower priority"
     )
 
 

@@ -245,7 +245,7 @@ def read_object(
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
-        draft.faults.append(Fault(document.where, "must say kind and apiVersion, both as text"))
+        draft.faults.append(Fault(document.where, "must have 'kind' and 'apiVersion', both as text"))
         return None
     where = f"{document.where}, {kind} {name}" if document.where else f"{kind} {name}"
     fields = Fields(content, where.rstrip(), draft.faults)
@@ -262,7 +262,7 @@ def read_object(
     known.read(fields, draft)
     for path, word in fields.words():
         draft.warnings.add(
-            kind, name, f"{path} is text here; an API server takes {word} without quotes for a boolean"
+            kind, name, f"{path} is text here, but an API server reads {word} without quotes as a boolean"
         )
     for found in known.coverage.of(number).findings(content):
         path = found.path
@@ -272,7 +272,7 @@ def read_object(
                 fields.fault(path, f"must be {found.wanted}")
         elif known.coverage.strict and found.row is None:
             hint = did_you_mean(path.rpartition(".")[2], found.known)
-            fields.fault(path, f"is not a field of {kind} in {version}, which refuses it; {hint}")
+            fields.fault(path, f"is not a field of {kind} in {version}, so an API server refuses it; {hint}")
         else:
             draft.warnings.add(kind, name, unmodelled(found))
     return known

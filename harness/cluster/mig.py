@@ -164,8 +164,8 @@ class Partition(NamedTuple):
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
         return (
-            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, but the node has {self.gpus} "
-            f"for them (label {GPU_COUNT}, without GPUs that pods use as a whole); correct the numbers "
+            f"{slices}: these slices need {self.needs} {self.model.name} GPUs, but the node has {self.gpus} "
+            f"for slices (label {GPU_COUNT}, minus GPUs that pods use as a whole); correct the numbers "
             "or the label"
         )
 

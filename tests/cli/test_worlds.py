@@ -341,7 +341,7 @@ def test_a_fault_in_one_cluster_is_told_before_anything_is_replayed(
     (folder / "pr.yaml").write_text("kind: ClusterQueue\n")
     ended = harness("replay", trace, "--cluster", manifests("base.yaml", 1), "--cluster", "pr.yaml")
     assert (ended.code, ended.out) == (2, "")
-    assert "Error: pr.yaml: document 1 (line 1): must say kind and apiVersion" in ended.err
+    assert "Error: pr.yaml: document 1 (line 1): must have 'kind' and 'apiVersion'" in ended.err
     assert not Path("results").exists()
 
 

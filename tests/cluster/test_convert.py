@@ -98,7 +98,7 @@ def test_names_that_a_tree_cannot_have_twice_are_told_apart() -> None:
     """A queue keeps its name, for that is how jobs find it."""
     found, notes = elastic(queue("all", "all", cpu=1000), queue("root", "all", cpu=1000))
     assert list(found) == ["all-cohort", "all", "root"]
-    assert notes == ("Cohort all: has the new name all-cohort, because names in a tree are unique",)
+    assert notes == ("Cohort all: has the new name all-cohort, because names in a tree must be unique",)
 
 
 def test_quota_without_an_end_stays_so() -> None:

@@ -262,8 +262,8 @@ def test_at_most_one_class_is_the_global_default() -> None:
     """Kubernetes refuses a second one."""
     classes = [priority_class(name, 1, globalDefault=True) for name in ("a", "b", "c")]
     assert faults(*classes) == [
-        "document 2, PriorityClass b: globalDefault: is already true for a",
-        "document 3, PriorityClass c: globalDefault: is already true for a",
+        "document 2, PriorityClass b: globalDefault: is already 'true' for a",
+        "document 3, PriorityClass c: globalDefault: is already 'true' for a",
     ]
 
 

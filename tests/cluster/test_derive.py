@@ -98,8 +98,9 @@ def test_what_was_assumed_is_said_with_figures() -> None:
     demands = {"cpu": CORES, "memory": Demand(71 * GI, 8 * GI), "nvidia.com/gpu": Demand(10, 1, 9)}
     assert derive_cluster(["a", "b"], demands, source="t").assumed == (
         (
-            "2 ClusterQueues, one for each queue, in one cohort 'all'. Each borrows what others leave idle, "
-            "takes back its own from any borrower, and lets a job preempt jobs of lower priority"
+            "2 ClusterQueues, one for each queue, in the cohort 'all'. Each borrows idle quota of the "
+            "others, takes back its own quota from any borrower, and lets a job preempt jobs of lower "
+            "priority"
         ),
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up; split equally as nominal quotas",
         "memory 71Gi: the largest job requests 71Gi; split equally as nominal quotas",
@@ -112,7 +113,7 @@ def test_what_was_assumed_is_said_with_figures() -> None:
     (_, of_record) = derive_cluster(["a"], recorded, source="t").assumed
     assert of_record == "cpu 77: the peak usage of the recorded runs"
     assert derive_cluster(["a"], {"cpu": CORES}, source="t").assumed == (
-        "one ClusterQueue, a, without cohort; a job may preempt jobs of lower priority",
+        "one ClusterQueue, a, without a cohort; a job may preempt jobs of lower priority",
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up",
     )
 
@@ -121,7 +122,7 @@ def test_trace_without_jobs_has_an_empty_cluster() -> None:
     """No queue, no quota, no error."""
     cluster = derive_cluster([], {}, source="t")
     assert cluster.cluster_queues == {}
-    assert cluster.assumed == ("no queue, because the trace has none",)
+    assert cluster.assumed == ("no queue, because the trace has no queues",)
 
 
 @given(

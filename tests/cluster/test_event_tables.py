@@ -255,7 +255,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
     [
         ("1h||Pod|a|quota|1", "column kind: 'Pod' cannot change over time"),
         ("1h||ClusterQueue|aa|stopPolicy|Hold", "row 1, column name: there is no ClusterQueue 'aa'; did"),
-        ("1h||ClusterQueue|a|quota[gpus]|1", r"column field: .*no quota of 'gpus'; did you mean 'gpu'"),
+        ("1h||ClusterQueue|a|quota[gpus]|1", r"column field: .*no quota for 'gpus'; did you mean 'gpu'"),
         ("1h||ClusterQueue|a|quota[gpu]|-1", "row 1, column value: .* -1 is below 0"),
         ("1h||ClusterQueue|a|quota[gpu]|", "row 1, column value: .* cannot be removed"),
         ("1h||ClusterQueue|a|stop|Hold", "row 1, ClusterQueue a: spec.stop: ClusterQueue has no field stop"),
@@ -268,7 +268,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("2h|2025-01-01|ClusterQueue|a|weight|1", "is a date, but the time of the first row counts"),
         ("9999-12-31T23:59:59Z||Node|single|cordon|", "row 1, column time: is later than the year 9000"),
         ("1h||Node|singel|remove|", "row 1, column name: there is no Node 'singel'; did you mean 'single'"),
-        ("1h||Node|zone=z|remove|", "row 1, column name: no node has labels such as 'zone=z'"),
+        ("1h||Node|zone=z|remove|", "row 1, column name: no node has labels that match 'zone=z'"),
         ("1h||Node|zone=|remove|", "row 1, column name: no node has labels"),
         ("1h||Node|a=b,!c|remove|", "row 1, column name: '!c' is not valid in a selector"),
         ("1h||Node|pol:1|remove|", "row 1, column name: there is no NodePool 'pol'; did you mean 'pool'"),

@@ -103,7 +103,7 @@ def test_quotas_are_the_accounts_shares_of_what_can_be_used(real: FromSlurm) -> 
 @pytest.mark.parametrize(
     "note",
     [
-        "Node node1, node2, node3: features, which jobs may request",
+        "Node node1, node2, node3: features, which jobs can request",
         "Node node4, node5: 2 threads per core",
         "Node node4: is down or drained now",
         "QOS cheap: PreemptMode cancel: in Kubernetes, a preempted job returns to its queue",

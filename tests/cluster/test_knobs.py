@@ -227,7 +227,7 @@ def test_none_takes_a_value_away() -> None:
             "weight has one value for all resources",
             "write ClusterQueue/team-b.weight",
         ),
-        ({"*.quota[nvidia.com/gpus]": 2}, "* has no quota of 'nvidia.com/gpus'", "nvidia.com/gpu"),
+        ({"*.quota[nvidia.com/gpus]": 2}, "* has no quota for 'nvidia.com/gpus'", "nvidia.com/gpu"),
         (
             {"*.quota[nvidia.com/gpu]": 2},
             "nvidia.com/gpu in several flavors (spot, on-demand): name the flavor of the quota",

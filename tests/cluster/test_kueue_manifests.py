@@ -553,7 +553,7 @@ def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
         "admissionFairSharing.resourceWeights.memory: must be a number, not '1'",
         (
             "admissionFairSharing.resetInactivityPeriod: is not a field of Configuration in "
-            "config.kueue.x-k8s.io/v1beta2, which refuses it; "
+            "config.kueue.x-k8s.io/v1beta2, so an API server refuses it; "
             "there is: resourceWeights, usageHalfLifeTime, usageSamplingInterval"
         ),
         f"spec.admissionScope.admissionMode: 'UsageBasedFairSharing' is not one of {modes}",
@@ -726,9 +726,9 @@ def test_a_feature_gate_that_kueue_does_not_have_is_refused() -> None:
         read(PartialAdmision=True)
     (fault,) = told.value.faults
     assert (
-        "featureGates.PartialAdmision: is not a feature gate of Kueue, so Kueue does not start with it"
-        in str(fault)
-    )
+        "featureGates.PartialAdmision: is not a feature gate of Kueue, and Kueue does not start "
+        "with unknown gates"
+    ) in str(fault)
     assert "did you mean 'PartialAdmission'?" in str(fault)
     assert "featureGates.MultiKueue is not modelled" in "".join(read(MultiKueue=True).warnings)
     assert read(PartialAdmission=False).warnings == ()

@@ -204,8 +204,8 @@ def test_number_that_python_cannot_write_is_a_fault() -> None:
         ("# nothing\n---\n", "holds no manifest"),
         ("- a", "document 1 (line 1): must be a Kubernetes object, not ['a']"),
         ("\n\nx", "document 1 (line 1): must be a Kubernetes object, not 'x'"),
-        ("a: 1", "document 1 (line 1): must say kind and apiVersion, both as text"),
-        ("kind: Node\napiVersion: 1", "document 1 (line 1): must say kind and apiVersion, both as text"),
+        ("a: 1", "document 1 (line 1): must have 'kind' and 'apiVersion', both as text"),
+        ("kind: Node\napiVersion: 1", "document 1 (line 1): must have 'kind' and 'apiVersion', both as text"),
         ("kind: List\napiVersion: v1\nitems: 3", "document 1 (line 1): items: must be a list, not 3"),
         (
             "kind: List\napiVersion: v1\nitems: [3]",
@@ -396,9 +396,9 @@ spec:
     assert list(cluster.flavors) == ["n"]
     queue = cluster.cluster_queues["y"]
     assert (queue.cohort, queue.resource_groups[0].flavors[0].resources["cpu"].nominal) == ("on", 12_000)
-    told = "is text here; an API server takes"
-    assert f"ResourceFlavor n: metadata.name {told} n without quotes for a boolean" in cluster.warnings
-    assert f"ClusterQueue y: spec.cohortName {told} on without quotes for a boolean" in cluster.warnings
+    told = "is text here, but an API server reads"
+    assert f"ResourceFlavor n: metadata.name {told} n without quotes as a boolean" in cluster.warnings
+    assert f"ClusterQueue y: spec.cohortName {told} on without quotes as a boolean" in cluster.warnings
     again = tmp_path / "again.yaml"
     again.write_text(dump_yaml(to_manifests(cluster)))
     assert load_cluster(again).digest == cluster.digest

@@ -212,7 +212,7 @@ def test_gpus_that_pods_have_as_a_whole_hold_no_slices() -> None:
     found = partition_of(node(A100, "4", gpu=1, g3_20=7))
     assert found is not None
     assert (found.gpus, found.needs) == (3, 4)
-    assert "need 4 A100-40GB GPUs, but the node has 3 for them" in found.fault
+    assert "need 4 A100-40GB GPUs, but the node has 3 for slices" in found.fault
     assert partition_of(node(A100, "4", gpu=4)) is None
 
 
@@ -224,7 +224,7 @@ def test_manifests_whose_gpus_cannot_hold_their_slices_are_refused() -> None:
         f"9 of {SMALL}",
         f"3 of {HALF}",
         "need 3 A100-40GB GPUs",
-        "the node has 2 for them",
+        "the node has 2 for slices",
         "correct the",
     ):
         assert part in error
@@ -244,7 +244,7 @@ def test_manifests_whose_gpus_cannot_hold_their_slices_are_refused() -> None:
     assert refused(pool).count("need 2 A100-40GB GPUs") == 1
     pool["spec"]["template"]["devices"] = {"nvidia.com/gpu": 1}
     pool["spec"]["template"]["allocatable"][SMALL] = 7
-    assert "need 1 A100-40GB GPUs, but the node has 0 for them" in refused(pool)
+    assert "need 1 A100-40GB GPUs, but the node has 0 for slices" in refused(pool)
 
 
 def test_a_node_that_comes_later_is_refused_as_well() -> None:
@@ -354,7 +354,7 @@ def test_the_page_shows_what_the_check_says() -> None:
     assert table in CliRunner().invoke(cluster, ["check", str(example)]).stdout
     text = example.read_text(encoding="utf-8")
     more = yaml.safe_load(text.replace("mig-3g.20gb: 3", "mig-3g.20gb: 4"))
-    assert "need 4 A100-40GB GPUs, but the node has 3 for them" in refused(more)
+    assert "need 4 A100-40GB GPUs, but the node has 3 for slices" in refused(more)
     shown = yaml.safe_load(page.split("## MIG")[1].split("of its own:\n\n")[1].split("\n\nA pod requests")[0])
     same = yaml.safe_load(text)
     for key in ("nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu"):

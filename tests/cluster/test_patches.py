@@ -292,7 +292,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
             "there is no ClusterQueue 'team-b'; did you mean 'team-a'?",
         ),
         ("{kind: ClusterQueue, spec: {}}", "metadata.name is missing; there is: team-a"),
-        ("{metadata: {name: team-a}}", "must say kind and metadata.name"),
+        ("{metadata: {name: team-a}}", "must have 'kind' and 'metadata.name'"),
         (
             "{kind: LocalQueue, metadata: {name: main, namespace: x}}",
             "the object is in the namespace one, two, not x",
@@ -321,11 +321,14 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ),
         (
             queue("{resourceGroups: [{flavors: [{name: spot}, {name: a10}]}]}"),
-            "[1]: there is no flavor 'a10' here, and no ResourceFlavor of that name; did you mean 'a100'?",
+            (
+                "[1]: there is neither a flavor 'a10' in this list nor a ResourceFlavor of that name; "
+                "did you mean 'a100'?"
+            ),
         ),
         (
             queue("{resourceGroups: [{flavors: [{name: spot}, {name: any}]}]}"),
-            "resourceGroups[0]: spans several resource groups; write one item for each",
+            "resourceGroups[0]: spans several resource groups; write one item for each group",
         ),
         (
             queue("{resourceGroups: [{flavors: [{name: spot}, {name: a10, $patch: delete}]}]}"),
@@ -340,7 +343,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         (queue("{$retainKeys: [x]}"), "spec: $retainKeys is not supported; use $patch"),
         (
             tree("{children: [{name: c, max: {cpu: 1}}]}"),
-            "children[0]: there is no quota 'c' here; a new quota must have min and max",
+            "children[0]: there is no quota 'c' in this list; a new quota must have 'min' and 'max'",
         ),
         (
             pool("{template: {spec: {taints: [{effect: NoSchedule}]}}}"),
@@ -359,7 +362,7 @@ def test_what_cannot_be_meant_is_a_fault_with_its_place_and_what_was_meant(patch
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        ([], "contains no document; write kind, metadata.name and the fields that change"),
+        ([], "contains no document; write 'kind', 'metadata.name' and the fields that change"),
         (3, "document 1: must be a Kubernetes object, not 3"),
         ({"kind": "Node", "spec": {1: 2}}, "document 1: the names of fields must be text"),
         ({"kind": {"x"}}, "document 1: {'x'} is a set; write text, numbers, lists and mappings"),

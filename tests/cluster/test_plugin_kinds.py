@@ -211,7 +211,7 @@ def test_quotas_of_a_plugins_kind_are_converted() -> None:
     for write in (len, lambda quotas: 1 / 0):
         odd: Any = {("example.org", "Team"): replace(brought()["example.org", "Team"], write=write)}
         queues = cluster_from([NODE, flavor_manifest("f"), QUEUE], "test")
-        with pytest.raises(PluginError, match=f"function write of {TEAM} failed"):
+        with pytest.raises(PluginError, match=f"function 'write' of {TEAM} failed"):
             convert(queues, TEAM, kinds=Kinds(odd))
 
 
@@ -220,7 +220,7 @@ def test_weights_that_a_plugins_kind_does_not_keep_are_noted() -> None:
     kinds = Kinds({**brought(), **{key: KINDS[key] for key in KINDS if key[1] in ("ClusterQueue", "Node")}})
     other = cluster_queue_manifest("other", "f", {"cpu": 2000}, preemption={})
     heavy = {**other, "spec": {**other["spec"], "fairSharing": {"weight": "3"}}}
-    note = f"quota other: weight: {TEAM} objects have weights in another proportion"
+    note = f"quota other: weight: the weights of {TEAM} objects have other proportions"
     for given, noted in ((heavy, True), (other, False)):
         queues = cluster_from([NODE, flavor_manifest("f"), QUEUE, given], "test")
         assert (note in convert(queues, TEAM, kinds=kinds).notes) == noted

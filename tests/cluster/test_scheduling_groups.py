@@ -26,7 +26,7 @@ from harness.trace.warnings import unreached
 FOR_EVER = "they wait forever if kube-scheduler's own gang scheduling is on"
 NOT_THERE = (
     "which does not exist: its pods wait forever if kube-scheduler's own gang scheduling is on, "
-    "and are placed one by one if it is off"
+    "or are placed one by one if it is off"
 )
 
 
@@ -139,7 +139,7 @@ def test_unknown_fields_and_those_of_other_features_are_warned_of() -> None:
         ),
         (
             "PodGroup team/g: spec.priority is not modelled: "
-            "each pod of the group preempts, and is preempted, alone and by its own priority"
+            "each pod of the group preempts, and is preempted, individually and by its own priority"
         ),
         (
             "CompositePodGroup (scheduling.k8s.io/v1alpha3): 1 object is not read: "

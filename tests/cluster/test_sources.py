@@ -89,7 +89,7 @@ def test_faults_of_several_files_name_the_file_the_document_and_the_line(here: P
         "b.json, document 1 (line 1), Namespace a: is given twice; "
         "the first is in a.yaml, document 1 (line 1), Namespace a"
     )
-    assert unsaid.startswith("folder/c.yaml, document 1 (line 1): must say kind and apiVersion")
+    assert unsaid.startswith("folder/c.yaml, document 1 (line 1): must have 'kind' and 'apiVersion'")
 
 
 def test_files_that_are_no_text_are_named(here: Path) -> None:
@@ -111,7 +111,7 @@ def test_json_objects_one_after_the_other_are_documents(here: Path) -> None:
     first, second = json.dumps(namespace("a"), indent=1), json.dumps(namespace("b"))
     lines = first.count("\n") + 1
     write(here, a=f'{first}{second}\n{{"kind": 3}}\n---\nkind: List\napiVersion: v1\nitems: []')
-    assert f"document 3 (line {lines + 1}): must say kind" in fault_of(here / "a")
+    assert f"document 3 (line {lines + 1}): must have 'kind'" in fault_of(here / "a")
     third = json.dumps(namespace("c"))
     write(here, a=f"{first}{second}\n...\n# end\n---\n{third}")
     assert list(load_cluster(here / "a").namespaces) == ["a", "b", "c"]

@@ -327,7 +327,7 @@ def test_a_change_of_a_node_that_a_smaller_cluster_lacks_is_named() -> None:
     lacking = [f"n{number}" for number in range(4) if f"n{number}" not in begun.nodes]
     assert len(lacking) == 2
     assert begun.warnings == tuple(
-        f"Node {name} changes 1h00m after the origin, but the cluster does not have this "
-        "object at 0.5 times its size, so nothing changes"
+        f"Node {name} changes 1h00m after the origin, but the cluster, scaled by 0.5, does not "
+        "have this object, so nothing changes"
         for name in lacking
     )

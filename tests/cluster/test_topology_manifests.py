@@ -53,13 +53,19 @@ def test_nodes_that_the_levels_cannot_group_are_named() -> None:
     lost = node("c", block="b0")
     nested = [node("a", block="b0", rack="r0"), node("b", block="b1", rack="r1")]
     assert cluster_from([levels, FLAVOR, *nested, lost], "test").warnings == (
-        "Node c: has no label rack, a level of Topology t, so no job is placed there",
+        "Node c: lacks the label rack of a level of Topology t, so it gets no jobs",
     )
     assert cluster_from([levels, FLAVOR, *nested, node("d", block="b1", rack="r0")], "test").warnings == (
-        "Topology t: rack r0 is in block b0 and b1: levels do not nest, and it counts as one domain in each",
+        (
+            "Topology t: rack r0 is in block b0 and b1: levels do not nest, so r0 counts as a separate "
+            "domain in each block"
+        ),
     )
     assert cluster_from([levels, FLAVOR, lost], "test").warnings[1:] == (
-        "ResourceFlavor f: no node has both its labels and those of Topology t, so no job is placed there",
+        (
+            "ResourceFlavor f: no node has the flavor's labels and all labels of Topology t, so the "
+            "flavor gets no jobs"
+        ),
     )
     assert cluster_from([levels, FLAVOR, *nested], "test").warnings == ()
 

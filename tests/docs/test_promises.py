@@ -104,7 +104,7 @@ PARENT = {"is-parent": "true"}
         (
             "that the node's GPUs cannot be cut into",
             [SLICED],
-            "such slices need 2 A30 GPUs, but the node has 1 for them",
+            "these slices need 2 A30 GPUs, but the node has 1 for them",
         ),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
@@ -332,12 +332,12 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         (
             "a flavor without any node that has all of these labels",
             [LEVELS, ON_LEVELS, node("c", block="b")],
-            "ResourceFlavor f: no node has both its labels and those of Topology t",
+            "ResourceFlavor f: no node has the flavor's labels and all labels of Topology t",
         ),
         (
             "levels of a Topology that are not nested",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="d", rack="r")],
-            "levels do not nest, and it counts as one domain in each",
+            "levels do not nest, so r0 counts as a separate domain in each block",
         ),
         (
             "a LocalQueue whose ClusterQueue does not exist",

@@ -124,7 +124,7 @@ class Nodes:
                 if selector and selector.matches((content.get("metadata") or {}).get("labels") or {})
             ]
             if selector and not found:
-                faults.append(Fault(row.where("name"), f"no node has labels such as {shown(text)}"))
+                faults.append(Fault(row.where("name"), f"no node has labels that match {shown(text)}"))
             return found
         if text in self._nodes:  # most rows name a single node
             return (text,)
@@ -176,7 +176,9 @@ class Nodes:
         except InputError:
             found = -1
         if found < 0:
-            faults.append(Fault(row.where("value"), f"{shown(text)} must be empty, or such as {name}=10m"))
+            faults.append(
+                Fault(row.where("value"), f"{shown(text)} must be empty, or have the form {name}=10m")
+            )
         return max(0, found)
 
     def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:

@@ -144,11 +144,16 @@ class _Rules:
         named = self._named(row, there)
         value = row.cells["value"]
         if not _WORD.fullmatch(field):
-            what = f"{shown(field)} is not a field; write {_REMOVE}, a knob such as quota[cpu], or stopPolicy"
+            what = (
+                f"{shown(field)} is not a field; write {_REMOVE!r}, 'stopPolicy', or a knob such "
+                "as 'quota[cpu]'"
+            )
             self._faults.append(Fault(row.where("field"), what))
             return
         if field == _REMOVE and value:
-            self._faults.append(Fault(row.where("value"), f"must be empty, because {_REMOVE} takes no value"))
+            self._faults.append(
+                Fault(row.where("value"), f"must be empty, because {_REMOVE!r} takes no value")
+            )
         for name in named:
             place = _place(field, there[name])
             whole = int(value) if _WHOLE.fullmatch(value) else value

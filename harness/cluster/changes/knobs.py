@@ -258,7 +258,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
         each for of in dict.fromkeys(each.owner for each in of_name) for each in _of_key(key, of, of_name)
     ]
     if not chosen:
-        raise InputError(f"{path}: {owner} has no {name} of {key!r}", hint=did_you_mean(key, keys))
+        raise InputError(f"{path}: {owner} has no {name} for {key!r}", hint=did_you_mean(key, keys))
     return chosen
 
 

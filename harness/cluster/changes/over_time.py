@@ -145,10 +145,10 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
+    size = f", scaled by {factor_text(str(cluster.scale))}," if cluster.scale != 1 else ""
     return (
-        f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
-        f"this object{size}, so nothing changes"
+        f"{name} changes {format_duration(at)} after the origin, but the cluster{size} does not have this "
+        "object, so nothing changes"
     )
 
 

@@ -58,7 +58,9 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     documents = _documents(cluster, patch, faults)
     patches = [item for document in documents for item in unpacked(document, faults)]
     if not patches and not faults:
-        faults.append(Fault("", "contains no document; write kind, metadata.name and the fields that change"))
+        faults.append(
+            Fault("", "contains no document; write 'kind', 'metadata.name' and the fields that change")
+        )
     targets = [_target(each.content) for each in patches]
     names = {each.name for each in targets if each.kind == "Node"}
     world = _World(list(unpooled(cluster.manifests, names)), faults, cluster.manifests)
@@ -232,7 +234,9 @@ class _World:
 
     def _number(self, wanted: _Target, where: str) -> int | None:
         if not wanted.kind:
-            self._faults.append(Fault(where, "must say kind and metadata.name of the object that it changes"))
+            self._faults.append(
+                Fault(where, "must have 'kind' and 'metadata.name' of the object that it changes")
+            )
             return None
         named = self._there(self._named.get((wanted.kind, wanted.name), ()))
         if named:
@@ -240,7 +244,10 @@ class _World:
         there = self._there(self._places.get(wanted.kind, ()))
         pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
         if wanted.kind == "NodePool" and wanted.name in pools:
-            what = "another document names a node of this pool, so the pool's nodes are separate Nodes here"
+            what = (
+                "another document changes a single node of this pool, so the patch treats the "
+                "pool as separate Nodes"
+            )
             self._faults.append(Fault(where, f"{what}; change either the nodes or the pool, but not both"))
             return None
         of_pools = chain.from_iterable(pools.values()) if wanted.kind == "Node" else ()
@@ -315,10 +322,10 @@ class _World:
                 if (content := self._objects[at]) is not None
             ]
             if name not in flavors:
-                what = f"there is no flavor {name!r} here, and no ResourceFlavor of that name"
+                what = f"there is neither a flavor {name!r} in this list nor a ResourceFlavor of that name"
                 self._faults.append(Fault(f"{where}: {added.said}", f"{what}; {did_you_mean(name, flavors)}"))
         elif added.of == "children" and not ("min" in added.item and "max" in added.item):
-            what = f"there is no quota {name!r} here; a new quota must have min and max"
+            what = f"there is no quota {name!r} in this list; a new quota must have 'min' and 'max'"
             self._faults.append(Fault(f"{where}: {added.said}", what))
 
 

@@ -26,8 +26,8 @@ def require_manifests(cluster: Cluster) -> None:
         )
     if not cluster.follows_manifests:
         raise InputError(
-            f"{name} was changed after it was read, and its manifests lack these changes, so they would be "
-            "lost",
+            f"{name} was changed after it was read, and its manifests lack these changes, so "
+            "the changes would be lost",
             hint="change the manifests instead, then scale the cluster once",
         )
 

@@ -41,7 +41,7 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     nodes = _scaled_nodes(cluster.nodes, scale)
     pods = tuple(pod for pod in cluster.pods if not pod.node or pod.node in nodes)
     lost = len(cluster.pods) - len(pods)
-    warning = (f"{agreeing(lost, 'pod', 'are')} left out with the nodes they run on",) if lost else ()
+    warning = (f"{agreeing(lost, 'pod', 'are')} left out with the nodes that they run on",) if lost else ()
     unscaled = [
         f"{kind}: --scale-cluster does not change objects of this kind"
         for kind, found in cluster.custom_resources.items()
@@ -95,7 +95,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
     wanted, times = max(1, round(len(there) * scale)), factor_text(str(scale))
     if wanted > MOST_NODES:
         raise InputError(
-            f"scaled by {times}, the cluster would have {wanted:,} nodes; it can have {MOST_NODES:,}",
+            f"scaled by {times}, the cluster would need {wanted:,} nodes, but the limit is {MOST_NODES:,}",
             hint="use a smaller scale, or fewer and larger nodes",
         )
     made: dict[str, Node] = {}

@@ -170,7 +170,9 @@ class Merge:
     def _whole(self, item: Any, said: str) -> Any:
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
-            self._fault(said, f"this list is replaced as a whole; leave out the item instead of {DIRECTIVE}")
+            self._fault(
+                said, f"the patch replaces this whole list; instead of {DIRECTIVE}, leave out the item"
+            )
         return merged
 
     def _finder(self, name: str, items: Sequence[Any], there: Sequence[Any]) -> _Finder | None:
@@ -217,13 +219,13 @@ class Merge:
         if len(found) == 1:
             return found[0]
         if found:
-            self._fault(place, "spans several resource groups; write one item for each")
+            self._fault(place, "spans several resource groups; write one item for each group")
         else:
             known = [name for each in there for name in _names(each.get("flavors"))]
             wanted = ", ".join(sorted(flavors)) or "which is meant"
             meant = "; ".join(did_you_mean(name, known) for name in sorted(flavors)[:1])
             self._fault(
-                place, f"no resource group has {wanted}; {meant or 'name coveredResources or a flavor'}"
+                place, f"no resource group has {wanted}; {meant or 'write coveredResources or a flavor'}"
             )
         return None
 

@@ -144,11 +144,11 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
         del metadata["annotations"]
     kind = content.get("kind")
     if kind not in KINDS:
-        own.append(Fault("", f"{shown(kind)} cannot have a time; {', '.join(KINDS)} can"))
+        own.append(Fault("", f"{shown(kind)} cannot have a time; only {', '.join(KINDS)} can have one"))
     if starts and ends and starts.dated == ends.dated and ends.time <= starts.time:
         own.append(Fault("", f"{UNTIL} must be later than {FROM}"))
     if announced == "true" and kind not in _ANNOUNCED_KINDS:
-        what = f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy makes plans with a {kind}"
+        what = f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy plans ahead with a {kind}"
         own.append(Fault("", what))
     if own:
         where = ", ".join(filter(None, (document.where, _called(content))))
@@ -174,7 +174,9 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
         return None
     found = _moment(value.isoformat() if isinstance(value, datetime) else str(value))
     if found is None:
-        what = f"{shown(value)} is not a time; write one since the trace's origin such as 3d2h, or a date"
+        what = (
+            f"{shown(value)} is not a time; write a date, or a duration since the trace's origin such as 3d2h"
+        )
         faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
     return found
 

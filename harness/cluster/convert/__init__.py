@@ -144,7 +144,7 @@ def _tell_weights(
     if len(kept) > 1:
         for name, quota in before.items():
             if quota.weight != 1:
-                notes.add("quota", name, f"weight: {called} have weights in another proportion")
+                notes.add("quota", name, f"weight: the weights of {called} have other proportions")
 
 
 def _is_of(manifest: Mapping[str, Any], family: Family) -> bool:
@@ -181,7 +181,7 @@ def _of_plugin(kind: str, group: str, write: WriteQuotas) -> Family:
         }
 
     def written(quotas: Mapping[str, Quota]) -> list[Mapping[str, Any]]:
-        with blamed_on(f"the function write of {name} failed"):
+        with blamed_on(f"the function 'write' of {name} failed"):
             return list(write(quotas))
 
     return Family(f"{name} objects", {kind: f"{group}/"}, read, written, shares=True)

@@ -86,10 +86,12 @@ def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]])
 
 def _tell(quota: ElasticQuota, notes: Warnings, *, alone: bool) -> None:
     if alone and any(quota.min_of(each) != quota.max_of(each) for each in quota.named):
-        what = "its max is above its min, but a quota without a parent cannot borrow"
+        what = "its 'max' is above its 'min', but a quota without a parent cannot borrow"
         notes.add("elastic quota", quota.name, what)
     if quota.weight is not None:
         what = "shared-weight: idle quota goes to the first job that requests it"
         notes.add("elastic quota", quota.name, what)
     if quota.max is None or any(quota.max_of(each) >= UNLIMITED for each in CORE_RESOURCES):
-        notes.add("elastic quota", quota.name, "resources that no quota names are not admitted")
+        notes.add(
+            "elastic quota", quota.name, "jobs that request a resource without a quota are not admitted"
+        )

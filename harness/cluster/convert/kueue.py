@@ -123,7 +123,7 @@ def _names(cluster: Cluster, notes: Warnings) -> dict[str, str]:
             called += "-cohort"
         taken.add(called)
         if called != name:
-            notes.add("Cohort", name, f"has the new name {called}, because names in a tree are unique")
+            notes.add("Cohort", name, f"has the new name {called}, because names in a tree must be unique")
         names[name] = called
     return names
 
@@ -142,7 +142,9 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
         if len(names) == 1:
             found.setdefault(next(iter(names)), []).append(namespace)
         else:
-            what = "its LocalQueues belong to several ClusterQueues, and a namespace has one quota: "
+            what = (
+                "its LocalQueues belong to several ClusterQueues, but a namespace can have only one quota: "
+            )
             what += "keep the LocalQueues, or label the pods"
             notes.add("Namespace", namespace, what)
     return found
@@ -221,7 +223,10 @@ def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
         )
         notes.add("ClusterQueue", name, what)
     if chosen.within_cluster_queue != "LowerPriority":
-        what = f"withinClusterQueue {chosen.within_cluster_queue}: in a quota, lower priorities are preempted"
+        what = (
+            f"withinClusterQueue {chosen.within_cluster_queue}: pods preempt pods of lower "
+            "priority in their quota"
+        )
         notes.add("ClusterQueue", name, what)
     if chosen.borrow_within_cohort != "Never":
         what = "borrowWithinCohort: a borrower does not preempt pods outside its quota"
@@ -231,6 +236,6 @@ def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
 def _tell_flavors(cluster: Cluster, notes: Warnings, to: Family) -> None:
     for flavor in cluster.flavors.values():
         if flavor.node_labels or flavor.taints or flavor.tolerations:
-            notes.add("ResourceFlavor", flavor.name, "a quota may use any node")
+            notes.add("ResourceFlavor", flavor.name, "pods of any quota may run on any node")
     if cluster.kueue is not None:
-        notes.add("Configuration", "of Kueue", f"says nothing about {to.called}")
+        notes.add("Configuration", "of Kueue", f"has no settings for {to.called}")

@@ -41,7 +41,7 @@ def metadata(
         *(
             modelled("metadata.labels{}")
             if labels
-            else harmless("nothing selects objects of this kind by them", "metadata.labels")
+            else harmless("nothing selects objects of this kind by their labels", "metadata.labels")
         ),
         *harmless("nothing reads the annotations of this kind of object", "metadata.annotations"),
         *(

@@ -10,7 +10,7 @@ _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAd
 
 _JOBS = "the trace contains the jobs and their queues"
 _HERE = "Kueue sends no job to another cluster, so all jobs run in this cluster"
-_RUNS = "it influences how Kueue runs, but not its decisions"
+_RUNS = "it influences how Kueue runs, but not what Kueue decides"
 _FIRST: list[Row] = [
     *modelled("fairSharing.enable", "waitForPodsReady.enable"),
     *harmless(_JOBS, "integrations.podOptions"),

@@ -41,7 +41,7 @@ NODE = Coverage(
     taints("spec.taints"),
     modelled("metadata.annotations{harness/drain}", "spec.unschedulable"),
     harmless(
-        "it contains addresses of a node, and does not influence what runs on it",
+        "a node's addresses do not influence which pods run on the node",
         "spec.(configSource|externalID|podCIDR|podCIDRs|providerID)",
     ),
     _STATUS,
@@ -78,7 +78,7 @@ DISRUPTION_BUDGET = Coverage(
     selector("spec.selector"),
     modelled("spec.minAvailable", "spec.maxUnavailable"),
     harmless(
-        "only the eviction API reads it, preemption does not; bound pods always count as healthy",
+        "only the eviction API reads it, and preemption ignores it; bound pods always count as healthy",
         "spec.unhealthyPodEvictionPolicy",
     ),
     modelled("status.disruptionsAllowed", "status.disruptedPods{}"),
@@ -103,7 +103,7 @@ def _device_request(path: str) -> list[Row]:
 
 CLAIM_TEMPLATE = Coverage(
     metadata(namespaced=True, stays=False),
-    harmless("its content has an effect as long as the object exists", "metadata.deletionTimestamp"),
+    harmless("the object's content has an effect until the object is gone", "metadata.deletionTimestamp"),
     harmless("it selects claims, and a replay does not select claims", "spec.metadata"),
     harmless("a name identifies one request of a claim", f"{_REQUEST}.name"),
     _device_request(f"{_REQUEST}.exactly"),
@@ -123,7 +123,7 @@ LIMIT_RANGE = Coverage(
     metadata(namespaced=True),
     modelled("spec.limits[].(type|default{}|defaultRequest{})"),
     assumed(
-        "all pods and containers are within these bounds; bounds of containers only imply defaults",
+        "all pods and containers keep within these bounds, which only give containers default values",
         "spec.limits[].(max|min|maxLimitRequestRatio)",
     ),
 )

@@ -61,7 +61,7 @@ LOCAL_QUEUE = Coverage(
         "status.fairSharing.admissionFairSharingStatus.consumedResources{}",
     ),
     harmless(
-        "recorded usage counts as of the start of a replay",
+        "a replay treats the recorded usage as the usage at its start",
         "status.fairSharing.admissionFairSharingStatus.lastUpdate",
     ),
 )

@@ -116,7 +116,7 @@ _OF_ALL: list[Row] = [
     *assumed(_NO_DEVICES, "resourceClaims"),
     *assumed(_DEADLINE, "activeDeadlineSeconds"),
     *harmless("a debugger adds them to running pods, and they request no resources", "ephemeralContainers"),
-    *harmless("a pod is ready once it runs", "readinessGates"),
+    *harmless("a pod is ready as soon as it runs", "readinessGates"),
     *harmless(
         _INSIDE,
         "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
@@ -142,7 +142,7 @@ SPEC: list[Row] = [
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
     *modelled("schedulerName"),
     *assumed("harness treats the pod as if its scheduling gates were removed", "schedulingGates"),
-    *harmless("the API server has written into the pod what the class adds", "runtimeClassName"),
+    *harmless("the API server has already added the values of the class to the pod", "runtimeClassName"),
 ]
 """The `spec` of a Pod."""
 

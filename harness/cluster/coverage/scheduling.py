@@ -27,7 +27,7 @@ POD_GROUP = Coverage(
 
 _CONTROLLER = "it names the object that the group, or its template, was created for"
 ON_ITS_OWN = "harness schedules each pod group on its own, as if it belonged to no group of groups"
-_ONE_BY_ONE = "each pod of the group preempts, and is preempted, alone and by its own priority"
+_ONE_BY_ONE = "each pod of the group preempts, and is preempted, individually and by its own priority"
 _LATER = ("v1alpha2", "v1alpha3", "v1beta1")
 
 SCHEDULING_WORKLOAD = Coverage(
@@ -135,7 +135,7 @@ SCHEDULER_CONFIGURATION = Coverage(
         "podMaxBackoffSeconds", usual=(10,),
     ),
     harmless(
-        "it influences how the scheduler runs, but not its decisions",
+        "it influences how the scheduler runs, but not what the scheduler decides",
         "algorithmSource", "bindTimeoutSeconds", "clientConnection", "delayCacheUntilActive",
         "enableContentionProfiling", "enableProfiling", "hardPodAffinitySymmetricWeight",
         "healthzBindAddress", "leaderElection", "metricsBindAddress", "parallelism", "schedulerName",

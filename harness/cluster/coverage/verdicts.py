@@ -275,10 +275,10 @@ def _settle(place: Place, known: set[int]) -> None:
 def _put(root: Place, row: Row) -> None:
     if row.verdict is Verdict.SAME:
         above, _, last = row.path.rpartition("[]")
-        assert not last, "only lists of the same mapping are possible"
+        assert not last, "only a list can repeat the fields of a mapping above it"
         root.at(above).item = root.at(row.why)
         return
     place = root.at(row.path)
     if place.row is not None:
-        raise ValueError(f"two rows are about {row.path}")
+        raise ValueError(f"two rows have the path {row.path}")
     place.row = row

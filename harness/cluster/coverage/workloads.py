@@ -35,7 +35,7 @@ WORKLOAD = Coverage(
     modelled("spec.podSets[].(name|count|minCount)"),
     below(f"{_TEMPLATE}.spec", TEMPLATE),
     modelled(f"{_TEMPLATE}.metadata.labels{{}}"),
-    harmless("Kueue has copied the parts of it that count", f"{_TEMPLATE}.metadata"),
+    harmless("Kueue has already copied the relevant parts of it", f"{_TEMPLATE}.metadata"),
     modelled(
         f"{_TOPOLOGY}.(required|preferred|unconstrained|podSetGroupName)",
         f"{_TOPOLOGY}.(podSetSliceRequiredTopology|podSetSliceSize)",
@@ -65,7 +65,7 @@ WORKLOAD = Coverage(
     modelled("status.reclaimablePods[].(name|count)"),
     modelled("status.admissionChecks[].(name|message|lastTransitionTime|requeueAfterSeconds)"),
     assumed(
-        "once a workload holds quota, a replay treats its pending admission checks as ready",
+        "as soon as a workload holds quota, a replay treats its pending admission checks as ready",
         "status.admissionChecks[].state",
         usual=("Ready", "Retry", "Rejected"),
     ),
@@ -78,7 +78,7 @@ WORKLOAD = Coverage(
         "status.(clusterName|nominatedClusterNames)",
     ),
     harmless(
-        "Kueue records the past in it, which does not affect later decisions",
+        "Kueue records past events in it, and does not use them for later decisions",
         "status.(resourceRequests|schedulingStats)",
     ),
 )

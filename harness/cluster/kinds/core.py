@@ -232,7 +232,7 @@ def check_core(draft: Draft) -> None:
     """Check the rules between Kubernetes' own objects."""
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
-        draft.priority_classes.fields(name).refuse("globalDefault", f"is already true for {defaults[0]}")
+        draft.priority_classes.fields(name).refuse("globalDefault", f"is already 'true' for {defaults[0]}")
     total: dict[str, int] = {}
     for name, node in draft.nodes.items():
         for resource, amount in node.allocatable.items():

@@ -34,7 +34,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "AdmissionGatedBy": (0, "The annotation admission-gated-by does not hold back any workload."),
         "FairSharingPreemptWithinNominal": (
             9494,
-            "With fair sharing, a queue also compares shares when it uses its own quota.",
+            "With fair sharing, a queue also compares shares when it uses only its own quota.",
         ),
         "FairSharingPrioritizeNonBorrowing": (
             9484,
@@ -42,7 +42,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "FlavorFungibilityPreserveScanProgress": (
             13956,
-            "A head forgets which flavors it tried when its queue changes or when it is skipped.",
+            "If its queue changes or it is skipped, a head forgets which flavors it has tried.",
         ),
         "KueueDRAIntegration": (0, "Devices that pods claim do not count against quotas."),
         "KueueDRARejectWorkloadsWhenDRADisabled": (
@@ -52,13 +52,16 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,
             (
-                "A head is skipped when an earlier head preempts one of its targets, instead of looking for "
+                "If an earlier head preempts one of its targets, a head is skipped and does not look for "
                 "other targets."
             ),
         ),
         "SchedulingEquivalenceHashing": (
             9698,
-            "A BestEffortFIFO queue sets aside only its head, and not all workloads that are equal to it.",
+            (
+                "A BestEffortFIFO queue sets aside only its head, and not all workloads that are equal "
+                "to the head."
+            ),
         ),
         "TASFailedNodeReplacement": (
             0,
@@ -68,7 +71,10 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             0,
             "A workload that lost a node and finds no replacement is not evicted, but waits for one.",
         ),
-        "TASHandleOverlappingFlavors": (0, "Flavors with the same nodes do not see each other's pods."),
+        "TASHandleOverlappingFlavors": (
+            0,
+            "If flavors have the same nodes, each flavor ignores the pods of the other flavors.",
+        ),
         "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
         "TASRecomputeAssignmentWithinSchedulingCycle": (
             0,
@@ -116,7 +122,10 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "own_label_keys": (
             12449,
-            "A node selector excludes flavors without its label, if another flavor of their group has it.",
+            (
+                "A node selector excludes a flavor without its label if another flavor of the group has "
+                "this label."
+            ),
         ),
         "parks_classes_for_quota_alone": (
             9698,

@@ -194,7 +194,10 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
             return f"Kueue {release} has no feature gate {gate} and would not start with it{_who_has(gate)}"
         if state.endswith("!") and on is not is_on(gate, release):
             locked = "on" if state[0] == "T" else "off"
-            return f"Kueue {release} has locked feature gate {gate} {locked}, and does not start otherwise"
+            return (
+                f"Kueue {release} has locked feature gate {gate} {locked}, and does not start "
+                "with another value"
+            )
     for gate, needed in _NEEDED.items() if release == NEWEST else ():
         off = [each for each in needed if not settings.get(each, is_on(each, release))]
         if off and settings.get(gate, is_on(gate, release)):
@@ -206,4 +209,6 @@ def _who_has(gate: str) -> str:
     having = [each for each in RELEASES if state_at(GATES_BY_RELEASE[gate], each) not in "-+"]
     if not having:
         return ""
-    return f"; {having[0]} has it" if len(having) == 1 else f"; some from {having[0]} to {having[-1]} have it"
+    if len(having) == 1:
+        return f"; {having[0]} has it"
+    return f"; some releases from {having[0]} to {having[-1]} have it"

@@ -51,10 +51,10 @@ def quotas_of_plugins(cluster: Cluster, only: str | None = None) -> Iterator[tup
             if not callable(method):
                 continue
             where = f"{kind.partition('.')[0]} {name}"
-            with blamed_on(f"{where} failed in its method quota"):
+            with blamed_on(f"{where} failed in its method 'quota'"):
                 found = method(cluster)
             if not _is_quota(found):
-                raise PluginError(f"{where}: its method quota must return a Quota, but returned {found!r}")
+                raise PluginError(f"{where}: its method 'quota' must return a Quota, but returned {found!r}")
             yield name, found
 
 

@@ -143,5 +143,5 @@ def missing(group: GroupReference, namespace: str) -> str:
     """
     return (
         f"{group.text(namespace)}, which does not exist: its pods wait forever if kube-scheduler's own "
-        f"gang scheduling is on, and are placed one by one if it is off"
+        f"gang scheduling is on, or are placed one by one if it is off"
     )

@@ -67,13 +67,14 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
     for node in own:
         missing = [level for level in topology.levels if level not in node.labels]
         if missing:
-            what = (
-                f"has no label {missing[0]}, a level of Topology {topology.name}, so no job is placed there"
-            )
+            what = f"lacks the label {missing[0]} of a level of Topology {topology.name}, so it gets no jobs"
             draft.warnings.add("Node", node.name, what)
     grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
     if not grouped:
-        what = f"no node has both its labels and those of Topology {topology.name}, so no job is placed there"
+        what = (
+            f"no node has the flavor's labels and all labels of Topology {topology.name}, so the "
+            "flavor gets no jobs"
+        )
         draft.warnings.add("ResourceFlavor", flavor.name, what)
     for outer, inner in pairwise(topology.levels):
         above: dict[str, set[str]] = {}
@@ -83,7 +84,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
             if len(parents) > 1:
                 what = (
                     f"{inner} {value} is in {outer} {' and '.join(sorted(parents)[:2])}: "
-                    "levels do not nest, and it counts as one domain in each"
+                    f"levels do not nest, so {value} counts as a separate domain in each {outer}"
                 )
                 draft.warnings.add("Topology", topology.name, what)
                 break

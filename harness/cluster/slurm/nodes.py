@@ -80,7 +80,9 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
         return manifest, {}
     if _POWERED_DOWN.search(row.text("State")):
         notes.add(
-            "Node", name, "is powered down now: Slurm needs time to power it up, and the replay does not"
+            "Node",
+            name,
+            "is powered down now: Slurm needs time to power it up, but the replay uses it at once",
         )
     return manifest, amounts
 
@@ -100,7 +102,7 @@ def _unusable(state: str) -> bool:
 def _say(row: Row, name: str, notes: Warnings) -> None:
     """Adds notes about settings of a node that matter in Slurm but can't be in the manifest."""
     said: Mapping[str, str] = {
-        "features, which jobs may request": row.text("AvailableFeatures"),
+        "features, which jobs can request": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),
         "Owner or MCS_label, which reserve the node": "".join(
             text for text in (row.text("Owner"), row.text("MCS_label")) if text != "N/A"
