@@ -18,7 +18,7 @@ from harness.engine.referee import Referee
 
 _OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
 _DEBUG = "--debug shows where"
-_NO_DECISIONS = "cycle must return its decisions: write them with yield, or return an empty tuple"
+_NO_DECISIONS = "'cycle' must return decisions: write them with 'yield', or return an empty tuple"
 _READ_ONLY = f"jobs, pod sets and the cluster cannot be changed, so keep your own data elsewhere; {_DEBUG}"
 
 

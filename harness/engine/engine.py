@@ -298,7 +298,10 @@ def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
     return PolicyError(
         f"policy {name} is not notified of changes, but {what} changes {format_duration(first.at)} after the "
         "origin",
-        hint="give it a method changed(change, now); --ignore-events replays it as if nothing changed",
+        hint=(
+            "give the policy a method changed(change, now), or replay with --ignore-events as if "
+            "nothing changed"
+        ),
     )
 
 
@@ -325,17 +328,19 @@ def _check_methods(policy: Policy, name: str) -> None:
     for method, found in methods.items():
         if iscoroutinefunction(found) or isasyncgenfunction(found):
             raise PolicyError(
-                f"policy {name} has an asynchronous method {method}, which would never run",
-                hint="the engine calls the methods of a policy directly, so write def instead of async def",
+                f"policy {name} has an asynchronous method {method!r}, which would never run",
+                hint=(
+                    "the engine calls the methods of a policy directly, so write 'def' instead of 'async def'"
+                ),
             )
         if method != "cycle" and isgeneratorfunction(found):
             raise PolicyError(
-                f"policy {name} yields in {method}, but only cycle can decide",
-                hint=f"keep the job in {method}, and yield the decision in cycle",
+                f"policy {name} yields in its method {method!r}, but only 'cycle' can decide",
+                hint=f"keep the job in {method!r}, and yield the decision in 'cycle'",
             )
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:
     """Returns a method of a policy (see `Policy`), or None if the policy doesn't have it."""
-    with blamed_on(f"policy {name} failed when the engine looked up its method {method}", kind=PolicyError):
+    with blamed_on(f"policy {name} failed when the engine looked up its method {method!r}", kind=PolicyError):
         return getattr(policy, method, None)

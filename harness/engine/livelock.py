@@ -90,7 +90,7 @@ class Livelock(Value):
         """
         when = at or f"{format_duration(self.at)} after the origin"
         return (
-            f"the replay was ended at {when}: for {format_duration(self.at - self.since)} nothing arrived, "
+            f"the replay was ended at {when}: for {format_duration(self.at - self.since)}, no job arrived, "
             f"started for the first time or ended, while {self}"
         )
 

@@ -51,8 +51,8 @@ from harness.policy import (
 
 _FAULT = "this is a fault in the policy, not in the trace"
 _TIMELESS = (
-    "let each round take time, with a grace period or with the plugin's option evictionLatency if it has "
-    "one; otherwise, " + _FAULT
+    "let each round take time, with a grace period or the plugin's option evictionLatency; if neither is "
+    "possible, " + _FAULT
 )
 
 Given: TypeAlias = Any
@@ -135,11 +135,13 @@ class Referee:
         """Stop a policy that keeps making decisions without changing anything."""
         self.idle += 1
         if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
-            self.refuse(None, f"its decisions never end: {self.idle:,} decisions in a row changed nothing")
+            self.refuse(
+                None, f"the policy's decisions never end: {self.idle:,} decisions in a row changed nothing"
+            )
 
     def unknown(self, decision: object) -> None:
         """Reject a value that is not a decision."""
-        self.refuse(None, f"it yielded {decision!r}, which is not a decision")
+        self.refuse(None, f"the policy yielded {decision!r}, which is not a decision")
 
     def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
         """Stop the replay because the policy broke a rule."""
@@ -155,12 +157,12 @@ class Referee:
         job, lifecycle = admit.job, self._lifecycle
         life, now = self._alive(job), lifecycle.now
         if life.admitted or life.holding:
-            self.refuse(job, "it is already admitted or running")
+            self.refuse(job, "the job is already admitted or running")
         if admit.counts:
             life.reduce(self._checked_counts(job, admit.counts))
-        delay = self._whole(job, "its delay", admit.delay)
+        delay = self._whole(job, "the delay", admit.delay)
         if delay < 0:
-            self.refuse(job, f"its start would be {-delay} us before it is admitted")
+            self.refuse(job, f"the job would start {-delay} us before it is admitted")
         life.startable = now + delay
         starts: bool | str = False
         if not lifecycle.on_nodes:
@@ -190,11 +192,11 @@ class Referee:
         job, node, lifecycle = bind.job, bind.node, self._lifecycle
         life, books = self._alive(job), lifecycle.books
         if not bind.pods:
-            self.refuse(job, "its Bind names no pod")
+            self.refuse(job, "the decision Bind names no pod")
         if life.terminating:
-            self.refuse(job, "it was evicted, but still holds its resources")
+            self.refuse(job, "the job was evicted, but still holds its resources")
         if life.admitted and life.startable > lifecycle.now:
-            self.refuse(job, f"its admission does not let it start before {life.startable} us")
+            self.refuse(job, f"its admission does not let the job start before {life.startable} us")
         if not isinstance(node, str) or node not in books.nodes:
             self._check_node(job, node)
         for each in bind.pods:
@@ -214,25 +216,25 @@ class Referee:
         lifecycle.last = lifecycle.now
         life = self._life_of(job)
         if life is None or not (life.holding or life.admitted):
-            self.refuse(job, "it holds nothing that could be preempted")
+            self.refuse(job, "the job holds nothing that could be preempted")
         if life.terminating:
-            self.refuse(job, "it was already evicted, but still holds its resources")
-        if by is not None and (self._life_of(by, "its preemptor") is None or by is job):
-            self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job, or is not alive")
+            self.refuse(job, "the job was already evicted, but still holds its resources")
+        if by is not None and (self._life_of(by, "the preemptor") is None or by is job):
+            self.refuse(job, f"job {by.id} cannot be the preemptor: it is the same job, or is not alive")
         reason = preempt.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
         action = EVICT if by is None and not preempt.unnamed else PREEMPT
         grace, detail = job.grace_period, preempt.detail
         if preempt.grace is not None:
-            grace = self._whole(job, "its grace period", preempt.grace)
+            grace = self._whole(job, "the grace period", preempt.grace)
             if grace < 0:
-                self.refuse(job, f"it would be gone {-grace} us before it is preempted")
+                self.refuse(job, f"the job would be gone {-grace} us before it is preempted")
             detail = {**detail, "grace_us": grace}
         note = {"by": by, "reason": reason, "detail": detail or None}
         if life.admitted and not (action == EVICT and preempt.pods is not None and lifecycle.on_nodes):
             if preempt.pods is not None and preempt.pods != life.every_pod:
-                self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")
+                self.refuse(job, "the job was admitted as a whole and can only be preempted as a whole")
             life.preemptions += 1
             lifecycle.evict_whole(life, action, note, grace)
             self._count_preemption(job, _WHOLE, by)
@@ -253,7 +255,7 @@ class Referee:
         job, lifecycle = note.job, self._lifecycle
         life = self._alive(job)
         if not life.admitted:
-            self.refuse(job, "it was not admitted, so its pods have no nodes")
+            self.refuse(job, "the job was not admitted, so its pods have no nodes")
         if note.what not in ACTIONS[MARK:]:
             self.refuse(job, f"there is no note {note.what!r}")
         self._count_idle()
@@ -277,7 +279,9 @@ class Referee:
             return
         self.stopped = livelock
         if self._watch.endless:
-            self.refuse(job, f"its decisions never end, although no time passes: {livelock}", hint=_TIMELESS)
+            self.refuse(
+                job, f"the policy's decisions never end, although no time passes: {livelock}", hint=_TIMELESS
+            )
 
     def _nominate(self, nominate: Given) -> None:
         job = nominate.job
@@ -300,7 +304,7 @@ class Referee:
         job, lifecycle = reject.job, self._lifecycle
         life = self._alive(job)
         if life.holding or life.admitted:
-            self.refuse(job, "it is admitted or running, so it cannot be rejected")
+            self.refuse(job, "the job is admitted or running, so it cannot be rejected")
         reason = reject.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
@@ -327,7 +331,7 @@ class Referee:
         self._count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
-            self.refuse(job, "it is admitted or none of its pods is waiting, so nothing can be refused")
+            self.refuse(job, "the job is admitted, or none of its pods is waiting, so nothing can be refused")
         reason = refuse.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
@@ -342,9 +346,9 @@ class Referee:
         try:
             at = index(wake.at)  # with a fraction, the clock would advance by fractions of microseconds
         except TypeError:
-            self.refuse(None, f"it requests a wake at {wake.at!r} us, which is not a whole number")
+            self.refuse(None, f"the policy requests a wake at {wake.at!r} us, which is not a whole number")
         if at <= self._lifecycle.now:
-            self.refuse(None, f"it requests a wake at {at} us, which is not later than now")
+            self.refuse(None, f"the policy requests a wake at {at} us, which is not later than now")
         # If no job is alive or will arrive, a wake can't start work, so it is idle whatever it says.
         idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
         (self.idle_wakes if idle else self.wakes).add(at)
@@ -358,7 +362,8 @@ class Referee:
         if type(queue) is not str or (queue not in self._quotas and self._quotas):
             self.refuse(
                 None,
-                f"it reports a share of {queue!r}, which is not a ClusterQueue or ElasticQuota of the "
+                f"the policy reports a share of {queue!r}, which is not a ClusterQueue or "
+                "ElasticQuota of the "
                 "cluster",
             )
         try:
@@ -367,7 +372,9 @@ class Referee:
             known = False
         if not known:
             self.refuse(
-                None, f"shares of {queue} must be a finite number and an integer, not {share!r}, {weighted!r}"
+                None,
+                f"the shares of {queue} must be a finite number and an integer, not {share!r} and "
+                f"{weighted!r}",
             )
         self._recorder.share(self._lifecycle.now, queue, share, weighted)
 
@@ -403,7 +410,7 @@ class Referee:
             life = None
         if life is None or life.job is not job:
             self._check_job(job)
-            self.refuse(job, "it is not waiting, because it has not arrived or is over")
+            self.refuse(job, "the job is not waiting, because it has not arrived or is over")
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:
@@ -413,16 +420,16 @@ class Referee:
 
     def _check_job(self, job: object, what: str = "") -> None:
         if not isinstance(job, Job):
-            about = f"it names {job!r} as {what}" if what else f"it is about {job!r}"
+            about = f"the decision names {job!r} as {what}" if what else f"the decision is about {job!r}"
             self.refuse(None, f"{about}, which is not a job")
 
     def _check_reason(self, job: Job, reason: object) -> None:
         if not isinstance(reason, str):
-            self.refuse(job, f"its reason must be text, not {reason!r}")
+            self.refuse(job, f"the reason must be text, not {reason!r}")
         try:
             reason.encode()
         except UnicodeEncodeError as error:
-            self.refuse(job, f"its reason {reason!r} cannot be written as UTF-8: {error.reason}")
+            self.refuse(job, f"the reason {reason!r} cannot be written as UTF-8: {error.reason}")
 
     def _check_node(self, job: Job, node: object) -> None:
         if not isinstance(node, str) or node not in self._lifecycle.books.nodes:
@@ -440,7 +447,7 @@ class Referee:
         for name, given in counts.items():
             pod_set = pod_sets.get(name)
             if pod_set is None:
-                self.refuse(job, f"it has no pod set {name!r}")
+                self.refuse(job, f"the job has no pod set {name!r}")
             checked[name] = count = self._whole(job, f"the count of pod set {name}", given)
             if not pod_set.min_count <= count <= pod_set.count:
                 allowed = f"{pod_set.min_count} to {pod_set.count}"

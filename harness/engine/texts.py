@@ -41,11 +41,11 @@ class Texts:
         if seen is not None and seen[0] is value:
             return seen[1]
         if not isinstance(value, Mapping):
-            raise UnwritableError(fact.job, f"its detail must be a mapping, not {short(value)}")
+            raise UnwritableError(fact.job, f"the detail must be a mapping, not {short(value)}")
         try:
             text = _JSON.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise UnwritableError(fact.job, f"its detail cannot be written as JSON: {error}") from error
+            raise UnwritableError(fact.job, f"the detail cannot be written as JSON: {error}") from error
         self._details[id(value)] = (value, text)
         return text
 
@@ -61,7 +61,8 @@ class Texts:
             return seen[1]
         if not _are_flavors(value):
             raise UnwritableError(
-                fact.job, f"its flavors must be pod set -> resource -> name of a flavor, not {short(value)}"
+                fact.job,
+                f"the flavors must have the form {{pod set: {{resource: flavor}}}}, not {short(value)}",
             )
         text = _JSON.encode(value)
         self._flavors[id(value)] = (value, text)

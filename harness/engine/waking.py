@@ -74,7 +74,8 @@ class Waking:
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
-                f"its decisions never end: {self._times:,} times in a row it was woken at its own request, "
+                f"the policy's decisions never end: {self._times:,} times in a row it was woken at "
+                "its own request, "
                 "but no job arrived, started for the first time, ended or was preempted",
                 _IDLE if for_ever else _SELDOM,
             )

@@ -104,7 +104,7 @@ PARENT = {"is-parent": "true"}
         (
             "that the node's GPUs cannot be cut into",
             [SLICED],
-            "these slices need 2 A30 GPUs, but the node has 1 for them",
+            "these slices need 2 A30 GPUs, but the node has 1 for slices",
         ),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
@@ -327,7 +327,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         (
             "nodes that lack the label of a level of their flavor's topology",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="b")],
-            "Node c: has no label rack",
+            "Node c: lacks the label rack",
         ),
         (
             "a flavor without any node that has all of these labels",
@@ -337,7 +337,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         (
             "levels of a Topology that are not nested",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="d", rack="r")],
-            "levels do not nest, so r0 counts as a separate domain in each block",
+            "levels do not nest, so r counts as a separate domain in each block",
         ),
         (
             "a LocalQueue whose ClusterQueue does not exist",

@@ -78,12 +78,16 @@ def told(decide: Any) -> type[Greedy]:
         (POOL, lambda j: [Preempt(j["small"], None, "why")], "holds nothing that could be preempted"),
         (POOL, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "as a whole"),
         (NODES, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "hold nothing"),
-        (NODES, lambda j: [Note(j["gang"], MARK, "n1")], "it was not admitted, so its pods have no nodes"),
+        (
+            NODES,
+            lambda j: [Note(j["gang"], MARK, "n1")],
+            ("the job was not admitted, so its pods have no nodes"),
+        ),
         (NODES, lambda j: [Admit(j["gang"]), Note(j["gang"], "hope", "n1")], "there is no note 'hope'"),
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], j["small"], "why")],
-            "cannot be its preemptor",
+            "cannot be the preemptor",
         ),
         (POOL, lambda j: [Admit(j["small"]), Reject(j["small"], "why")], "cannot be rejected"),
         (POOL, lambda j: [Reject(j["small"], "why"), Admit(j["small"])], "has not arrived or is over"),
@@ -97,7 +101,7 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [Admit(j["small"], delay=0.5e6)],  # type: ignore[arg-type]
-            "its delay is 500000.0, which is not a whole number",
+            "the delay is 500000.0, which is not a whole number",
         ),
         (
             POOL,
@@ -107,36 +111,40 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], None, "", grace=-1)],
-            "it would be gone 1 us before it is preempted",
+            "the job would be gone 1 us before it is preempted",
         ),
         (
             NODES,
             lambda j: [Bind(j["small"], range(1), "n1"), Preempt(j["small"], None, "", grace=0.5)],  # type: ignore[arg-type]
-            "its grace period is 0.5, which is not a whole number",
+            "the grace period is 0.5, which is not a whole number",
         ),
         (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods is waiting"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
-        (POOL, lambda j: [Wake(1.5)], "a wake at 1.5 us, which is not a whole number"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Wake(1.5)], ("a wake at 1.5 us, which is not a whole number")),  # type: ignore[arg-type]
         (POOL, lambda j: ["start it"], "which is not a decision"),
-        (POOL, lambda j: [Admit(None)], "it is about None, which is not a job"),  # type: ignore[arg-type]
-        (POOL, lambda j: [Reject("small", "why")], "it is about 'small', which is not a job"),  # type: ignore[arg-type]
-        (POOL, lambda j: [Preempt(None, None, "why")], "it is about None, which is not a job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Admit(None)], "the decision is about None, which is not a job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Reject("small", "why")], "the decision is about 'small', which is not a job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Preempt(None, None, "why")], "the decision is about None, which is not a job"),  # type: ignore[arg-type]
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], "gang", "why")],  # type: ignore[arg-type]
-            "it names 'gang' as its preemptor, which is not a job",
+            "the decision names 'gang' as the preemptor, which is not a job",
         ),
         (POOL, lambda j: [QueueShare("other", 0.5, 1)], "a share of 'other', which is not a ClusterQueue"),
         (POOL, lambda j: [QueueShare([], 0.5, 1)], "a share of [], which is no"),  # type: ignore[arg-type]
-        (POOL, lambda j: [QueueShare("default", math.nan, 1)], "a finite number and an integer, not nan, 1"),
+        (
+            POOL,
+            lambda j: [QueueShare("default", math.nan, 1)],
+            "a finite number and an integer, not nan and 1",
+        ),
         (
             POOL,
             lambda j: [QueueShare("default", 1, 2**70)],
-            f"a finite number and an integer, not 1, {2**70}",
+            f"a finite number and an integer, not 1 and {2**70}",
         ),
-        (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x', None"),  # type: ignore[arg-type]
+        (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x' and None"),  # type: ignore[arg-type]
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
-        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "its Bind names no pod"),
+        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "the decision Bind names no pod"),
         (NODES, lambda j: [Bind(j["gang"], range(3), "n2")], "pod gang-1: node n2 has 0 of pods free, not 1"),
         (NODES, lambda j: [Bind(j["large"], range(1), "n1")], "node n1 has 4m of cpu free, not 5m"),
         (NODES, lambda j: [Bind(j["small"], range(1), "n1")] * 2, "pod small is not waiting"),
@@ -163,20 +171,20 @@ def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> No
 @pytest.mark.parametrize(
     ("decide", "rule"),
     [
-        (lambda job: [Refuse(job, 5)], "its reason must be text, not 5"),  # type: ignore[arg-type]
-        (lambda job: [Reject(job, None)], "its reason must be text, not None"),  # type: ignore[arg-type]
-        (lambda job: [Admit(job), Preempt(job, None, b"")], "its reason must be text, not b''"),  # type: ignore[arg-type]
-        (lambda job: [Refuse(job, "x\ud800")], r"its reason 'x\ud800' cannot be written as UTF-8"),
-        (lambda job: [Admit(job, 5)], "its flavors must be pod set -> resource -> name of a flavor, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, 5)], "the reason must be text, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Reject(job, None)], "the reason must be text, not None"),  # type: ignore[arg-type]
+        (lambda job: [Admit(job), Preempt(job, None, b"")], "the reason must be text, not b''"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, "x\ud800")], r"the reason 'x\ud800' cannot be written as UTF-8"),
+        (lambda job: [Admit(job, 5)], "the flavors must have the form {pod set: {resource: flavor}}, not 5"),  # type: ignore[arg-type]
         (lambda job: [Admit(job, {"main": {"cpu": None}})], "not {'main': {'cpu': None}}"),  # type: ignore[dict-item]
         (lambda job: [Refuse(job, "x", {"a": {1}})], "cannot be written as JSON: {1} is of type set"),
         (
             lambda job: [Refuse(job, "x", {"a": math.nan})],
-            "its detail cannot be written as JSON: Out of range",
+            "the detail cannot be written as JSON: Out of range",
         ),
-        (lambda job: [Refuse(job, "x", {"a": 1, 2: 3})], "its detail cannot be written as JSON: '<'"),
-        (lambda job: [Refuse(job, "x", CIRCLE)], "its detail cannot be written as JSON: maximum recursion"),
-        (lambda job: [Refuse(job, "x", ["a"])], "its detail must be a mapping, not ['a']"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, "x", {"a": 1, 2: 3})], "the detail cannot be written as JSON: '<'"),
+        (lambda job: [Refuse(job, "x", CIRCLE)], "the detail cannot be written as JSON: maximum recursion"),
+        (lambda job: [Refuse(job, "x", ["a"])], "the detail must be a mapping, not ['a']"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
@@ -255,7 +263,9 @@ def test_only_a_cycle_can_yield_decisions(method: str) -> None:
         yield Admit(job)
 
     hasty = type("Hasty", (Greedy,), {method: deciding})
-    with pytest.raises(PolicyError, match=f"^policy Hasty yields in {method}, but only cycle can decide"):
+    with pytest.raises(
+        PolicyError, match=f"^policy Hasty yields in its method {method!r}, but only 'cycle' can decide"
+    ):
         replayed(hasty, Script().job("a", cpu=1), POOL)
 
 
@@ -267,7 +277,7 @@ def test_a_policy_has_no_asynchronous_methods(method: str) -> None:
         pass
 
     patient = type("Patient", (Greedy,), {method: later})
-    with pytest.raises(PolicyError, match=f"^policy Patient has an asynchronous method {method}"):
+    with pytest.raises(PolicyError, match=f"^policy Patient has an asynchronous method '{method}'"):
         replayed(patient, Script().job("a", cpu=1), POOL)
 
 
@@ -281,7 +291,7 @@ def test_a_cycle_without_a_yield_is_named() -> None:
     with pytest.raises(PolicyError, match="policy Idle failed at 0 us") as raised:
         replayed(Idle, Script().job("a", cpu=1), POOL)
     assert raised.value.hint == (
-        "cycle must return its decisions: write them with yield, or return an empty tuple"
+        "'cycle' must return decisions: write them with 'yield', or return an empty tuple"
     )
 
 
@@ -334,7 +344,7 @@ def test_a_policy_that_cannot_be_asked_for_a_method_is_named() -> None:
         def __getattr__(self, name: str) -> object:
             raise RuntimeError(f"no {name} here")
 
-    with pytest.raises(PolicyError, match=r"policy Evasive failed .* method ready: RuntimeError: no ready"):
+    with pytest.raises(PolicyError, match=r"policy Evasive failed .* method 'ready': RuntimeError: no ready"):
         replayed(Evasive, Script().job("a", cpu=1), POOL)
 
 
