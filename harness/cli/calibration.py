@@ -13,16 +13,22 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _OF_TRACE = {
     "window": (
         "START..END",
-        "Keep only jobs submitted in this window of durations since the trace's origin, or of dates.",
+        "Keep only jobs submitted in this window: two dates, or two durations since the trace's origin.",
     ),
-    "sample": ("SHARE[@SEED]", "Keep a random share of the jobs, such as 0.1@7, each with all of its pods."),
+    "sample": (
+        "SHARE[@SEED]",
+        ("Keep a random share of the jobs, each with all of its pods; 0.1@7 is a tenth, drawn with seed 7."),
+    ),
     "priority_from": (
         "COLUMN=V:P,...",
         "Set priorities by the values of a column, such as queue=prod:100,*:0.",
     ),
     "priority_share": (
         "S:P,...[@SEED]",
-        "Give a priority to a share of each queue's jobs, such as 0.2:1000@7.",
+        (
+            "Give a priority to a share of each queue's jobs; 0.2:1000@7 gives a fifth of them priority "
+            "1000, with seed 7."
+        ),
     ),
     "tenants": (
         "STEPS",

@@ -83,7 +83,7 @@ Examples:
     "--to",
     required=True,
     metavar="[elasticquota|kueue|KIND]",
-    help="The kind of quotas to write. KIND is a plugin's, such as Queue.scheduling.volcano.sh.",
+    help="The kind of quotas to write. KIND is a kind of a plugin, such as Queue.scheduling.volcano.sh.",
 )
 @click.option(
     "--keep", is_flag=True, help="Keep the quotas of FILE as well, so that one file has both kinds."
@@ -92,7 +92,7 @@ Examples:
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """Turn quotas of one kind into another, such as ClusterQueues into elastic quotas.
 
-    The nominal quota becomes min, and the nominal quota plus the borrowing limit becomes max, or the reverse.
+    The nominal quota becomes `min`, and this quota plus the borrowing limit becomes `max`, or the reverse.
     The command prints the manifests of FILE with the converted quotas. stderr names the settings that have no
     counterpart.
     """

@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--from", "begin", metavar="TIME", help="With a server: the start as a date or a time, in UTC by default."
 )
-@click.option("--to", "end", metavar="TIME", help="End, in the form of --from.")
+@click.option("--to", "end", metavar="TIME", help="End, in the same form as --from.")
 @click.option(
     "--step", default="1m", show_default=True, metavar="SPAN",
     help="With a server: interval between samples. A change appears at the next sample.",
@@ -78,7 +78,7 @@ def events(
         watched = _asked(source, begin, end, step, window, selector, header_file)
     elif begin or end or header_file or selector:
         raise OptionError(
-            f"{source} is not an address, but --from, --to, --selector and --header-file need one"
+            f"{source} is not an address, but --from, --to, --selector and --header-file need an address"
         )
     else:
         watched = _read(Path(source), output, timezone)

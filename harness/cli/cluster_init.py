@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--target-load", metavar="LOAD",
     help="Mean demand divided by capacity, for a trace that does not state the size of its machine. "
-    "[default: the capacity is the recorded peak; if there is none, 0.8]",
+    "[default: 0.8, or the recorded peak as the capacity if there is one]",
 )  # fmt: skip
 @click.option(
     "--node",
@@ -72,7 +72,7 @@ def init(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Write manifests to start from: nodes, one ClusterQueue per tenant in a cohort, equal elastic quotas.
+    """Write manifests to start from: nodes, a cohort with a ClusterQueue per tenant, and elastic quotas.
 
     A real cluster would accept the manifests. Pass them to a replay with --cluster. If you use options that
     change the trace, give the same options to the replay.

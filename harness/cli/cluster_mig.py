@@ -81,7 +81,8 @@ def slice_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield printable(f"slices of {_named(nodes)} are only counted: {why}")
     for profile, nodes in found["single"].items():
         yield printable(
-            f"nvidia.com/gpu of {_named(nodes)} counts slices {profile}, not GPUs (strategy single)"
+            f"nvidia.com/gpu of {_named(nodes)} counts slices of profile {profile}, not GPUs (strategy "
+            "'single')"
         )
 
 

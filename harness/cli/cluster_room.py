@@ -22,7 +22,7 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         head = ("quota exceeds nodes", "of nodes", "resource", "quota", "nodes have", "exceeds by")
         yield from aligned([head, *map(_row, over)], left=(0, 2), width=terminal_width()).split("\n")
     else:
-        yield "no quota exceeds what the nodes of its flavors have"
+        yield "no quota exceeds the capacity of its flavors' nodes"
     nodes = {tuple(room["flavors"]): (room["nodes"], room["idle"]) for room in rooms}
     for flavors, (count, idle) in nodes.items():
         if len(flavors) > 1:
@@ -34,7 +34,7 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             verb = "is" if idle == 1 else "are"
             yield printable(
                 f"{idle:,} of {counted(count, 'node')} of flavor {flavors[0]} {verb} cordoned or not ready; "
-                "their capacity is counted"
+                "their capacity still counts"
             )
 
 

@@ -44,5 +44,5 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
     for note in made.notes:
         tell(f"not in the manifests: {note}")
     if assoc is None:
-        tell("note: without --assoc there are no queues, which kueue-classic and fairsharing need")
+        tell("note: without --assoc there are no queues, but kueue-classic and fairsharing need queues")
     deliver_manifests(made.manifests, output)

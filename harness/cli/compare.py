@@ -36,8 +36,8 @@ Examples:
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
-    help="Break metrics down by all, queue, quota, priority, user, reason, beneficiary, or a value such as "
-    "queue=prod.",
+    help="Break metrics down by 'all', 'queue', 'quota', 'priority', 'user', 'reason', 'beneficiary', or a "
+    "value such as queue=prod.",
 )  # fmt: skip
 @layout_option
 @click.option(
@@ -47,7 +47,7 @@ Examples:
 @json_layout
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
-    help="Exit with 1 if this condition holds over the twins of --shake, for example "
+    help="Exit with status 1 if this condition holds over the twins of --shake, for example "
     "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(

@@ -1,4 +1,4 @@
-"""Explains how a trace was read. If `trace convert` stored the explanation in the file, it is one line."""
+"""Explains how a trace was read, in one line if `trace convert` stored the explanation in the file."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ Examples:
 @click.option("--list", "listed", is_flag=True, help="List the bundled traces, and do not replay any.")
 @click.option(
     "--until", metavar="TIME",
-    help="Stop at this time after the trace's origin, such as 7d. [default: 1d for mix, else none]",
+    help="Stop at this time after the trace's origin, such as 7d. [default: 1d for the trace 'mix', else no "
+    "limit]",
 )  # fmt: skip
 @kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")

@@ -23,7 +23,7 @@ Examples:
               help="Number of jobs and decisions to list.")  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="Output format; csv has the changes of all jobs, in microseconds.",
+    show_default=True, help="Output format; 'csv' has the changes of all jobs, in microseconds.",
 )  # fmt: skip
 @json_layout
 def diff(first: Path, second: Path, most: int, layout: str) -> None:

@@ -24,7 +24,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Explain a moment, given in the form of the run or as a duration such as 30d12h.",
+    help="Explain a moment: a time as the run shows it, or a duration since the origin such as 30d12h.",
 )  # fmt: skip
 @click.option(
     "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."
@@ -48,7 +48,7 @@ def explain(
         click.echo(json.dumps(answer.to_json(), default=str))
         return
     if opened.is_record:
-        click.echo(fold("a record of what happened, not a simulation: it has no reasons\n"))
+        click.echo(fold("this run is a record of what happened, not a simulation, so it has no reasons\n"))
     click.echo(fold(answer.text(everything=everything)))
 
 

@@ -34,7 +34,7 @@ Examples:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(["perfetto", "openmetrics"]), required=True,
-    help="perfetto is a trace for ui.perfetto.dev; openmetrics is time series for Prometheus and Grafana.",
+    help="'perfetto' is a trace for ui.perfetto.dev; 'openmetrics' is series for Prometheus and Grafana.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
@@ -43,7 +43,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Export only from this time on, given in the form of the run or as a duration such as 30d12h.",
+    help="Export only from this time on, a time as the run shows it, or a duration since the origin such as "
+    "30d12h.",
 )  # fmt: skip
 @click.option("--to", "until", metavar="TIME", help="Export only up to this time.")
 @click.option(

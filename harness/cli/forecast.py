@@ -33,8 +33,8 @@ Examples:
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
     required=True,
-    help="Output of kubectl get for a live cluster, with its Workloads or Pods. If you give several, the "
-    "forecast shows how each cluster differs from the first, by workload.",
+    help="Output of kubectl get for a live cluster, with its Workloads or Pods. If you give several dumps, "
+    "the forecast shows how each cluster differs from the first, by workload.",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
@@ -76,8 +76,8 @@ Examples:
 @click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
-    help="Derive the width of intervals from the errors of forecasts at N past moments, if it records "
-    "starts. 0 turns this off.",
+    help="Derive the width of intervals from the errors of forecasts at N past moments, if the history "
+    "records starts. 0 turns this off.",
 )  # fmt: skip
 @click.option(
     "--backtest", type=click.IntRange(min=1), metavar="N",

@@ -29,18 +29,18 @@ output_file = click.option(
 
 table_format = click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="Format of the table, which is text for a terminal, markdown for a page, or json for a program.",
+    help="Format of the table: 'text' for a terminal, 'markdown' for a page, or 'json' for a program.",
 )  # fmt: skip
 
 page_format = click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
-    "else html]",
+    help="'html' is a self-contained page, and 'markdown' is text for a pull request. [default: by FILE's "
+    "suffix, else html]",
 )  # fmt: skip
 
 layout_option = click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="Output format; csv has one line per value, with its interval.",
+    show_default=True, help="Output format; 'csv' has one line per value, with its interval.",
 )  # fmt: skip
 
 json_layout = click.option("--json", "layout", flag_value="json", help="The same as --format json.")
@@ -101,7 +101,7 @@ def writing(output: Path, hint: str | None = None) -> Iterator[Path]:
 
 
 def write_output(output: Path, text: str) -> None:
-    """Write a text file with the same line endings on every system; otherwise as `writing`."""
+    """Write a text file as `writing` does, with the same line endings on every system."""
     with writing(output, ANOTHER) as file:
         file.write_text(text, encoding="utf-8", newline="\n")
 

@@ -70,7 +70,10 @@ def _unknown(
         )
     of_readers = [spec.name for spec in readers if any(option.name == key for option in spec.options)]
     if of_readers:
-        hint = f"a reader has ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet --set {text}"
+        hint = (
+            f"a reader has this option ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet "
+            f"--set {text}"
+        )
     else:
         hint = did_you_mean(name, known)
     replayed = ", ".join(dict.fromkeys(spec.name for spec, _ in policies))

@@ -34,7 +34,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
     from harness.plugins.scaffold.package import commands, new_package
 
     folder = new_package(Path(), name, kind, loaded_plugins(ctx))
-    click.echo(f"a {kind} {name}, in the new folder {folder}; next:")
+    click.echo(f"a {kind} {name} is in the new folder {folder}; next steps:")
     for line in commands(name, kind, shlex.quote(_trace())):
         click.echo(f"  {line}")
 

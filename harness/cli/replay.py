@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _NO_CLUSTER = (
-    "assumed: this whole cluster, because none was given. If yours has another capacity, write its manifests "
-    "(harness cluster init or harness cluster from-slurm), and replay with --cluster FILE"
+    "assumed: this whole cluster, because no cluster was given. If your cluster has another capacity, write "
+    "its manifests (harness cluster init or harness cluster from-slurm), and replay with --cluster FILE"
 )
 
 
@@ -55,7 +55,7 @@ Examples:
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]", shell_complete=complete_policies,
     help="Scheduler plugin; may be repeated: harness then compares the runs with the first one. [default: "
-    "the plugin that a KubeSchedulerConfiguration of the cluster selects, else the plugin none]",
+    "the plugin that a KubeSchedulerConfiguration of the cluster selects, else the plugin 'none']",
 )  # fmt: skip
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
@@ -70,8 +70,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--events", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="A table (CSV or Parquet) of changes of quotas and nodes over time, for all clusters. With --patch "
-    "FILE instead, every plugin is replayed without the table and with it.",
+    help="A table (CSV or Parquet) of changes of quotas and nodes over time, for all clusters. To "
+    "replay every plugin both without the table and with it, give it with --patch FILE instead.",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
@@ -172,8 +172,8 @@ def replay(
     anew = shake is not None and shake.shaking.priorities
     if anew and drop_impossible:
         raise OptionError(
-            "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "
-            "get them",
+            "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs before "
+            "they get their priorities",
             hint="leave such jobs out of the trace beforehand: harness trace convert",
         )
     worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration), events)
@@ -351,6 +351,6 @@ def _check_ends(runs: Iterable[Run]) -> None:
     names = [party.job for party in livelock.jobs[:1]]
     raise StoppedError(
         "\n".join(f"{run.label}: {stopped.told()}" for run, stopped in told),
-        hint="harness keeps the runs up to that point; to see the loop: "
+        hint="harness keeps the runs up to that point; to see the loop, run: "
         + shlex.join(["harness", "explain", str(first.path), *names]),
     )

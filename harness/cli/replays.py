@@ -137,7 +137,7 @@ def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
     workers, command, quiet = how
     if found.requests and not quiet:
         alone = counted(len(found.requests), "run")
-        tell(f"isolated: {alone} of one quota alone; stored runs are not replayed again")
+        tell(f"isolated: {alone} of one quota alone; harness does not repeat stored runs")
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)

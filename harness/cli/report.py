@@ -35,9 +35,9 @@ Examples:
 @baseline_option
 @click.option(
     "--gantt", metavar="FROM..TO",
-    help="Draw each job in this window: times in the form of the run, or durations such as 1d..1d6h. "
-    "If there are many jobs, harness draws those that held the most resources. "
-    "[default: all jobs, if there are at most 60]",
+    help="Draw each job in this window: two times as the run shows them, or two durations since the origin "
+    "such as 1d..1d6h. If there are many jobs, harness draws those that held the most resources. [default: "
+    "all jobs, if there are at most 60]",
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]|no",
@@ -48,7 +48,7 @@ Examples:
 @click.option(
     "--interactive",
     is_flag=True,
-    help="Draw charts that you can zoom and hover over for values; adds a few MB.",
+    help="Draw charts that you can zoom, and that show values under the pointer; this adds a few MB.",
 )
 @click.pass_context
 def report(
@@ -71,7 +71,9 @@ def report(
 
     page = is_page(form, output)
     if interactive and not page:
-        raise OptionError("only a page can be interactive", hint="leave out --interactive, or write a page")
+        raise OptionError(
+            "only an HTML page can be interactive", hint="leave out --interactive, or write an HTML page"
+        )
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text != _NO:
         comparison = _shaken(ctx, comparison, shake_text, workers)

@@ -30,7 +30,7 @@ Examples:
 def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
     """Replay published results, and show our figures next to the published ones.
 
-    A table shows the difference of each figure and the reason for it. Pass files that don't come with harness
+    A table shows how much each figure differs, and why. Pass files that don't come with harness
     with --data; harness verifies their checksums.
     """
     from harness.base.text import aligned

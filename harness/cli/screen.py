@@ -94,12 +94,12 @@ def put(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of stdout, or None (for no limit) if it is not a terminal."""
+    """Returns the number of columns of stdout, or None (for no limit) if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def terminal_size() -> tuple[int, int]:
-    """Returns the columns and lines of the terminal on stderr, or 80 and 24 if they are unknown."""
+    """Returns the numbers of columns and lines of stderr's terminal, or 80 and 24 if they are unknown."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -108,7 +108,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def error_width() -> int | None:
-    """Returns the columns of stderr, or None if it is not a terminal."""
+    """Returns the number of columns of stderr, or None if it is not a terminal."""
     return terminal_size()[0] if sys.stderr.isatty() else None
 
 

@@ -121,7 +121,7 @@ def simulate(
     else:
         click.echo(printable_lines(text(found, terminal_width(), rows=None if every else 20)))
         if not found.named and changes is None and any(each.verdict == "waits" for each in found.answers):
-            tell("note: --changes searches for what would let these jobs start")
+            tell("note: --changes searches for changes that would let these jobs start")
     ctx.exit(found.exit_code)
 
 
@@ -139,7 +139,7 @@ def _check(
     if (largest is None) != (shape is None):
         raise OptionError("--largest and --shape must be given together")
     if queue is not None and largest is None:
-        raise OptionError("--queue requires --largest", hint="jobs name their queues themselves")
+        raise OptionError("--queue requires --largest", hint="submitted jobs name their own queues")
     if largest is not None and (jobs or workloads):
         raise OptionError("--largest cannot be combined with jobs", hint="leave out the files and --for")
 
@@ -157,7 +157,7 @@ def _read(
         cluster = load_cluster(path)
     else:
         raise OptionError(
-            "neither a cluster nor a trace is given", hint="--cluster names a dump, --trace a trace"
+            "neither a cluster nor a trace is given", hint="--cluster names a dump, and --trace names a trace"
         )
     for patch in patches:
         cluster = cluster.patched(patch)

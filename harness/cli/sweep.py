@@ -194,6 +194,6 @@ def _check_failures(experiment: Experiment) -> None:
     click.echo(aligned(rows, left=range(1, len(names) + 2), width=error_width()), err=True)
     raise CheckError(
         f"{failed.height:,} of {counted(experiment.items.height, 'item')} failed",
-        hint=f"the results of the others are kept; {experiment.root / 'failed'} has all error messages, and "
-        f"sweeping again repeats the failed ones",
+        hint=f"the results of the other items are kept; {experiment.root / 'failed'} has all error messages, "
+        "and another sweep repeats the failed items",
     )

@@ -235,8 +235,8 @@ Examples:
     "--map",
     "mapping",
     metavar="MAPPING.yaml|NAME|suggest",
-    help="Read a job table (a file, a folder, or several files) by this mapping. With the word suggest, "
-    "print a mapping to start from.",
+    help="Read a job table (a file, a folder, or several files) by this mapping. --map suggest prints a "
+    "mapping to start from.",
 )
 @from_file
 @calibrated(cluster=False)
@@ -290,7 +290,7 @@ def _suggested(ctx: click.Context, file: Path) -> str:
 
     draft = loaded_plugins(ctx).reader(_TABLE).draft
     if draft is None:
-        raise OptionError(f"--map {_SUGGEST}: the reader {_TABLE} has no draft of a mapping")
+        raise OptionError(f"--map {_SUGGEST}: the reader {_TABLE} cannot draft a mapping")
     require_readable(file)
     return draft(file)
 

@@ -41,7 +41,7 @@ Examples:
 @click.option(
     "--from", "begin", required=True, metavar="TIME", help="Start: a date, or a time; in UTC by default."
 )
-@click.option("--to", "end", required=True, metavar="TIME", help="End, in the form of --from.")
+@click.option("--to", "end", required=True, metavar="TIME", help="End, in the same form as --from.")
 @click.option("--window", default="1h", show_default=True, metavar="SPAN", help="Time span of one query.")
 @click.option(
     "--selector", default='job="kube-state-metrics"', show_default=True, metavar="MATCHERS",
@@ -121,7 +121,7 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
         if not count:
             raise InputError(
                 "the server has no series of kube-state-metrics in this time span",
-                hint="query count by (job) (kube_pod_info) to find the job label, and give it with "
+                hint="query 'count by (job) (kube_pod_info)' to find the job label, and give it with "
                 "--selector",
             )
     tell(f"{counted(samples, 'sample')} in {counted(count, 'answer')} fetched")

@@ -58,7 +58,7 @@ def open_file(
     `hashed` works as in `open_trace`.
 
     Raises:
-        OptionError: a setting has no value, or the reader does not have it.
+        OptionError: a setting has no value, or the reader does not have this option.
         TraceError: the file can't be read, or breaks the schema.
     """
     from harness.trace.trace import open_trace

@@ -65,7 +65,9 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
             if value != found.today[name] and not is_knob(name)
         ]
         rest = f", without the other changes of the winner ({', '.join(others)})" if others else ""
-        click.echo(fold(printable(f"the winner's knobs are in {path}; to replay them beside today's{rest}:")))
+        click.echo(
+            fold(printable(f"the winner's knobs are in {path}; to replay them beside today's knobs{rest}:"))
+        )
         click.echo(printable(_command(tuner, path)))
 
 

@@ -35,7 +35,7 @@ Examples:
     help="Kubernetes manifests. [default: the .cluster.yaml beside TRACE, else a cluster made from the "
     "trace]",
 )  # fmt: skip
-@one_plugin("the plugin that the manifests select, else the plugin none")
+@one_plugin("the plugin that the manifests select, else the plugin 'none'")
 @setting_options("on_preemption", "grace_period", "startup")
 @click.option(
     "--calibrate", is_flag=True,
@@ -44,7 +44,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--write-events", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the outages and lower quotas that the command found as a table of events, and print how "
+    help="Write a table of events with the outages and lower quotas that the command found. Also print how "
     "much of the error in waits these events explain.",
 )  # fmt: skip
 @click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")

@@ -141,7 +141,7 @@ def _split(text: str, option: str) -> tuple[str, Path]:
     if not name or len(name) > _LONGEST_NAME or _safe(name) != name:
         raise OptionError(
             f"{option} {text!r}: {name!r} cannot be the name of {path!r}",
-            hint=f"use up to {_LONGEST_NAME} letters, digits, and `-_.+`; the first is not `-` or `.`",
+            hint=f"use up to {_LONGEST_NAME} letters, digits, and `-_.+`; the first must not be `-` or `.`",
         )
     return name, Path(path)
 
@@ -174,6 +174,6 @@ def tell_quota_is_capacity(cluster: Cluster) -> None:
     """Print a note about a patched cluster without nodes, in which more quota means more hardware."""
     if not cluster.nodes and not cluster.nodes_change and cluster.cluster_queues:
         tell(
-            "note: the manifests have no nodes, so the sum of quotas counts as the hardware. A patch that "
-            "adds quota adds hardware; dump the nodes, too"
+            "note: the manifests have no nodes, so the sum of quotas counts as the hardware, and a patch "
+            "that adds quota also adds hardware. To avoid this, dump the nodes too"
         )

@@ -130,7 +130,7 @@ def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, An
 
 
 def default_of(kind: str, field: str) -> str:
-    """Returns the default of a field, which the content doesn't list."""
+    """Returns the default value of a field. The content omits fields that have this value."""
     value: Any = _KINDS.get(kind)
     *parts, last = field.split(".")
     for part in (*parts, last):

@@ -35,7 +35,7 @@ def created_of_pods(cluster: Cluster) -> dict[str, int]:
 def latest_of(cluster: Cluster) -> int | None:
     """Returns the latest time in the manifests, in microseconds since 1970, or None if there is none.
 
-    The dump was made at this time or later, so it serves as the time of the dump. Work that has ended counts,
+    The dump was made at this time or later, so this time serves as its time. Work that has ended counts,
     and so do objects that harness doesn't model, such as Jobs. On a quiet cluster, the latest time is often
     the heartbeat of a node. Times that may lie in the future, such as `deletionTimestamp`, don't count.
     """

@@ -62,9 +62,9 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
     All ClusterQueues belong to one cohort. The capacity of a resource is the capacity of the traced machine,
     if it is known. Otherwise, the capacity is the peak usage of the recorded runs. If neither is known,
-    harness chooses the capacity so that the mean demand uses 80 % of it, and rounds it up. Unless it is
-    the capacity of the machine, it is at least the request of the largest job. The queues share the capacity
-    equally, and the remainder goes to the first queues by name.
+    harness chooses the capacity so that the mean demand uses 80 % of it, and rounds it up. Unless the
+    capacity is that of the machine, it is at least the request of the largest job. The queues share the
+    capacity equally, and the remainder goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.

@@ -130,9 +130,9 @@ class Preemption(Value):
     """The preemption policies of a ClusterQueue, in Kueue's terms.
 
     Attributes:
-        within_cluster_queue: Never, LowerPriority or LowerOrNewerEqualPriority.
-        reclaim_within_cohort: Never, LowerPriority or Any.
-        borrow_within_cohort: Never or LowerPriority.
+        within_cluster_queue: `Never`, `LowerPriority` or `LowerOrNewerEqualPriority`.
+        reclaim_within_cohort: `Never`, `LowerPriority` or `Any`.
+        borrow_within_cohort: `Never` or `LowerPriority`.
         max_priority_threshold: the highest priority that can be preempted with `borrow_within_cohort`.
     """
 
@@ -147,8 +147,8 @@ class FlavorFungibility(Value):
     """Says when a ClusterQueue tries its next flavor, in the terms of v1beta2.
 
     Attributes:
-        when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
-        preference: BorrowingOverPreemption, PreemptionOverBorrowing or "".
+        when_can_borrow, when_can_preempt: `MayStopSearch` or `TryNextFlavor`.
+        preference: `BorrowingOverPreemption`, `PreemptionOverBorrowing` or "".
     """
 
     when_can_borrow: str = "MayStopSearch"
@@ -170,7 +170,7 @@ class ClusterQueue(Value):
 
     Attributes:
         namespace_selector: selects the namespaces that can use the queue. None selects no namespace.
-        stop_policy: None, Hold or HoldAndDrain, as text.
+        stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         by_usage: whether jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job with reserved quota starts.
     """
@@ -203,7 +203,7 @@ class LocalQueue(Value):
     """A Kueue LocalQueue, through which a namespace submits jobs to a ClusterQueue.
 
     Attributes:
-        stop_policy: None, Hold or HoldAndDrain, as text.
+        stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         weight: the number by which its usage is divided if a ClusterQueue orders jobs by usage.
         consumed: the past usage in its status, by resource, in billionths of the resource's unit.
     """

@@ -37,7 +37,7 @@ class Books:
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Returns True if a job's whole request is free (summed over nodes) and not promised."""
+        """Returns True if a job's whole request is free, summed over nodes, and not promised."""
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
@@ -72,7 +72,7 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocates a job's promised request if all of it is free, and returns whether it was.
+        """Allocates a job's promised request if all of it is free, and returns True if it was free.
 
         Promises to other jobs are ignored, because those jobs were admitted later.
         """
@@ -189,7 +189,7 @@ class Books:
         return None
 
     def unbind(self, job: Job, pod: int, node: str) -> None:
-        """Undo `bind`."""
+        """Free the resources that a pod holds on a node."""
         free, allocated = self._free[node], self._allocated
         pod_sets = job.pod_sets
         pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)

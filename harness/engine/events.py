@@ -45,8 +45,8 @@ Amounts = Mapping[str, int]
 class Fact(NamedTuple):
     """A decision that took effect, or an event that did not result from a decision.
 
-    The fields that every fact has come first, because callers pass them by position, which takes half as long
-    as passing keywords. A fact affects `pods` pods of its job. Usually, the number of pods determines their
+    Fields that all facts have are the first ones, because callers pass them by position. This takes half as
+    long as passing keywords. A fact affects `pods` pods of its job. Usually, their number determines their
     total request. Otherwise, `amounts` contains the total, for example if a fact affects some pods of a job
     with several pod sets.
 
@@ -54,7 +54,7 @@ class Fact(NamedTuple):
         time: the time, in microseconds since the origin.
         cycle: how many cycles of the policy had begun.
         action: one of `ACTIONS`.
-        pods: the number of its pods that the fact affects.
+        pods: the number of the job's pods that the fact affects.
         alive: +1 if the job arrives, -1 if the job is over, and 0 otherwise.
         holding: +1 if the job begins to hold resources, -1 if it stops holding them, and 0 otherwise.
         quota: +1 if these pods hold quota from now on, -1 if they release it, otherwise 0.

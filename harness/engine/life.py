@@ -175,12 +175,12 @@ class Life:
 
     @property
     def holding(self) -> bool:
-        """True if any of its pods holds resources, including pods that are terminating."""
+        """True if any pod of the job holds resources, including pods that are terminating."""
         return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
 
     @property
     def held(self) -> dict[str, int]:
-        """What its bound pods hold by resource, without pods that are terminating."""
+        """The resources that the job's bound pods hold, without pods that are terminating."""
         amounts: dict[str, int] = {}
         for pod in sorted(pod for pod, hold in self.holds.items() if not hold.terminating):
             for resource, amount in self.job.pod_set_of(pod).requests.items():
@@ -189,7 +189,7 @@ class Life:
 
     @property
     def state(self) -> int:
-        """`RUNNING` while it holds resources, otherwise `PENDING`."""
+        """`RUNNING` while the job holds resources, otherwise `PENDING`."""
         return RUNNING if self.holding else PENDING
 
     def successor(self, pod: int) -> int:
@@ -219,17 +219,17 @@ class Life:
         return False
 
     def amounts_of(self, pod: int) -> Amounts | None:
-        """Returns what a pod holds, or None if all pods of the job hold the same resources."""
+        """Returns the resources that a pod holds, or None if all pods of the job hold the same resources."""
         return None if len(self.job.pod_sets) == 1 else self.job.pod_set_of(pod).requests
 
     def all_units(self) -> list[Unit]:
-        """Returns its units, sorted by their pods."""
+        """Returns the job's units, sorted by their pods."""
         if self.unit is not None:
             return [self.unit]
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Run only as many pods as partial admission gave each pod set, but at least the ended pods."""
+        """Reduce each pod set to the number of pods that were admitted, but not below the pods that ended."""
         if self.ended:
             counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
@@ -262,7 +262,7 @@ class Life:
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
-        """Returns how many pods wait again once these are gone, including dropped pods, and their request.
+        """Returns the number and request of pods that wait again when these pods are gone, with dropped pods.
 
         The request is None if the pods are equal, because their number determines it.
         """
@@ -275,7 +275,7 @@ class Life:
         return len(gone) + self.job.pods - self.wanted, amounts
 
     def unused(self, bound: list[int]) -> Amounts | None:
-        """Returns the request of admitted pods that have not ended and are not `bound`, or else None."""
+        """Returns the request of admitted pods that are neither ended nor `bound`, or None if none remain."""
         done = self.ended.union(bound)
         if len(done) == self.wanted:
             return None
@@ -296,7 +296,7 @@ class Life:
         self.wanted = self.job.pods
 
     def let_go(self) -> None:
-        """Break the reference cycle of a life and its units, so Python frees both without the collector."""
+        """Break the reference cycle of a life and its units, so that Python frees both immediately."""
         self.unit = None
         self.units.clear()
 

@@ -135,8 +135,8 @@ class Lifecycle:
     def admit(self, life: Life) -> bool | str:
         """Allocate or promise the request of a job that is being admitted to a cluster without nodes.
 
-        The job waits while evicted jobs still hold its resources, and after all jobs that are already
-        waiting. A delayed job joins the waiting jobs when its delay is over.
+        The job waits until evicted jobs have released its resources, and until the jobs before it have
+        started. A delayed job joins the waiting jobs when its delay is over.
 
         Returns:
             Whether the job starts now, or a text about the insufficient resource.

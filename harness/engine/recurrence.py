@@ -1,6 +1,6 @@
 """Skips idle wakes that repeat earlier ones because a policy has returned to an earlier state.
 
-As long as nothing happens, the timer of a policy fires without any effect, perhaps for years. If only idle
+While nothing else happens, the timer of a policy fires without any effect, perhaps for years. If only idle
 wakes happen until a policy returns to an earlier state, the same wakes will follow again, because the engine
 is deterministic. The engine counts all further rounds instead of simulating them.
 """

@@ -39,7 +39,7 @@ Ticket: TypeAlias = list[Any]
 
 @final
 class Agenda(Generic[T]):
-    """Entries that are due at given times, and in the order of their names if the times are equal.
+    """Entries that are delivered at given times, and in the order of their names if the times are equal.
 
     Args:
         tell: receives each entry when it is due.

@@ -60,7 +60,7 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """Count a time of a wake. Effects are checked only after a very large number of wakes."""
+        """Count a time at which a wake was due. Effects are checked only after very many wakes."""
         self._times += 1
         if not 1 < self._times <= MOST:
             self._look(now)

@@ -59,5 +59,6 @@ def bundled_path(name: str) -> Path:
         if (place / f"{name}.parquet").is_file():
             return place / f"{name}.parquet"
     raise InputError(
-        f"the trace {name!r} was not installed", hint="a checkout contains it in the folder traces"
+        f"the trace {name!r} was not installed",
+        hint="a checkout of the repository has this trace in the folder 'traces'",
     )

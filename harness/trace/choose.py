@@ -51,7 +51,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         raise TraceError(str(path), [Fault("", "no reader accepts this format")], hint=hint)
     raise TraceError(
         str(path),
-        [Fault("", f"more than one reader accepts it: {', '.join(spec.name for spec in candidates)}")],
+        [Fault("", f"more than one reader accepts this file: {', '.join(spec.name for spec in candidates)}")],
         hint="choose with --reader",
     )
 
@@ -63,7 +63,7 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
         if _takes(spec, spec.folder, path):
             return spec
     if (path / "run.json").is_file():
-        made = f"harness trace from-run {path} OUT.parquet writes its trace"
+        made = f"harness trace from-run {path} OUT.parquet writes the trace of the run"
         raise TraceError(str(path), [Fault("", "is the folder of a run, not a trace file")], hint=made)
     hint = advice(path, plugins)
     raise TraceError(str(path), [Fault("", "is a directory, not a trace file")], hint=hint)

@@ -203,7 +203,7 @@ def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
     if scale == 1:
         return submit
     if scale <= 0:
-        raise OptionError(f"arrivals cannot be scaled by {scale}: it must be more than 0")
+        raise OptionError(f"arrivals cannot be scaled by {scale}: the factor must be more than 0")
     first, last = int(submit.min()), int(submit.max())  # type: ignore[arg-type]
     if (last - first) / scale > LONGEST:
         raise OptionError(
@@ -308,7 +308,10 @@ def _absent_classes(
         found = jobs.filter(here) if absent else jobs.clear()
         for job, name, submit in found.select("job_id", "priority_class", _SUBMIT).head(1).iter_rows():
             when = format_duration(max(submit, 0))
-            what = f"{name!r} is not a priority class of the cluster when it arrives, {when} after the origin"
+            what = (
+                f"{name!r} is not a priority class of the cluster when the job arrives, {when} after the "
+                "origin"
+            )
             yield Fault(f"job {job}, priority_class", f"{what} ({found.height:,} such jobs)")
 
 

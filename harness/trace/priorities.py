@@ -71,15 +71,15 @@ class PriorityFrom(Value):
             )
         if not has_names(frame[self.column].dtype):
             raise OptionError(
-                f"--priority-from {self}: {self.column} is {frame[self.column].dtype}; "
-                "only values of texts and numbers can be named"
+                f"--priority-from {self}: {self.column} is {frame[self.column].dtype}; only text and numbers "
+                "can be selected by their values"
             )
         key = pl.col(self.column).cast(pl.String)
         present = frame.select(key.unique()).to_series().drop_nulls()
         absent = [value for value in self.priorities if value != _OTHERS and value not in present]
         if absent:
             raise OptionError(
-                f"--priority-from {self}: {self.column} is never {absent[0]!r}",
+                f"--priority-from {self}: {self.column} never has the value {absent[0]!r}",
                 hint=did_you_mean(absent[0], present),
             )
         listed = {value: rank for value, rank in self.priorities.items() if value != _OTHERS}

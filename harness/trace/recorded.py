@@ -63,7 +63,7 @@ def check_recorded(trace: Trace) -> None:
     """Check that a trace records when jobs started and ended.
 
     Raises:
-        TraceError: the trace does not record this.
+        TraceError: the trace does not record these times.
     """
     frame = trace.frame
     if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
@@ -74,8 +74,8 @@ def check_recorded(trace: Trace) -> None:
                     f"columns {START} and {END}", "are missing, but a replay of the recorded runs needs them"
                 )
             ],
-            hint="readers fill these columns if the source has them; `harness trace from-run` writes them "
-            "for a run",
+            hint="readers fill these columns if the source has these times; `harness trace from-run` writes "
+            "them for a run",
         )
 
 

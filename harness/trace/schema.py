@@ -142,7 +142,7 @@ COLUMNS: tuple[Column, ...] = (
         STARTUP,
         Kind.DURATION,
         "time that pods need to become ready; the duration starts when they are ready",
-        "without the column, the time of the replay; a null means never",
+        "the replay's start-up time without the column; null means that pods are never ready",
     ),
     Column(
         LIMIT,
@@ -158,14 +158,14 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_required",
         Kind.STRING,
-        "level (node label) with one domain that can hold all pods",
+        "topology level, as a node label; one of its domains must hold all pods",
         of_pod_set=True,
         recurs=True,
     ),
     Column(
         "topology_preferred",
         Kind.STRING,
-        "level with one domain that should hold all pods",
+        "topology level; one of its domains should hold all pods",
         of_pod_set=True,
         recurs=True,
     ),
@@ -175,7 +175,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_slice",
         Kind.STRING,
-        "level with one domain that can hold all pods of a slice",
+        "topology level; one of its domains must hold all pods of a slice",
         of_pod_set=True,
         recurs=True,
     ),

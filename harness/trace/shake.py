@@ -138,7 +138,7 @@ class Twin:
         if calibration is None or calibration.priority_share is None:
             raise OptionError(
                 "--shake: priorities cannot vary without --priority-share",
-                hint="omit priorities, or add --priority-share SHARE:PRIORITY",
+                hint="omit 'priorities', or add --priority-share SHARE:PRIORITY",
             )
         seed = key_of("shake", self.shaking.seed, self.number, "priorities")
         return replace(calibration, priority_share=replace(calibration.priority_share, seed=seed))
@@ -208,7 +208,7 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
         name, equals, value = part.partition("=")
         if name not in _OPTIONS:
             raise OptionError(
-                f"{option} {text!r}: {name!r} cannot be shaken", hint=did_you_mean(name, _OPTIONS)
+                f"{option} {text!r}: {name!r} cannot be varied", hint=did_you_mean(name, _OPTIONS)
             )
         if name in given or bool(equals) != (name in ("arrivals", "durations")):
             raise OptionError(f"{option} {text!r}: {part!r} is not understood", hint=_FORM)

@@ -93,7 +93,7 @@ class Starter:
         if not pools and self.nodes > _MOST_WRITTEN:
             raise InputError(
                 f"{self.nodes:,} Nodes are too many to write individually; the maximum is {_MOST_WRITTEN:,}",
-                hint="--node-pool writes a single NodePool for all of them, and --node makes nodes larger",
+                hint="--node-pool writes a single NodePool for all nodes, and --node makes nodes larger",
             )
         for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
             yield namespace_manifest(namespace)
@@ -194,11 +194,13 @@ def start(
     for resource, amount in largest.items():
         if amount > given.get(resource, 0):
             asked, has = (format_amount(resource, each) for each in (amount, given.get(resource, 0)))
-            faults.append(Fault(f"node {resource}", f"{has} is less than the largest pod requests, {asked}"))
+            faults.append(
+                Fault(f"node {resource}", f"{has} is less than the {asked} that the largest pod requests")
+            )
     shares = _weights(weights, queues, frame, faults)
     if faults:
         named = any(fault.where.startswith("queue") for fault in faults)
-        hint = "--tenants names converts them to names that Kubernetes accepts" if named else None
+        hint = "--tenants names converts queue names to names that Kubernetes accepts" if named else None
         raise TraceError(str(trace.path), faults, hint=hint)
     counts = {resource: ceil(Fraction(amount, given[resource])) for resource, amount in capacity.items()}
     count = max(counts.values())

@@ -186,7 +186,9 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     if not isinstance(reading, Reading):
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} returned no Reading for {path}")
     if (fault := fault_of(reading)) is not None:
-        raise PluginError(f"reader {spec.name!r} of {spec.owner!r}, its Reading of {path}: {fault}")
+        raise PluginError(
+            f"reader {spec.name!r} of {spec.owner!r} returned a wrong Reading for {path}: {fault}"
+        )
     return reading
 
 

@@ -51,7 +51,7 @@ def _meant(name: str, columns: Sequence[str]) -> str:
 
 def _reserved(name: str) -> str | None:
     if name == f"{REQUEST}pods":
-        return "is reserved: a job's pods are counted in the column pods"
+        return "is reserved: a job's pods are counted in the column 'pods'"
     if name in (REQUEST, LIMIT):
         return "names no resource"
     if name.startswith("harness."):
@@ -59,7 +59,7 @@ def _reserved(name: str) -> str | None:
     if "\0" in name:
         return "has a null character in its name: rename it"
     if name == "*" or (name.startswith("^") and name.endswith("$")):
-        return "has a name that means several columns: rename it"  # polars would read it as several columns
+        return "has a name that would match several columns: rename it"  # in polars
     return None
 
 
@@ -67,7 +67,7 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
     """Returns the series in the stored type, or a text that describes its fault."""
     dtype = series.dtype
     if not column.kind.takes(dtype):
-        return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
+        return f"is {dtype}, but must be {column.kind.value}{_not_finite(series)}"
     stored = column.stored(dtype)
     if stored == dtype:
         return series
@@ -81,7 +81,9 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
         row = lost.arg_true()[0]
         count = f" (and {lost.sum() - 1:,} more)" if lost.sum() > 1 else ""
         has = _shown(series, row)
-        return f"is {dtype}, must be {column.kind.value}: row {row + 1} has {has}, which does not fit{count}"
+        return (
+            f"is {dtype}, but must be {column.kind.value}: row {row + 1} has {has}, which does not fit{count}"
+        )
     return cast
 
 

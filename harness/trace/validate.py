@@ -122,7 +122,9 @@ def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
             if name == "submit_time":
                 early = value.min().to_physical().clip(_EARLIEST, _LATEST)
                 late = value.to_physical().clip(_EARLIEST, _LATEST) - early > LONGEST
-                yield Rule(name, late, "is more than 100 years after the first: is the unit right?")
+                yield Rule(
+                    name, late, "is more than 100 years after the first submission: is the unit right?"
+                )
         if name.startswith((REQUEST, LIMIT)):
             yield Rule(name, value < 0, "must not be negative")
     yield from _pod_rules(frame)
@@ -145,7 +147,7 @@ def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
     if "min_pods" in frame.columns:
         yield Rule("min_pods", pl.col("min_pods") < 1, "must be at least 1")
         about = "pods" if "pods" in frame.columns else None
-        more = "is more than the pods of the row" + (", {}" if about else ", 1")
+        more = "is more than the number of pods in the row" + (", {}" if about else ", 1")
         yield Rule("min_pods", pl.col("min_pods") > pods_of(frame), more, about)
 
 
@@ -211,9 +213,9 @@ def _repeated(frame: pl.DataFrame) -> list[Fault]:
         name = f"{REQUEST}{resource}"
         total = (pl.col(name).fill_null(0).cast(pl.Int128) * pl.col("pods")).sum().over("job_id")
         large = begins & (total > INT64_MAX)
-        rules.append(Rule(name, large, "and the job's other rows are more than 64 bits can count"))
+        rules.append(Rule(name, large, "and the job's other rows add up to more than 64 bits can count"))
     many = begins & (pl.col("pods").cast(pl.Int64).sum().over("job_id") > _INT32_MAX)
-    rules.append(Rule("pods", many, f"and the job's other rows are more than {_INT32_MAX:,}"))
+    rules.append(Rule("pods", many, f"and the job's other rows add up to more than {_INT32_MAX:,}"))
     rows = rows.with_columns(first)
     return breaches(rows, rules, rows[ROW])
 
@@ -236,7 +238,7 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
             f"{shown(local.cluster_queue)} does not exist"
         )
     others = [local.namespace for local in cluster.local_queues.values() if local.name == queue]
-    where = f"; namespaces {', '.join(others)} have one of that name" if others else ""
+    where = f"; namespaces {', '.join(others)} have a LocalQueue of that name" if others else ""
     return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue{where}"
 
 
@@ -301,11 +303,13 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
         capacity = _capacity(cluster, resource)
         if capacity is not None:
             name = f"{REQUEST}{resource}"
-            says = f"for the whole job is more than the cluster has, {capacity}"
+            says = f"for the whole job is more than the cluster's {capacity}"
             rules.append(Rule(name, pl.col(name) > capacity, says))
     pods = cluster.capacity.get("pods")
     if pods is not None:
-        rules.append(Rule("pods", pl.col("pods") > pods, f"are more than the cluster accepts, {pods}"))
+        rules.append(
+            Rule("pods", pl.col("pods") > pods, f"are more than the {pods} pods that the cluster accepts")
+        )
     return rules
 
 

@@ -25,8 +25,8 @@ from harness.trace.schema import DEFAULT_NAMESPACE, entries
 from harness.trace.trace import Trace
 
 _NO_SIZE = (
-    f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0. "
-    "A gang of the trace is placed as a whole, and other pods one by one"
+    f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0. A gang of "
+    "the trace is placed as a whole, and other pods are placed one by one"
 )
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; harness uses the label of the first pod"
 _IN_PART = (
@@ -104,7 +104,10 @@ def _taints(trace: Trace, cluster: Cluster) -> Iterator[str]:
             yield f"taint {taint_text(taint)} of {of}: no job tolerates it, so no job runs there"
     for name, taint in of_flavors:
         if _keeps_out(taint, [*own, *cluster.flavors[name].tolerations]):
-            yield f"ResourceFlavor {name}: no job tolerates its taint {taint_text(taint)}, so no job gets it"
+            yield (
+                f"ResourceFlavor {name}: no job tolerates its taint {taint_text(taint)}, so no job uses this "
+                "flavor"
+            )
 
 
 def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
@@ -166,7 +169,7 @@ def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
             of_gangs.add(key)
     for key in cluster.pod_groups:
         if key not in sizes:
-            said.add("PodGroup", "/".join(key), "no pod of the trace or the manifests names it")
+            said.add("PodGroup", "/".join(key), "no pod of the trace or the manifests names this group")
     for key, count in least.items():
         if sizes[key] < count:
             said.add("pod group", "/".join(key), _TOO_SMALL)
@@ -187,7 +190,7 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
     for key in cluster.scheduling_groups:
         if key not in named:
             namespace, workload, name = key
-            what = "no pod of the trace or the manifests names it"
+            what = "no pod of the trace or the manifests names this group"
             _add(said, GroupReference(name, workload).text(namespace), what)
     for (namespace, group), count in sizes.items():
         found = cluster.scheduling_groups.get(group.key(namespace))

@@ -72,7 +72,7 @@ class Window(Value):
         if self.dates and trace.kind == "duration":
             raise OptionError(
                 f"--window {self.text}: the times of {trace.path} are durations and have no date",
-                hint="write durations since its origin, such as 10d..17d",
+                hint="write durations since the trace's origin, such as 10d..17d",
             )
         submit = pl.col("submit_time")
         if self.dates:  # the local time in the trace's time zone
@@ -84,7 +84,9 @@ class Window(Value):
         if self.end is not None:
             inside &= since < self.end
         frame = trace.frame.filter(inside)
-        return frame, "only jobs that were submitted then; simulated time begins with the first of them"
+        return frame, (
+            "only jobs submitted in this window are kept; simulated time begins with the first of them"
+        )
 
 
 def _before(one: Window, other: Window) -> bool:

@@ -207,7 +207,7 @@ def test_a_taint_that_no_job_tolerates_is_named(
     ended = harness("replay", write_trace({"tolerations": tolerates}), "--cluster", where, "-p", "none")
     assert [line for line in ended.err.split("\n") if "tolerates" in line] == [
         "warning: taint spot=1:NoSchedule of 2 of 3 nodes: no job tolerates it, so no job runs there",
-        "warning: ResourceFlavor f: no job tolerates its taint spot=1:NoSchedule, so no job gets it",
+        "warning: ResourceFlavor f: no job tolerates its taint spot=1:NoSchedule, so no job uses this flavor",
     ]
 
 

@@ -16,7 +16,7 @@ def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Calla
     (trace.parent / "trace.cluster.yaml").write_text(queues({"a": {"cpu": "2"}, "b": {"cpu": "2"}}))
     first = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")
     assert first.code == 0
-    assert "isolated: 4 runs of one quota alone; stored runs are not replayed again" in first.err
+    assert "isolated: 4 runs of one quota alone; harness does not repeat stored runs" in first.err
     (line,) = (line for line in first.out.split("\n") if line.startswith("fairness.sharing_violations"))
     assert line.split()[1:4] == ["0.0", "%", "0.0"]
     again = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")

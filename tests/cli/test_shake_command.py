@@ -62,7 +62,7 @@ def test_without_twins_a_table_says_what_it_does_not_judge(harness: Callable, tr
 
 def test_a_shake_that_cannot_be_is_refused_before_anything_is_read(harness: Callable) -> None:
     """Even the trace."""
-    refused = (("1", "at least 2"), ("ten", "not understood"), ("5,jitter", "'jitter' cannot be shaken"))
+    refused = (("1", "at least 2"), ("ten", "not understood"), ("5,jitter", "'jitter' cannot be varied"))
     for text, said in refused:
         ended = harness("replay", "absent.parquet", "--shake", text)
         assert ended.code == 2

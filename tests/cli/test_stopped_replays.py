@@ -92,7 +92,7 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     assert "disruption.preemptions" in ended.out
     error, hint = ended.err.splitlines()[-2:]
     assert error.startswith(
-        "Error: kueue-classic: the replay was ended at 30d00h after the origin: for 30d00h nothing"
+        "Error: kueue-classic: the replay was ended at 30d00h after the origin: for 30d00h, no job"
     )
     assert "preemptions led nowhere: job j0 (preempted " in error
     assert "job j1 (preemptor " in error

@@ -59,25 +59,13 @@ def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
     result = check(manifests)
     assert result.exit_code == 0
     assert result.stdout == (
-        f"{manifests}: 80 nodes, 1 flavor, 1 cluster queue, 1 cohort\n"
-        "\n"
-        "resource        total of 80 nodes\n"
-        "──────────────  ─────────────────\n"
-        "cpu             3840\n"
-        "memory          40Ti\n"
-        "nvidia.com/gpu  640\n"
-        "\n"
-        "        name    cohort  flavor   cpu  memory  nvidia.com/gpu\n"
-        "──────  ──────  ──────  ───────  ───  ──────  ──────────────\n"
-        "queue   team-a  all     default  9    36Gi\n"
-        "queue   team-a  all     spot                  unlimited\n"
-        "cohort  all\n"
-        "\n"
-        "no quota exceeds what the nodes of its flavors have\n"
-        "\n"
-        "class          name  value\n"
-        "─────────────  ────  ──────────────────────\n"
-        "PriorityClass  high  1,000 (global default)\n"
+        f"{manifests}: 80 nodes, 1 flavor, 1 cluster queue, 1 cohort\n\nresource        total of 80 "
+        "nodes\n──────────────  ─────────────────\ncpu             3840\nmemory          "
+        "40Ti\nnvidia.com/gpu  640\n\n        name    cohort  flavor   cpu  memory  nvidia.com/gpu\n──────  "
+        "──────  ──────  ───────  ───  ──────  ──────────────\nqueue   team-a  all     default  9    "
+        "36Gi\nqueue   team-a  all     spot                  unlimited\ncohort  all\n\nno quota exceeds the "
+        "capacity of its flavors' nodes\n\nclass          name  value\n─────────────  ────  "
+        "──────────────────────\nPriorityClass  high  1,000 (global default)\n"
     )
     assert result.stderr.splitlines() == [
         (

@@ -147,16 +147,15 @@ def test_check_says_where_quotas_exceed_nodes_and_by_how_much(tmp_path: Path) ->
     path.write_text("\n".join(map(json.dumps, manifests)))
     out = CliRunner().invoke(command, ["check", str(path)], catch_exceptions=False).stdout
     assert (
-        "quota exceeds nodes  of nodes  resource            quota  nodes have  exceeds by\n"
-        "───────────────────  ────────  ──────────────  ─────────  ──────────  ──────────\n"
-        "spot                        2  cpu                    16      15800m        200m\n"
-        "any                         2  nvidia.com/gpu  unlimited          16\n"
-        "spot, any                   2  cpu                    17      15800m       1200m\n"
-        "spot, any                   2  nvidia.com/gpu  unlimited          16\n"
-        "1 of 2 nodes of flavor spot is cordoned or not ready; their capacity is counted\n"
-        "1 of 2 nodes of flavor any is cordoned or not ready; their capacity is counted\n"
-        "flavors spot, any share nodes, so the sum of their quotas is compared with 2 nodes, "
-        "each counted once\n"
+        "quota exceeds nodes  of nodes  resource            quota  nodes have  exceeds "
+        "by\n───────────────────  ────────  ──────────────  ─────────  ──────────  "
+        "──────────\nspot                        2  cpu                    16      15800m        "
+        "200m\nany                         2  nvidia.com/gpu  unlimited          16\nspot, "
+        "any                   2  cpu                    17      15800m       1200m\nspot, "
+        "any                   2  nvidia.com/gpu  unlimited          16\n1 of 2 nodes of flavor spot is "
+        "cordoned or not ready; their capacity still counts\n1 of 2 nodes of flavor any is cordoned or not "
+        "ready; their capacity still counts\nflavors spot, any share nodes, so the sum of their quotas is "
+        "compared with 2 nodes, each counted once\n"
     ) in out
     content = json.loads(CliRunner().invoke(command, ["check", "--json", str(path)]).stdout)
     assert content["flavor_nodes"][0] == {
@@ -177,4 +176,4 @@ def test_check_says_that_no_quota_exceeds_nodes(tmp_path: Path) -> None:
     manifests = [node("a-0", 8), flavor("f"), owner("ClusterQueue", "x", f={GPU: 8})]
     path.write_text("\n".join(map(json.dumps, manifests)))
     out = CliRunner().invoke(command, ["check", str(path)], catch_exceptions=False).stdout
-    assert "\nno quota exceeds what the nodes of its flavors have\n" in out
+    assert "\nno quota exceeds the capacity of its flavors' nodes\n" in out

@@ -340,7 +340,7 @@ def test_gpus_of_the_strategy_single_are_slices() -> None:
     result = check(*(manifest(f"n{at}", labels, **{"nvidia.com/gpu": 16}) for at in range(2)))
     assert result.exit_code == 0
     assert (
-        "nvidia.com/gpu of n0 and 1 more node counts slices 3g.20gb, not GPUs (strategy single)"
+        "nvidia.com/gpu of n0 and 1 more node counts slices of profile 3g.20gb, not GPUs (strategy 'single')"
         in result.stdout
     )
 

@@ -226,7 +226,7 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
     trace = open_trace(write_trace(*jobs), load())
     assert list(unreached(trace, cluster_from(objects, "test"))) == [
         f"job j3: pod_template names PodGroup team/gone, {NOT_THERE}",
-        "PodGroup team/empty: no pod of the trace or the manifests names it",
+        "PodGroup team/empty: no pod of the trace or the manifests names this group",
         (
             "Workload team/train, pod group workers, replica 1: has 2 pods in the trace and the manifests, "
             f"but its minCount is 3: {FOR_EVER}"

@@ -465,7 +465,12 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
 @pytest.mark.parametrize(
     ("promise", "rows", "manifests", "warning"),
     [
-        ("a pod group that no pod names", [{}], [PLACED], "no pod of the trace or the manifests names it"),
+        (
+            ("a pod group that no pod names"),
+            [{}],
+            [PLACED],
+            "no pod of the trace or the manifests names this group",
+        ),
         ("that has no size", [MEMBER], [], "there is no such PodGroup, and no label"),
         ("that has fewer pods than its size", [MEMBER], [PLACED], "has fewer pods in the trace"),
         (
@@ -481,7 +486,7 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
                 {**node(), "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}},
                 of("ResourceFlavor", "nodeTaints: [{key: y, effect: NoSchedule}]", "f"),
             ],
-            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so no job gets it",
+            "ResourceFlavor f: no job tolerates its taint y:NoSchedule, so no job uses this flavor",
         ),
         (
             "a taint of nodes",

@@ -562,12 +562,12 @@ def test_notes_say_what_to_ask_next(tmp_path: Path, capsys: pytest.CaptureFixtur
     patch.write_text(json.dumps(queue(gpus=5)[1]))
     called(["simulate", "--cluster", str(path)])
     told = capsys.readouterr().err
-    assert "note: --changes searches for what would let these jobs start" in told
+    assert "note: --changes searches for changes that would let these jobs start" in told
     assert "hardware" not in told
     called(["simulate", "--cluster", str(path), "--patch", str(patch), "--changes"])
     told = capsys.readouterr().err
     assert "note: --changes" not in told
-    assert "A patch that adds quota adds hardware" in told
+    assert "a patch that adds quota also adds hardware" in told
 
 
 def test_the_largest_gang_is_told_by_queue_and_flavor(

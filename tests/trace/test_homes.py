@@ -102,7 +102,7 @@ def test_the_hint_says_how_to_map_what_is_not_plain(write_trace: Callable[..., P
     assert caught.value.hint is not None
     assert "--tenants map:FILE" in caught.value.hint
     assert [fault.what for fault in caught.value.faults] == [
-        f"'lq' {neither}; namespaces one, two have one of that name (1 row)",
+        f"'lq' {neither}; namespaces one, two have a LocalQueue of that name (1 row)",
         f"'boss' {neither} (1 row)",
     ]
     (tmp_path / "map.csv").write_text("queue,namespace,local_queue\nlq,two,\n\nboss,one,lq\n")

@@ -274,9 +274,9 @@ def test_a_job_that_arrives_when_its_class_is_not_there_is_a_fault_that_says_whe
     rows = [{"submit_time": time * S, "priority_class": "c"} for time in (5, 12, 15, 20)]
     with pytest.raises(TraceError) as refused:
         JobColumns(trace_of(*rows), cluster)
-    assert "job j1, priority_class: 'c' is not a priority class of the cluster when it arrives, 12s" in str(
-        refused.value
-    )
+    assert (
+        "job j1, priority_class: 'c' is not a priority class of the cluster when the job arrives, 12s"
+    ) in str(refused.value)
     assert "(2 such jobs)" in str(refused.value)
 
 

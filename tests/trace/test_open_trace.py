@@ -110,7 +110,7 @@ def test_two_readers_of_one_suffix_are_told_apart_by_the_first_bytes(tmp_path: P
     path = tmp_path / "a.swf"
     path.write_text(SWF)
     assert open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: False)).reader == "swf"
-    with pytest.raises(TraceError, match="more than one reader accepts it: swf, toy"):
+    with pytest.raises(TraceError, match="more than one reader accepts this file: swf, toy"):
         open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: True))
 
 
@@ -310,5 +310,7 @@ def test_what_a_reader_answers_is_of_the_right_types(tmp_path: Path, how: Any, w
     path = tmp_path / "a.toy"
     path.write_text("a b")
     plugins = load(only=["readers", "toy"], extra={"toy": Odd(suffixes=[".toy"])})
-    with pytest.raises(PluginError, match=f"reader 'toy' of 'toy', its Reading of .*a.toy: {why}"):
+    with pytest.raises(
+        PluginError, match=f"reader 'toy' of 'toy' returned a wrong Reading for .*a.toy: {why}"
+    ):
         open_trace(path, plugins)

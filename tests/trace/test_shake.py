@@ -161,7 +161,7 @@ def test_a_twins_text_says_all_of_it(number: int, shaking: Shaking) -> None:
         ("10@", "not understood"),
         ("10@x", "not understood"),
         ("99999", "99999 is not a number from 1 to 10,000"),
-        ("10,jitter=3s", "'jitter' cannot be shaken"),
+        ("10,jitter=3s", "'jitter' cannot be varied"),
         ("10,arrivals", "not understood"),
         ("10,arrivals=soon", "not a duration"),
         ("10,ties=1", "not understood"),

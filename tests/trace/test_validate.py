@@ -63,7 +63,7 @@ def test_some_resource_must_be_requested() -> None:
 def test_a_request_for_pods_is_refused() -> None:
     """`request.pods` is reserved, because jobs have their pods counted elsewhere."""
     assert faults(rows({"request.pods": 1})) == [
-        "column request.pods: is reserved: a job's pods are counted in the column pods"
+        "column request.pods: is reserved: a job's pods are counted in the column 'pods'"
     ]
 
 
@@ -81,7 +81,9 @@ def test_names_of_ours_are_refused() -> None:
 def test_names_that_mean_several_columns_are_refused(name: str) -> None:
     """Before rows of one job id are compared column by column."""
     row = {"job_id": "j", name: "x"}
-    assert faults(rows(row, row))[0] == f"column {name}: has a name that means several columns: rename it"
+    assert faults(rows(row, row))[0] == (
+        f"column {name}: has a name that would match several columns: rename it"
+    )
     assert faults(rows({"^": 1, "$": 1, "**": 1, "a*": 1})) == []
 
 
@@ -196,8 +198,11 @@ def test_a_trace_without_jobs_is_refused() -> None:
         ({"limit.cpu": -1}, "row 2 (job 'j1'), limit.cpu: -1 must not be negative"),
         ({"pods": 0}, "row 2 (job 'j1'), pods: 0 must be at least 1"),
         ({"min_pods": 0}, "row 2 (job 'j1'), min_pods: 0 must be at least 1"),
-        ({"min_pods": 2}, "row 2 (job 'j1'), min_pods: 2 is more than the pods of the row, 1"),
-        ({"min_pods": 4, "pods": 3}, "row 2 (job 'j1'), min_pods: 4 is more than the pods of the row, 3"),
+        ({"min_pods": 2}, "row 2 (job 'j1'), min_pods: 2 is more than the number of pods in the row, 1"),
+        (
+            {"min_pods": 4, "pods": 3},
+            ("row 2 (job 'j1'), min_pods: 4 is more than the number of pods in the row, 3"),
+        ),
         (
             {"preemption_policy": "Sometimes"},
             "row 2 (job 'j1'), preemption_policy: 'Sometimes' is not one of PreemptLowerPriority, Never",
@@ -343,13 +348,13 @@ def test_requests_that_overflow_are_a_fault() -> None:
     assert faults(rows({"pods": 1, "request.cpu": 2**62}, {"pods": 2**31 - 1, "request.cpu": 1})) == []
     halves = [{"job_id": "a", "pod_set": name, "request.cpu": 2**62} for name in ("x", "y")]
     (fault,) = faults(rows(*halves))
-    assert "and the job's other rows are more than 64 bits can count" in fault
+    assert "and the job's other rows add up to more than 64 bits can count" in fault
 
 
 def test_too_many_pods_of_one_job_are_a_fault() -> None:
     """All pods of a job are numbered with 32 bits."""
     many = [{"job_id": "a", "pod_set": name, "pods": 2**31 - 1} for name in ("x", "y")]
-    assert "and the job's other rows are more than 2,147,483,647" in faults(rows(*many))[0]
+    assert "and the job's other rows add up to more than 2,147,483,647" in faults(rows(*many))[0]
 
 
 def test_durations_that_overflow_together_are_a_fault() -> None:
@@ -364,7 +369,7 @@ def test_timestamps_must_be_near_each_other() -> None:
     frame = rows({}, {}).with_columns(pl.Series("submit_time", [datetime(1999, 1, 1), datetime(2100, 1, 1)]))
     (fault,) = faults(frame)
     assert fault.startswith("row 2 (job 'j1'), submit_time: ")
-    assert fault.endswith("is more than 100 years after the first: is the unit right?")
+    assert fault.endswith("is more than 100 years after the first submission: is the unit right?")
 
 
 def test_timestamps_beyond_the_calendar_are_a_fault() -> None:
@@ -450,8 +455,8 @@ def test_a_job_larger_than_the_cluster_is_a_fault() -> None:
         {"pods": 4}, {"pods": 5}, {"request.memory": 1}, {"request.memory": 0}, {"pods": 5, "min_pods": 4}
     )
     assert [str(fault) for fault in cluster_faults(trace, cluster_from(quota(4000), "c"))] == [
-        "row 2 (job 'j1'), request.cpu: 5000 for the whole job is more than the cluster has, 4000",
-        "row 3 (job 'j2'), request.memory: 1 for the whole job is more than the cluster has, 0",
+        "row 2 (job 'j1'), request.cpu: 5000 for the whole job is more than the cluster's 4000",
+        "row 3 (job 'j2'), request.memory: 1 for the whole job is more than the cluster's 0",
     ]
 
 
@@ -466,5 +471,5 @@ def test_nodes_limit_the_number_of_pods_where_they_say_so() -> None:
     """More pods than all nodes take together can never run."""
     cluster = cluster_from([node_pool_manifest("n", 2, {"cpu": 100_000, "pods": 3})], "c")
     assert [str(fault) for fault in cluster_faults(trace_of({"pods": 6}, {"pods": 7}), cluster)] == [
-        "row 2 (job 'j1'), pods: 7 are more than the cluster accepts, 6"
+        "row 2 (job 'j1'), pods: 7 are more than the 6 pods that the cluster accepts"
     ]

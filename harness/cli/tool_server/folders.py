@@ -47,7 +47,7 @@ class Folders:
         """Returns a file or folder, after checking all of its content.
 
         Raises:
-            InputError: it is not below the folders, or a link in it points elsewhere.
+            InputError: the path is not below the folders, or a link in it points elsewhere.
         """
         found = self.place(text)
         for inner in _inside(found):
@@ -58,7 +58,7 @@ class Folders:
         """Returns a file or folder, without checking its content.
 
         Raises:
-            InputError: it is not below the folders.
+            InputError: the path is not below the folders.
         """
         return self._require(self._roots[0] / text, text)
 

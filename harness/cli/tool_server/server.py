@@ -99,7 +99,7 @@ class Asker:
         try:
             found: dict[str, Any] = json.loads(out)
         except ValueError:
-            return {"error": "the question was stopped: it took too much memory, or the system stopped it"}
+            return {"error": "the question was stopped: it used too much memory, or the system stopped it"}
         return found
 
 

@@ -55,7 +55,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def named_like(made: Cluster, cluster: Cluster) -> Cluster:
-    """Returns a cluster with the source and files of another one. It keeps the states that were checked."""
+    """Returns a cluster with the source and files of another one. The checked states are kept."""
     named = replace(made, source=cluster.source, files=cluster.files)
     if _CHECKED in made.__dict__:
         named.__dict__[_CHECKED] = made.__dict__[_CHECKED]
@@ -216,7 +216,7 @@ def nodes_replaced(
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     """Check, as far as possible, that manifests with times form a valid cluster at every time.
 
-    The cluster keeps the states that it has at these times, because `unrolled` asks for them later.
+    The cluster keeps the states that it has at these times, because `unrolled` needs them later.
 
     Dates are checked separately from times that are relative to the origin, because their relative order is
     known only together with a trace.

@@ -85,8 +85,8 @@ class States:
         Args:
             now: the time.
             source: the name of the cluster at that time, for messages.
-            at_first: the cluster at the very beginning, if it was just read. It is not read again if its
-                manifests are those at the given time.
+            at_first: the cluster at the very beginning, if it was just read. The method returns it if the
+                same manifests apply at the given time.
 
         Raises:
             ClusterError: the manifests are faulty at that time.

@@ -1,4 +1,4 @@
-"""Lists kinds that harness doesn't read although they would change decisions, and what it assumes.
+"""Lists kinds that harness doesn't read although they would change decisions, with its assumptions.
 
 `Kueue` and `Scheduler` are kinds of OpenShift's operators. The operators derive the configuration of the
 components from objects of these kinds.

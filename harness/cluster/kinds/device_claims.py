@@ -1,6 +1,6 @@
 """Reads the parts of ResourceClaimTemplates that Kueue counts.
 
-They describe the devices that each pod claims.
+These templates describe the devices that each pod claims.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """

@@ -41,8 +41,8 @@ class ElasticQuota(Value):
         lends: whether other quotas can use the idle part of its `min` (Koordinator).
         weight: the weight by which unreserved capacity is shared (Koordinator). None means the same as `max`.
         tree: the tree that the quota belongs to (Koordinator).
-        semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
-            scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.
+        semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's semantics. An ElasticQuota has
+            the semantics of scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.
         total: for the root of a tree, the quantities that its quotas share (Koordinator). It is None for
             other quotas.
         apart: whether `total` is not deducted from the quantities that quotas outside trees share

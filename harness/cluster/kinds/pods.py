@@ -208,7 +208,7 @@ class Pod(Fixed):
         workload: the namespace and name of its Workload, or "" if it has none.
         pod_set, index: the pod set of the pod and its number in the pod set, according to its labels. They
             are "" and None if the labels don't specify them.
-        lasting: whether the pod never ends on its own. For example, the pods of a DaemonSet don't.
+        lasting: whether the pod runs until it is deleted, as the pods of a DaemonSet do.
         named_as_workload: whether a Workload in the manifests has the same namespace and name.
     """
 
@@ -256,7 +256,7 @@ class Pod(Fixed):
 def places_of_pods(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Returns the places of the Pods in the manifests, by `full_name`.
 
-    Other API groups can have a kind with this name, too.
+    A kind of another API group can also have the name Pod.
     """
     return {
         f"{item['metadata'].get('namespace') or 'default'}/{item['metadata']['name']}": place

@@ -34,12 +34,12 @@ class Strategy(NamedTuple):
 
 
 def less_than_or_equal_to_final_share(preemptor_new: _Share, target_old: _Share, target_new: _Share) -> bool:
-    """S2-a: the preemptor's new share is at most the share of the target's side without the target."""
+    """Returns True if the preemptor's new share is at most the target side's share without the target."""
     return preemptor_new <= target_new
 
 
 def less_than_initial_share(preemptor_new: _Share, target_old: _Share, target_new: _Share) -> bool:
-    """S2-b: the preemptor's new share is smaller than the current share of the target's side."""
+    """Returns True if the preemptor's new share is below the current share of the target's side."""
     return preemptor_new < target_old
 
 

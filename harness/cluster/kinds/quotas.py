@@ -38,7 +38,7 @@ class Quota(NamedTuple):
 
 
 def quotas_of_plugins(cluster: Cluster, only: str | None = None) -> Iterator[tuple[str, Quota]]:
-    """Yields the quotas that objects of plugins' kinds, or only of one of these kinds, declare.
+    """Yields the quotas that objects of plugins' kinds declare, or only the quotas of one of these kinds.
 
     Raises:
         PluginError: the method of an object failed, or its answer is invalid.

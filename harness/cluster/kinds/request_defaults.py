@@ -67,7 +67,7 @@ def read_limit_range(fields: Fields, draft: Draft) -> None:
 
 @final
 class RequestDefaults:
-    """What the RuntimeClasses and LimitRanges of a cluster add to requests.
+    """The quantities that the RuntimeClasses and LimitRanges of a cluster add to requests.
 
     If several LimitRanges of a namespace have a default for a resource, the first one by name counts.
     """

@@ -54,7 +54,7 @@ class CheckState(Value):
 
     @property
     def retry_at(self) -> int | None:
-        """When Kueue queues the Workload again, in microseconds since 1970; None if it does so at once."""
+        """When Kueue queues the Workload again, in microseconds since 1970, or None if at once."""
         return self.since + self.requeue_after if self.since is not None and self.requeue_after else None
 
 
@@ -132,12 +132,12 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """True if it has reserved quota, as its status says. Kueue does not count it if it is deactivated."""
+        """True if the status says that quota is reserved. Kueue does not count a deactivated Workload."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
     def awaits_checks(self) -> bool:
-        """True if it holds quota, but is not admitted because an admission check is not ready."""
+        """True if the Workload holds quota, but is not admitted because an admission check is not ready."""
         return self.holds_quota and bool(self.unready) and not self.is_true("Admitted")
 
     @property

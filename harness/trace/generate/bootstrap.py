@@ -1,7 +1,7 @@
 """Creates synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
 
-The patterns within a week are preserved, such as bursts of jobs, their durations and their sizes. Draws
-differ in the weeks that each tenant gets, and therefore in which weeks of different tenants coincide.
+The patterns within a week are preserved, such as bursts of jobs, their durations and their sizes. In each
+draw, every tenant gets other weeks, so other weeks of different tenants coincide.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Bootstrap:
         count = -(-span // self.block)
         if count > _MOST_BLOCKS:
             what = (
-                f"{format_duration(span)} consist of {count:,} blocks of {format_duration(self.block)}; at "
-                f"most {_MOST_BLOCKS:,} are drawn"
+                f"{format_duration(span)} consist of {count:,} blocks of {format_duration(self.block)}, but "
+                f"at most {_MOST_BLOCKS:,} blocks can be drawn"
             )
             least = -(-span // (_MOST_BLOCKS * SECOND))
             raise SpecError(str(self.trace.path), [Fault("", what)], hint=f"give a longer --block: {least}s")

@@ -43,7 +43,7 @@ def read_kueue(fields: Fields, source: str) -> Spec:
             sets = [_workloads(item, number) for number, item in enumerate(queues.items("workloadsSets"))]
             made = cohort_count * count * max(1, sum(map(len, sets)))
             if len(streams) + made > MOST_STREAMS:
-                what = f"make more than {MOST_STREAMS:,} queues and sets of workloads, the allowed number"
+                what = f"make more queues and sets of workloads than the allowed {MOST_STREAMS:,}"
                 cohorts.fault(f"queuesSets[{place}]", what)
                 continue
             for cohort in (f"{cohort_class}-{number}" for number in range(cohort_count)):

@@ -60,12 +60,12 @@ def _read(fields: Fields, source: str) -> Spec:
         fields.fault("tenants", "is missing: give a list of tenants")
     streams = [stream for tenant in tenants for stream in _tenant(tenant)]
     if len(streams) > MOST_STREAMS:
-        fields.fault("tenants", f"are {len(streams):,} together; there can be at most {MOST_STREAMS:,}")
+        fields.fault("tenants", f"are {len(streams):,} in total, but there can be at most {MOST_STREAMS:,}")
     names = Counter(stream.name for stream in streams)
     for name in sorted(name for name, count in names.items() if count > 1)[:10]:
         fields.fault("tenants", f"{name[:-1]!r} occurs twice; give each tenant its own queue")
     if jobs is None and span is None and any(stream.most is None for stream in streams):
-        fields.fault("jobs", "is missing, and span is too: give the length of the trace")
+        fields.fault("jobs", "is missing, and 'span' too: give one of them to limit the trace")
     return Spec(tuple(streams), jobs, span, source)
 
 
@@ -115,7 +115,7 @@ def _arrivals(fields: Fields) -> Process:
         case "bursty":
             states = fields.items("bursty")
             if len(states) < 2:
-                fields.fault("bursty", "must be a list of two or more states, each with rate and stay")
+                fields.fault("bursty", "must be a list of two or more states, each with 'rate' and 'stay'")
             rates = [_rate(state, least=0.0) for state in states]
             if states and not any(rates):
                 fields.fault("bursty", "no state has a rate above 0")

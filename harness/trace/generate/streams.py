@@ -58,11 +58,11 @@ def _check_number(spec: Spec) -> None:
         of_span = float("inf") if spec.span is None else stream.arrivals.pace * spec.span
         expected += of_span if stream.most is None else min(stream.most, of_span)
     if expected > MOST_JOBS:
-        what = f"about {expected:,.0f} jobs would be submitted; there can be at most {MOST_JOBS:,}"
+        what = f"about {expected:,.0f} jobs would be submitted, but there can be at most {MOST_JOBS:,}"
         raise SpecError(
             spec.source,
             [Fault("", what)],
-            hint="are the rates right? set the number of jobs with jobs (--jobs)",
+            hint="are the rates right? the field 'jobs' or the option --jobs sets the number of jobs",
         )
 
 

@@ -32,8 +32,8 @@ def check_totals(material: Material) -> Iterator[Finding]:
                 "total-as-pod",
                 f"{resource} of a pod grows in proportion to the number of pods "
                 f"({len(pods):,} rows with several pods)",
-                "the total of a job was read as the request of each pod; divide it by the number of pods, or "
-                f"map it as total.{resource} (docs/tables.md)",
+                "a job's total was read as the request of each pod; divide the total by the number of pods, "
+                f"or map the column as total.{resource} (docs/tables.md)",
             )
 
 

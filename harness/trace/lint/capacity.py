@@ -32,7 +32,7 @@ def check(material: Material) -> Iterator[Finding]:
                 "cluster-too-small",
                 f"jobs request on average {short_amount(resource, level.mean)} of {has} "
                 f"({100 * level.mean / max(there, 1):.0f} %): the queue grows until the last submission, and "
-                "every wait depends on how long the trace is",
+                "every wait depends on the length of the trace",
                 _CALIBRATE,
             )
         large = int((jobs[f"{REQUEST}{resource}"] > there).sum())
@@ -40,14 +40,14 @@ def check(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "job-too-large",
                 f"{counted(large, jobs.height)} request more than the {has}",
-                "a replay refuses them on that cluster: give a larger one, or leave them out with "
-                "--drop-impossible",
+                "a replay refuses these jobs on that cluster: give a larger cluster, or leave the jobs out "
+                "with --drop-impossible",
             )
     for sentence in material.impossible:
         yield Finding(
             "impossible",
             sentence,
-            "a replay rejects them: give quota, flavors or nodes for them, or leave them out with "
+            "a replay rejects these jobs: give them quota, flavors or nodes, or leave them out with "
             "--drop-impossible",
         )
     if known and len(enough) == len(known):
@@ -55,5 +55,5 @@ def check(material: Material) -> Iterator[Finding]:
             "cluster-too-big",
             f"all jobs together never need more than {'; '.join(enough)}: jobs wait only for quota of "
             f"their queue, or for free capacity on a single node",
-            f"{_CALIBRATE}; without it, you can compare only packing and the limits of queues",
+            f"{_CALIBRATE}; at the present scale, you can compare only packing and the limits of queues",
         )

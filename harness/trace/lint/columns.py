@@ -14,5 +14,5 @@ def check(material: Material) -> Iterator[Finding]:
         yield Finding(
             "column-name",
             f"the column {name!r} is not in the schema, so policies do not see it",
-            f"did you mean {meant!r}? rename it; an unknown column is kept, but has no effect",
+            f"did you mean {meant!r}? rename the column; an unknown column is kept, but has no effect",
         )

@@ -33,7 +33,7 @@ def check_work(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "no-work",
                 f"{counted(count, jobs.height)} {what}",
-                "no other job waits for them; check whether a column was lost in the conversion",
+                "no other job waits for these jobs; check whether a column was lost in the conversion",
             )
 
 
@@ -94,8 +94,9 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
         yield Finding(
             "cut-at-limit",
-            f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
-            "this is a limit, or a default for an unknown duration; check its source",
+            f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, and are among the "
+            "longest jobs",
+            "this duration is a limit, or a default for unknown durations; check where it comes from",
         )
 
 
@@ -112,7 +113,7 @@ def check_long_limits(material: Material) -> Iterator[Finding]:
         yield Finding(
             "limit-long",
             f"half of the {len(limits):,} jobs with a limit may run for {format_duration(typical)} or more",
-            "is the unit right, is the limit a point in time, or does some number mean no limit? In a "
+            "is the unit right, is the limit a point in time, or does some number mean 'no limit'? In a "
             "mapping, below() and unless() remove such numbers",
         )
 

@@ -25,7 +25,8 @@ def check_tenants(material: Material) -> Iterator[Finding]:
         users = jobs["user"].n_unique()
         yield Finding(
             "one-tenant",
-            f"all jobs are in one queue, {sizes['queue'][0]!r}, so fair sharing has no other queues",
+            f"all jobs are in one queue, {sizes['queue'][0]!r}, so fair sharing has no other queue to share "
+            "with",
             f"--tenants column:user makes a queue for each of the {users:,} users"
             if users > 1
             else "--tenants column:NAME uses another column, and column:job_id,hash:8 creates eight tenants",
@@ -61,9 +62,9 @@ def check_priorities(material: Material) -> Iterator[Finding]:
     given = ",".join(f"{name}:{100 * (len(names) - place)}" for place, name in enumerate(names))
     yield Finding(
         "queues-rank",
-        f"the recorded median waits rank the queues as priorities would: {shown}",
-        f"--priority-from queue={given},*:0 makes them priorities, and --tenants column:user gives each user "
-        "a queue",
+        f"the recorded median waits rank the queues in the same way as priorities: {shown}",
+        f"--priority-from queue={given},*:0 gives the queues such priorities, and --tenants column:user "
+        "gives each user a queue",
     )
 
 
@@ -76,14 +77,14 @@ def check_ids(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "uid-reused",
                 f"{counted(again, jobs.height)} share their uid with another job",
-                "omit the column so that the row number breaks ties",
+                "omit the column 'uid' so that the row number breaks ties",
             )
     folded = jobs["job_id"].str.strip_chars().str.to_lowercase()
     alike = 0 if distinct(folded) else int(folded.is_duplicated().sum())
     if alike:
         yield Finding(
             "id-reused",
-            f"{counted(alike, jobs.height)} have an id that differs from another only in case or spaces",
+            f"{counted(alike, jobs.height)} have an id that differs from another id only in case or spaces",
             "these are probably attempts of one job that was recorded several times",
         )
     several = jobs.filter(pl.col("pods") > 1)["job_id"]

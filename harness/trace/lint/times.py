@@ -54,7 +54,7 @@ def check_span(material: Material) -> Iterator[Finding]:
         until = window_bound(material.trace, int(submit[int(pauses.arg_max() or 0)]))
         yield Finding(
             "silence",
-            f"nothing is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
+            f"no job is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
             f"until {_told(until)}",
             f"a clock that jumped or a gap in the record counts as idle time; use --window {until}.., or a "
             "window that ends before the gap",

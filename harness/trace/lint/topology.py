@@ -31,9 +31,9 @@ def check(material: Material) -> Iterator[Finding]:
         more = f"; and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
         yield Finding(
             "no-domain",
-            f"{counted(len(lacking), jobs)} require one domain of a topology, but none can hold them "
+            f"{counted(len(lacking), jobs)} require one domain of a topology, but no domain can hold them "
             f"even when empty: {named}{more}",
-            "they wait forever; request the level as preferred, or require a coarser level",
+            "these jobs wait forever; request the level as preferred, or require a coarser level",
         )
 
 
@@ -61,7 +61,7 @@ def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
     if most < 0:
         return f"no node is in a domain of {request.required}"
     least = pod_set.min_count
-    return f"{least:,} pods in one {request.required}, {most:,} fit" if most < least else ""
+    return f"{least:,} pods must be in one {request.required}, but only {most:,} fit" if most < least else ""
 
 
 def _times(node: Node, requests: Mapping[str, int]) -> int:

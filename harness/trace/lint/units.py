@@ -50,7 +50,7 @@ def check(material: Material) -> Iterator[Finding]:
         yield Finding(
             "coarse",
             "all durations are whole minutes",
-            "waits and slowdowns of short jobs are only as precise as that",
+            "waits and slowdowns of short jobs are precise only to the minute",
         )
 
 
@@ -63,6 +63,6 @@ def _finding(says: str, unit: str, factor: str) -> Finding:
     return Finding(
         "unit",
         says,
-        f"are they {unit}? multiply by {factor} before the conversion, because the schema has millicores, "
-        "bytes, whole devices and microseconds",
+        f"if the values are {unit}, multiply them by {factor} before the conversion: the schema has "
+        "millicores, bytes, whole devices and microseconds",
     )

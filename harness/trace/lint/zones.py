@@ -21,8 +21,8 @@ _CHANGES = (3, 4, 9, 10, 11)  # the months in which clocks change, always on a S
 
 _SUNDAY, _MORNING = 6, 12
 _DO = (
-    "their times are in a zone with summer time; specify the zone (key zone of a mapping, or --set "
-    "timezone=ZONE for the reader slurm)"
+    "the times are in a zone with summer time; specify the zone with the key 'zone' of a mapping, or with "
+    "--set timezone=ZONE for the reader 'slurm'"
 )
 
 
@@ -35,7 +35,7 @@ def check(material: Material) -> Iterator[Finding]:
         if jumps >= _SEVERAL and jumps * 2 < int((apart.abs() <= _EXACTLY).sum()):
             yield Finding(
                 "zone",
-                f"of {counted(jumps, jobs.height)} recorded times differ by an hour from the duration",
+                f"the recorded times of {counted(jumps, jobs.height)} differ by an hour from the duration",
                 _DO,
             )
             return
