@@ -351,6 +351,6 @@ def _check_ends(runs: Iterable[Run]) -> None:
     names = [party.job for party in livelock.jobs[:1]]
     raise StoppedError(
         "\n".join(f"{run.label}: {stopped.told()}" for run, stopped in told),
-        hint="harness keeps the runs up to that point; to see the loop, run: "
+        hint="harness keeps the runs up to that point; to see the loop: "
         + shlex.join(["harness", "explain", str(first.path), *names]),
     )

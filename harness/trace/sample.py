@@ -52,7 +52,7 @@ class Sample(Value):
         """Returns the rows of the kept jobs."""
         frame = trace.frame.filter(draws(trace.frame, self.seed) < self.share)
         whole = ", with all its pod sets" if "pod_set" in trace.frame.columns else ""
-        return frame, f"each job is kept with that probability{whole}"
+        return frame, f"each job is kept with the given probability{whole}"
 
 
 def draws(frame: pl.DataFrame, seed: int) -> pl.Series:

@@ -93,7 +93,7 @@ def test_nodes_may_be_given(opened: Callable[..., Trace]) -> None:
     assert [dict(node.allocatable) for node in cluster.nodes.values()] == [
         {"pods": 110, "cpu": 4000, "memory": 4 * GI}
     ] * len(cluster.nodes)
-    with pytest.raises(TraceError, match="node memory: 2Gi is less than the largest pod requests, 3Gi"):
+    with pytest.raises(TraceError, match="memory: 2Gi is less than the 3Gi that the largest pod requests"):
         made(opened(*ROWS), node={"cpu": 4000, "memory": 2 * GI})
 
 

@@ -176,7 +176,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"plugins": ["fairshare"]}, "plugins[0]: there is no policy 'fairshare'"),
         ({"trace": "absent.parquet"}, "there is no such file"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),
-        ({"seeds": {"count": 2, "shake": "arrival=1m"}}, "'arrival' cannot be shaken"),
+        ({"seeds": {"count": 2, "shake": "arrival=1m"}}, "'arrival' cannot be varied"),
         ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is not a kind of draw"),
         ({"seeds": {"count": 2, "sample": "0.5@7"}}, "already has a seed"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),

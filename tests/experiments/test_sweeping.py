@@ -210,7 +210,7 @@ def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec
         ("fairsharing", "done"),
         ("fairsharing", "done"),
     ]
-    assert "it requests a wake at 0 us, which is not later than now" in found.items["error"][0]
+    assert "the policy requests a wake at 0 us, which is not later than now" in found.items["error"][0]
     assert found.to_polars()["plugin"].unique().to_list() == ["fairsharing"]
 
 

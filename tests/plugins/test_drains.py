@@ -231,7 +231,7 @@ def test_pods_that_tolerate_a_partition_for_longer_stay_longer(seconds: int | No
 )
 def test_a_wrong_value_is_refused_with_its_cell(action: str, value: str) -> None:
     """The message has the form that the value should have."""
-    with pytest.raises(ClusterError, match=r"row 1, column value.*must be empty, or such as"):
+    with pytest.raises(ClusterError, match=r"row 1, column value.*must be empty, or have the form"):
         changing(row(action, 10, 20, value))
 
 

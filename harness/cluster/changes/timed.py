@@ -105,7 +105,7 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
         key = _key(content)
         if DIRECTIVE in content and not (has_times(content) and key in known):
             where = ", ".join(filter(None, (document.where, f"{key.kind} {key.name}")))
-            what = f"has a {DIRECTIVE}, but lacks {FROM}, or its object is not above it; give it with --patch"
+            what = f"has a {DIRECTIVE}, so it needs {FROM} and must come after its object; else use --patch"
             faults.append(Fault(where, what))
         known.add(key)
 

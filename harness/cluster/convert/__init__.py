@@ -109,7 +109,7 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False, kinds: Kinds = KIN
         what = " and ".join(families[name].called for name in others or _BUILT_IN if name != to)
         raise InputError(
             f"{cluster.source} already has {target.called}",
-            hint=f"remove them from the file to convert its {what}",
+            hint=f"remove these quotas from the file to convert its {what}",
         )
     if len(others) > 1:
         what = " and ".join(families[name].called for name in others)

@@ -52,7 +52,7 @@ def release_named(text: str) -> Release:
     newest = ", ".join(f"v0.{minor}.{patch}" for minor, patch in _NEWEST_PATCHES.items())
     raise OptionError(
         f"Kueue {text!r} is not a known release",
-        hint=f"harness knows the releases from v0.13.0, up to {newest} of each minor version, and {_COMMIT}",
+        hint=f"harness knows the commit {_COMMIT}, and all releases from v0.13.0 up to these: {newest}",
     )
 
 
