@@ -41,8 +41,7 @@ class PluginChoice:
     def commands(self, *, taken: Container[str] = ()) -> dict[str, click.Command]:
         """Returns the subcommands that plugins add.
 
-        Args:
-            taken: the names of harness's own commands.
+        `taken` are the names of harness's own commands.
 
         Raises:
             PluginError: a plugin fails to add its commands, or adds a command that already exists.

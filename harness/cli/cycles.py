@@ -64,15 +64,8 @@ def watched(
 ) -> Run:
     """Carry out a replay, even if its run is stored, and print what the policy receives and decides.
 
-    Args:
-        request: the request.
-        plan: the plan of the request.
-        plugins: the plugins that the replay uses.
-        jobs: the jobs whose cycles are shown. If it is empty, all cycles are shown.
-        step: whether to wait for Enter after each shown cycle. This requires that stdin and stdout are
-            terminals.
-        command: the command line, for the provenance of the run.
-        quiet: whether to print only results and errors.
+    If `jobs` is not empty, only the cycles that concern these jobs are shown. With `step`, the replay waits
+    for Enter after each shown cycle, which requires that stdin and stdout are terminals.
 
     Raises:
         OptionError: a job in `jobs` does not exist.

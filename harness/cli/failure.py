@@ -79,12 +79,7 @@ def warnings_in_words() -> Iterator[None]:
 
 
 def ended(error: BaseException, *, debug: bool) -> int:
-    """Prints what went wrong, and returns the exit code.
-
-    Args:
-        error: the exception that stopped the command.
-        debug: whether to print the traceback as well.
-    """
+    """Prints what went wrong, and returns the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     broken = isinstance(error, OSError) and _detach_broken_streams()

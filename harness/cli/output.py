@@ -54,10 +54,7 @@ _MARKDOWN = (".md", ".markdown")
 def spare(source: Path, output: Path, what: str = "file") -> None:
     """Check that a command does not overwrite its input.
 
-    Args:
-        source: the input.
-        output: the file to write.
-        what: the name of the source in messages.
+    `what` is the name of the input in messages.
 
     Raises:
         InputError: both paths are the same file.

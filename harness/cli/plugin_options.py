@@ -21,10 +21,7 @@ def assign(
     for a label overrides a setting for a plugin, which overrides a key without a prefix. If there are several
     settings of the same kind, the last one counts.
 
-    Args:
-        settings: the texts.
-        policies: the policies to replay, with their labels.
-        readers: the readers. If a key is one of their options, the error says so.
+    If a key is an option of one of the readers, the error says so.
 
     Raises:
         OptionError: no plugin declares the key, or a text has a different form.

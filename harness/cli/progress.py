@@ -30,9 +30,7 @@ class ProgressBars:
     appear in CI, where terminals are logs. They have no colours, so NO_COLOR does not affect them.
 
     Args:
-        labels: the labels of the replays.
         jobs: the maximum number of jobs that will arrive.
-        shown: whether to draw the bars at all.
     """
 
     def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
@@ -117,8 +115,6 @@ class Count:
 
     Args:
         doing: what happens to the items, such as `simulating`.
-        item: the name of one item.
-        shown: whether to show anything at all.
     """
 
     def __init__(self, doing: str, item: str, *, shown: bool) -> None:
@@ -150,9 +146,6 @@ class SweepBar:
     """The numbers of finished, running and failed items, and the estimated end.
 
     Even without a terminal, the number of stored items, the result and the failures appear.
-
-    Args:
-        shown: whether to show the bar at all.
     """
 
     def __init__(self, *, shown: bool) -> None:

@@ -25,7 +25,6 @@ class How(NamedTuple):
     Attributes:
         workers: how many replays to run in parallel; by default as many as cores and memory allow.
         command: the command line, for the provenance of the runs.
-        quiet: whether to print only errors.
     """
 
     workers: int | None
@@ -38,12 +37,7 @@ def carried_out(
 ) -> list[Run]:
     """Returns the run of each request.
 
-    Args:
-        requests: the requests.
-        plans: the plans of the requests.
-        plugins: the plugins that they use.
-        how: how to carry them out.
-        jobs: the maximum number of jobs that will arrive.
+    `jobs` is the maximum number of jobs that will arrive.
 
     Raises:
         HarnessError: some replays failed. The runs of successful replays are kept.
@@ -91,13 +85,8 @@ def shaken(
 ) -> Comparison:
     """Returns the same comparison over twins of its runs, after replaying missing twins.
 
-    Args:
-        comparison: the comparison of the runs.
-        shake: the twins.
-        plugins: returns the plugins that the twins use.
-        how: how to carry out the replays.
-        isolated: whether to replay each quota of the twins alone, as for the runs.
-        idle: whether to determine why the jobs of the twins wait, as for the runs.
+    `isolated` and `idle` say whether the twins also get the measurements of `isolated` and `judged`.
+    `plugins` returns the plugins that the twins use.
 
     Raises:
         HarnessError: the runs have different jobs, or some replays failed. The twins of successful replays

@@ -23,7 +23,6 @@ class Checked:
     Attributes:
         faults: the faults to repair, with their locations.
         hint: what to do about the faults, if known.
-        remarks: other remarks.
         jobs, queues: the numbers of jobs and queues, or 0 if the trace can't be read.
         left_out: the number of rows that were left out for each reason.
         impossible: the verdicts of plugins that found jobs that can never start.

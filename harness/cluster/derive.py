@@ -66,10 +66,7 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     capacity is that of the machine, it is at least the request of the largest job. The queues share the
     capacity equally, and the remainder goes to the first queues by name.
 
-    Args:
-        queues: names of the trace's queues.
-        demands: maps each resource to its demand. A resource that no job requests gets no quota.
-        source: the name of the trace, for messages.
+    A resource that no job requests gets no quota.
     """
     names = sorted(set(queues))
     asked = {resource: demand for resource, demand in sorted(demands.items()) if demand.largest > 0}
@@ -98,11 +95,8 @@ def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None)
     The recorded peak and the capacity for a mean utilization are raised to the request of the largest job, so
     that every job can run. Only the capacity for a mean utilization is rounded up.
 
-    Args:
-        resource: the resource.
-        demand: the demand for the resource.
-        load: the mean utilization to aim for, even if a peak is recorded. The default is 80 % if no peak is
-            recorded.
+    `load` is the mean utilization to aim for, even if a peak is recorded. The default is 80 % if no peak is
+    recorded.
     """
     if demand.capacity is not None:
         return demand.capacity

@@ -41,7 +41,6 @@ class Profile(NamedTuple):
     """The size of a slice.
 
     Attributes:
-        compute: the number of compute slices.
         memory: the memory in GB.
         media: whether the slice has the media extensions of its GPU.
     """
@@ -58,7 +57,6 @@ class Model(NamedTuple):
     """A model of GPU.
 
     Attributes:
-        name: the name in NVIDIA's guide.
         compute: the number of compute slices of one GPU.
         unit: the memory of the smallest slice, in GB.
     """

@@ -50,7 +50,6 @@ class Outcome(Value):
         start: the first arrival, in microseconds since the origin, or `until` if that is earlier.
         end: the last completion, release, arrival or decision, or `until` if the replay ended there.
         cycles: how often the policy was called.
-        jobs: the number of jobs that arrived.
         half_bound: gangs that held resources at the end of the replay, although not all of their pods were
             bound.
         stopped: the livelock that ended the replay early, or None.

@@ -101,12 +101,7 @@ of calling the class.
 
 
 class UnwritableError(Exception):
-    """A text or number that a policy passed with a decision can't be stored.
-
-    Attributes:
-        job: the job of the decision.
-        rule: a description of the fault.
-    """
+    """A text or number that a policy passed with a decision can't be stored."""
 
     def __init__(self, job: Job, rule: str) -> None:
         super().__init__(rule)

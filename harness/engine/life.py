@@ -37,9 +37,7 @@ class Unit:
     """Pods that make progress together: a gang, a job that starts as a whole, or a single independent pod.
 
     Attributes:
-        life: the job.
         pod: the number of an independent pod, or NEVER if the unit is the whole job.
-        pods: the number of pods in the unit.
         bound: how many pods of the unit hold resources and are not terminating. The unit makes progress only
             when `bound` equals `pods`.
         done: the progress before the job arrived, in microseconds; 0 once the first stint has begun.
@@ -101,7 +99,6 @@ class Life:
         interval: the job's own checkpoint interval, or None.
         startup: how long pods take to become ready, or None if pods are ready immediately.
         done: how much of `work` had been done when the job arrived, in microseconds.
-        every_pod: the numbers of all pods.
         wanted: how many pods should run, which is fewer than all after a partial admission.
         counts: the number of pods in each pod set after a partial admission, otherwise None.
         amounts: the total request of the wanted pods, or None if the number of pods determines the total.
@@ -112,7 +109,6 @@ class Life:
         terminating: whether the job was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job that started as a whole, or of the only pod. None for independent
             pods on nodes.
-        units: the units of independent pods, by pod.
         holds: the pods that hold resources on a node, by pod.
         ended: independent pods that have ended, while other pods of the job have not.
         successors: how often each pod was recreated, for recreated pods only.

@@ -44,7 +44,6 @@ class HalfBound(NamedTuple):
     """A gang that holds resources without making progress, because only some of its pods are bound.
 
     Attributes:
-        job: the name of the gang.
         bound: how many of its pods are bound.
         pods: how many pods must be bound before the gang makes progress.
         held: the quantities that the bound pods hold, by resource.
@@ -65,7 +64,6 @@ class Lifecycle:
         last: the time of the last event other than a wake.
         progressed: the number of arrivals, first starts and completions.
         lives: the live jobs, by index.
-        books: capacity and allocation.
         policy: the policy, which is notified of waiting pods and free resources. The engine sets it.
     """
 

@@ -57,7 +57,6 @@ class Livelock(Value):
     Attributes:
         since: the first preemption after the last progress, in microseconds since the origin.
         at: the last preemption.
-        preemptions: the number of preemptions.
         jobs: at most 100 victims and preemptors with more than one preemption, beginning with the most
             frequent.
     """
@@ -130,11 +129,7 @@ class Watch:
     - `MOST_ROUNDS` in any time, or
     - within one second, more than `_ROUNDS_A_SECOND` plus `_EACH` for each of these pods.
 
-    Args:
-        lifecycle: gives the time and the progress.
-
     Attributes:
-        preemptions: how many preempting decisions there were.
         endless: whether the whole livelock is in one cycle of the policy, so that this cycle would never end.
     """
 
@@ -154,10 +149,7 @@ class Watch:
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
         """Counts the pods in a preempting decision, and returns the livelock if this decision completes one.
 
-        Args:
-            victim: the job.
-            pods: the numbers of the pods, or any single number if the job was preempted as a whole.
-            by: the preemptor, or None.
+        `pods` are the numbers of the pods, or any single number if the job was preempted as a whole.
         """
         lifecycle, within = self._lifecycle, self._second
         self.preemptions += 1

@@ -11,10 +11,6 @@ from harness.policy import ENDLESS
 class Progress:
     """Starts and stops units, and records the time in between.
 
-    Args:
-        recorder: receives the stints.
-        losses: how much progress an eviction loses.
-
     Attributes:
         kept: the progress that survived evictions, in microseconds, summed over units.
     """

@@ -43,14 +43,7 @@ class _Seen(NamedTuple):
 
 @final
 class Recurrence:
-    """Detects when a policy has returned to an earlier state, with Brent's cycle-finding algorithm.
-
-    Args:
-        stand: returns the state of the policy.
-        skip: makes the policy skip repetitions.
-        wakes: the policy's idle wakes.
-        lifecycle: the clock, and the time of the last event.
-    """
+    """Detects when a policy has returned to an earlier state, with Brent's cycle-finding algorithm."""
 
     def __init__(self, stand: Stand, skip: Skip, wakes: Wakes, lifecycle: Lifecycle) -> None:
         self._stand = stand

@@ -76,11 +76,7 @@ class Referee:
     """Checks and applies decisions.
 
     Args:
-        lifecycle: the live jobs.
-        recorder: receives the decisions.
-        name: the name of the policy, for messages.
         quotas: the ClusterQueues and ElasticQuotas that have shares. If there are none, any name is valid.
-        arrivals: the jobs that will arrive.
         others: the sources of events other than the policy, including `arrivals`.
         ends: whether the replay ends at some time regardless of the policy.
 

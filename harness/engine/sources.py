@@ -94,9 +94,6 @@ class Arrivals:
     Args:
         chunks: jobs in order of arrival. The next chunk is taken when the previous one is used up.
         arrive: receives each job, with the other values of its `Arrival`.
-
-    Attributes:
-        arrived: how many jobs have arrived.
     """
 
     def __init__(self, chunks: Iterable[list[Arrival]], arrive: Callable[..., None]) -> None:
@@ -175,7 +172,6 @@ class ObservedTimers:
     """The timers of a policy, seen by an observer between the policy and the engine.
 
     Args:
-        timers: the timers of the policy.
         pass_on: passes on the policy's decisions at a given time.
     """
 
@@ -197,12 +193,7 @@ class ObservedTimers:
 
 @final
 class Alarms:
-    """The timers of a policy, which expire before the changes and arrivals at the same time.
-
-    Args:
-        timers: the timers of the policy.
-        decide: applies decisions.
-    """
+    """The timers of a policy, which expire before the changes and arrivals at the same time."""
 
     def __init__(self, timers: PolicyTimers, decide: Callable[[Iterable[Decision]], None]) -> None:
         self._timers = timers

@@ -17,9 +17,6 @@ class Starts:
 
     Args:
         start: starts a job if its whole request is free, and returns whether the job started.
-
-    Attributes:
-        waiting: the jobs, by index.
     """
 
     def __init__(self, start: Callable[[Life], bool]) -> None:

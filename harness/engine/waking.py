@@ -34,9 +34,6 @@ class Waking:
     """Counts the simulated times that a policy's wakes caused since the last effect.
 
     Args:
-        lifecycle: provides the progress.
-        watch: provides the preemptions.
-        others: the other sources of events.
         ends: whether the replay ends without any event from these sources.
         refuse: receives the reason why there are too many wakes, and what to do about it.
     """

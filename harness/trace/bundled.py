@@ -18,7 +18,6 @@ class Bundled:
     """A trace that is included in `harness`.
 
     Attributes:
-        about: a one-line description.
         plugins: the schedulers that a demo compares.
         until: the time at which the replay of a demo ends, or None for the whole trace.
         shake: the number of twins that a demo compares, so that its differences have intervals. None means a

@@ -54,10 +54,7 @@ def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
     """Returns the LocalQueue that a queue represents, or None if the queue has a quota or is ambiguous.
 
-    Args:
-        cluster: the cluster with the queues.
-        namespace: the job's namespace, or None if the trace does not contain it.
-        queue: the job's queue.
+    `namespace` is None if the trace does not contain the job's namespace.
     """
     stated = DEFAULT_NAMESPACE if namespace is None else namespace
     known = cluster.local_queues.get((stated, queue)) is not None

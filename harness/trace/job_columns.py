@@ -87,7 +87,6 @@ class JobColumns:
     """The jobs of a trace as columns, sorted by arrival.
 
     Args:
-        trace: the record.
         cluster: the cluster with the priority classes.
         grace_period: the grace period of jobs without one of their own, in microseconds.
         startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
@@ -107,7 +106,6 @@ class JobColumns:
             the same name as a result, it is renamed to `trace.<name>`. If the pods of any job have different
             requests, `schemas.POD_SETS` is the first column.
         first: the first recorded submission, in microseconds since the origin.
-        scale: the factor by which jobs arrive faster.
 
     Raises:
         TraceError: the cluster lacks a priority class.

@@ -40,7 +40,6 @@ class Jobs:
     """The jobs of a trace in one replay.
 
     Args:
-        columns: the columns of the trace's jobs.
         source: the origin of jobs that are not from the trace, for messages.
         clairvoyant: whether policies can see the jobs' run times.
         running: a function that returns the jobs that are already running, given the time of the first
@@ -53,7 +52,6 @@ class Jobs:
             included.
         resources: the resources that jobs request, sorted.
         record: the trace's recorded events, if they are repeated.
-        extra: see `JobColumns`.
 
     Raises:
         ClusterError: the requests of running jobs and of the trace together do not fit into 64 bits.

@@ -34,7 +34,6 @@ class Steps(Fixed):
     It is computed in pieces, because the whole would be larger than the trace.
 
     Attributes:
-        jobs: the jobs that use the resource.
         amount: the column with the quantity that each job uses.
         start, end: the columns with the start and the end of each job's usage. A job without a start or an
             end uses nothing.
@@ -200,9 +199,7 @@ def timed_jobs(trace: Trace) -> pl.DataFrame:
 def level_of(jobs: pl.DataFrame, resource: str) -> Level:
     """Returns the offered load of a resource.
 
-    Args:
-        jobs: the result of `timed_jobs`.
-        resource: a resource that jobs request.
+    `jobs` is the result of `timed_jobs`.
     """
     amount = f"{REQUEST}{resource}"
     steps = Steps(jobs, amount, pl.col(SUBMIT), pl.col(SUBMIT) + pl.col("duration"))
@@ -216,9 +213,7 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
 def held_at_once(runs: pl.DataFrame, resource: str) -> int | None:
     """Returns the peak usage in the record, or None if the trace has no record.
 
-    Args:
-        runs: the result of `harness.trace.recorded.runs_of`.
-        resource: a resource that jobs request.
+    `runs` is the result of `harness.trace.recorded.runs_of`.
     """
     if not {START, END} <= set(runs.columns):
         return None

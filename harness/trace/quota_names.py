@@ -23,10 +23,7 @@ def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
 
     Rows whose labels name no quota get "". If no row names a quota, the result is None.
 
-    Args:
-        rows: the rows of a trace.
-        cluster: the cluster with the quotas. A label has an effect only if its quota exists and has no quotas
-            below it.
+    A label has an effect only if its quota exists and has no quotas below it.
     """
     leaves = leaves_of(cluster.elastic_quotas)
     if not leaves or "labels" not in rows.columns:

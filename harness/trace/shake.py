@@ -82,7 +82,6 @@ class Twin:
 
     Attributes:
         number: the number of the twin, counted from 1.
-        shaking: the quantities that vary.
     """
 
     number: int
@@ -152,12 +151,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Shake:
-    """A number of twins of a trace.
-
-    Attributes:
-        count: the number of twins.
-        shaking: the quantities that vary in each twin.
-    """
+    """A number of twins of a trace."""
 
     count: int
     shaking: Shaking = Shaking()

@@ -63,7 +63,6 @@ class Starter:
     """A cluster for a trace.
 
     Attributes:
-        nodes: the number of nodes.
         node: the quantity of each resource on one node.
         queues: the nominal quota of each queue for each resource. The quotas add up to the capacity of all
             nodes.

@@ -65,7 +65,6 @@ class Tenant:
     Attributes:
         queue: the name of the queue. If queues of several namespaces have the same name, it is
             `<namespace>/<queue>`.
-        jobs: the number of jobs.
         resource_seconds: the resource-time for each resource, in the resource's unit multiplied by seconds.
         recorded_wait: the median recorded wait of the jobs, in microseconds, or None if unknown.
     """

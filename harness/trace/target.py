@@ -25,7 +25,6 @@ class Offer:
 
     Attributes:
         mean: the resource-time of all jobs divided by the time between the first and the last submission.
-        capacity: the capacity of the cluster.
     """
 
     mean: Fraction
@@ -44,7 +43,6 @@ class Target:
     Attributes:
         resource: the scarcest resource, whose load is the target.
         offers: the current load for each resource.
-        wanted: the wanted load.
         scale_arrivals, scale_cluster: the scales. Each scale alone gives the load.
         arrivals_load, cluster_load: the exact load with each scale. It can differ from the wanted load,
             because a cluster consists of whole nodes.

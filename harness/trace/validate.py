@@ -72,10 +72,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
     that leads to a ClusterQueue, or an ElasticQuota. A job is too large if the smallest size with which it
     can start (`min_pods`) exceeds the cluster.
 
-    Args:
-        trace: the jobs.
-        cluster: the cluster to run them on.
-        by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
+    `by_queues` says whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
     """
     return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 

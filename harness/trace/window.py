@@ -99,9 +99,7 @@ def window_bound(trace: Trace, time: int) -> str:
     A trace may begin later than its file, for example because a window was already applied. The text still
     refers to the whole file. It is a duration since the file's origin, or a date.
 
-    Args:
-        trace: the trace, or the part of it that was kept.
-        time: microseconds since the trace's origin.
+    `time` is in microseconds since the trace's origin.
     """
     if trace.kind == "duration":
         return f"{(trace.origin + time) // SECOND}s"

@@ -47,7 +47,6 @@ class TraceWriter:
     The file appears at its path when the `with` block ends without an error.
 
     Args:
-        path: the file.
         metadata: the file's own metadata. The version of the schema is added.
         level: the compression level of zstd.
 

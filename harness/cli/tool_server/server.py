@@ -29,7 +29,6 @@ class Bounds:
 
     Attributes:
         folders: the folders below which files may be read.
-        seconds: the time limit of a question.
         memory: the memory limit of the process that answers a question, in bytes.
         at_once: the number of questions that are answered in parallel. Other questions wait.
         waiting: the number of questions that may wait. Further questions are refused.
@@ -44,11 +43,7 @@ class Bounds:
 
 @dataclass
 class Asker:
-    """Starts a process to answer each question.
-
-    Attributes:
-        bounds: the limits of each question.
-    """
+    """Starts a process to answer each question."""
 
     bounds: Bounds
     _free: asyncio.Semaphore = field(init=False)

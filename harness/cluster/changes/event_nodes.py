@@ -66,11 +66,7 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """Finds the nodes that rows name among the nodes of a cluster.
-
-    Args:
-        manifests: the manifests of the cluster.
-    """
+    """Finds the nodes that rows name among the nodes of a cluster."""
 
     def __init__(self, manifests: Sequence[Mapping[str, Any]]) -> None:
         self._pools = node_names(manifests)

@@ -33,10 +33,7 @@ class Period(NamedTuple):
 def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
     """Returns when a row applies, or None if its time is missing or invalid.
 
-    Args:
-        row: the row.
-        first: when the first row of the table applies. The times of all rows must have the same form.
-        faults: the list to which faults are added.
+    Its time must have the same form as the time of the `first` row of the table.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
     if starts is None:

@@ -33,10 +33,7 @@ _NAMES = ("name", "key")  # the fields by which a merge finds the items of a lis
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
     """Converts the rows of an event table to patch documents for a cluster.
 
-    Args:
-        cluster: a cluster made from manifests.
-        table: the rows of the table.
-        faults: the list to which faults are added, each with its row and column.
+    Faults are added to `faults`, each with its row and column.
     """
     rows = {row.number: row for row in table}
     rules = _Rules(cluster, faults)

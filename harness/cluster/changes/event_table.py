@@ -58,9 +58,7 @@ def is_row(content: Any) -> bool:
 def read_table(path: Path, faults: list[Fault]) -> list[Row]:
     """Returns the rows of an event table.
 
-    Args:
-        path: the file.
-        faults: a fault is added here for each empty cell in a required column.
+    Each empty cell in a required column is added to `faults`.
 
     Raises:
         ClusterError: the file can't be read, or has the wrong columns.

@@ -44,11 +44,6 @@ def follows_manifests(cluster: Cluster) -> bool:
 def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
     """Returns the cluster that documents describe, with the scale and the assumptions of another cluster.
 
-    Args:
-        cluster: the cluster that provides the scale and the assumptions.
-        documents: the changed manifests.
-        source: the origin of the documents, for messages.
-
     Raises:
         ClusterError: the documents are faulty.
     """

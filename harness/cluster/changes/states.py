@@ -43,9 +43,7 @@ class Step(NamedTuple):
     """A time at which documents begin or cease to apply.
 
     Attributes:
-        at: the time.
         turned: the documents that begin or cease to apply, in order.
-        state: the state after the change.
     """
 
     at: int

@@ -79,7 +79,6 @@ class Merge:
 
     Attributes:
         where: the name of the patch in messages.
-        faults: the list to which faults are added.
         added: the items that patches have added to lists.
     """
 

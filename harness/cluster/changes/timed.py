@@ -214,7 +214,6 @@ class OverTime:
 
     Args:
         documents: objects, and patches that come after their objects.
-        faults: the list to which faults are added.
 
     Attributes:
         timed: the documents with a time, in order.

@@ -37,7 +37,6 @@ class Family:
         kinds: maps each kind to the beginning of its API version.
         read: a function that returns the quotas of a cluster, if there are any. It adds notes about settings
             that a `Quota`, or the family that the quotas are converted to, can't express.
-        write: a function that returns quotas as manifests.
         shares: whether the quotas have weights, by which they share idle capacity.
     """
 

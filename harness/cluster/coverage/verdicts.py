@@ -93,7 +93,6 @@ class Finding(NamedTuple):
     """A field in a manifest that is not modelled.
 
     Attributes:
-        path: the path of the field.
         row: the verdict on the field, or None if the field is unknown.
         known: the known names at the same place, if the field's name is unknown.
         wanted: the type that the value should have, or "" if its type is right.
@@ -112,7 +111,6 @@ class Place:
 
     Attributes:
         row: the verdict on the place, or None if it only leads to other places.
-        names: the fields of the place.
         prefixes: maps prefixes of names to their places, the longest prefix first.
         free: the place of any other name, or None if other names are not allowed.
         item: the place of the items, if the value is a list.

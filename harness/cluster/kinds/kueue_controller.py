@@ -19,7 +19,6 @@ class KueueController(Value):
     """The Kueue controller in the manifests.
 
     Attributes:
-        tag: the tag of the controller's image.
         where: the object that specifies the image, such as `Deployment
             kueue-system/kueue-controller-manager`.
     """

@@ -103,11 +103,8 @@ class RequestDefaults:
     def pod(self, spec: Mapping[str, Any], namespace: str, limits_first: bool = False) -> dict[str, Any]:
         """Returns the `spec` of a pod with these additions.
 
-        Args:
-            spec: the original `spec`.
-            namespace: the pod's namespace.
-            limits_first: whether a limit becomes a missing request before the defaults do. This is True for
-                pods that an API server creates, and False for the templates in a Workload.
+        With `limits_first`, a limit becomes a missing request before the defaults do. This is True for pods
+        that an API server creates, and False for the templates in a Workload.
         """
         found = dict(spec)
         of_class = self._classes.get(str(spec.get("runtimeClassName")))

@@ -46,9 +46,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
     fills in the section if it is absent or null. In v1beta1, the section can be disabled. Kueue then ignores
     its other fields.
 
-    Args:
-        fields: the Configuration.
-        older: whether the Configuration has version v1beta1.
+    `older` says whether the Configuration has version v1beta1.
     """
     fields = fields.child("waitForPodsReady")
     on = not older or fields.boolean("enable")

@@ -170,10 +170,8 @@ def read_workload(fields: Fields, draft: Draft) -> None:
 def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
     """Returns the Workload that a manifest describes.
 
-    Args:
-        fields: the manifest.
-        known: maps texts to the pod sets that were read from them, so that Workloads with equal requests
-            share pod sets.
+    `known` maps texts to the pod sets that were read from them, so that Workloads with equal requests share
+    pod sets.
     """
     metadata = read_metadata(fields)
     more = fields.child("metadata")

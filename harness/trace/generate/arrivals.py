@@ -159,7 +159,6 @@ class _Changed:
     """A Poisson process with rate 1 and a time change.
 
     Args:
-        key: the key of the random numbers.
         time_of: a function that returns the times at which the integrated rate has given values, in units of
             1 / `_JOB` jobs.
     """

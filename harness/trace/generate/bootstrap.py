@@ -35,7 +35,6 @@ class Bootstrap:
     """Draws synthetic traces from a recorded trace.
 
     Args:
-        trace: the record.
         block: the length of each drawn block, in microseconds.
 
     Attributes:

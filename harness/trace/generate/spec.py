@@ -47,8 +47,6 @@ class Stream:
     Attributes:
         name: a unique name. It is the key of the jobs' random numbers and the prefix of their ids.
         queue: the tenant.
-        arrivals: the process of submissions.
-        kinds: the kinds of jobs.
         most: the maximum number of jobs, or None for no limit.
         namespace: the namespace, or "" to omit it.
         suffix: the part of the ids that comes after the name and the number.
@@ -68,7 +66,6 @@ class Spec:
     """A synthetic trace.
 
     Attributes:
-        streams: the streams of jobs.
         jobs: the maximum number of jobs, in order of submission, or None for no limit.
         span: the end of submissions, in microseconds, or None for no limit.
         source: the origin of the specification, for the trace's metadata.

@@ -23,7 +23,6 @@ class Finding:
     Attributes:
         check: a short name for the kind of finding.
         says: the property, with a figure.
-        do: the remedy.
     """
 
     check: str
@@ -36,8 +35,6 @@ class Material:
     """A trace and the cluster for its replay.
 
     Attributes:
-        trace: the rows.
-        cluster: the cluster, or None.
         impossible: sentences from plugins about jobs that can never start on the cluster.
     """
 
