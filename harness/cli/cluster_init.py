@@ -43,10 +43,9 @@ Examples:
     "[default: 0.8, or the recorded peak as the capacity if there is one]",
 )  # fmt: skip
 @click.option(
-    "--node",
-    metavar="RESOURCE=AMOUNT,...",
+    "--node", metavar="RESOURCE=AMOUNT,...",
     help="Capacity of one node. [default: enough for the largest pod]",
-)
+)  # fmt: skip
 @click.option(
     "--topology", metavar="LEVEL=SIZE,...",
     help="Levels of a Topology as node labels, the finest first. rack=8,block=4 puts 8 nodes in a rack "

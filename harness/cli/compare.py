@@ -28,12 +28,9 @@ Examples:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @baseline_option
 @click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME",
+    "--metric", "metrics", multiple=True, metavar="NAME",
     help="Show only these metrics, such as 'wait.*'; may be repeated.",
-)
+)  # fmt: skip
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
     help="Break metrics down by 'all', 'queue', 'quota', 'priority', 'user', 'reason', 'beneficiary', or a "

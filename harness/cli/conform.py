@@ -33,21 +33,17 @@ Examples:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("--component", metavar="NAME", help="Check only cases of this component.")
 @click.option(
-    "--feature",
-    "features",
-    multiple=True,
-    metavar="TAG",
+    "--feature", "features", multiple=True, metavar="TAG",
     help="Check only cases with this tag. If repeated, check only cases that have all of these tags.",
-)
+)  # fmt: skip
 @click.option(
     "--case", "case_id", metavar="ID", help="Check only this case, and print all of it with an explanation."
 )
 @click.option(
-    "--counters",
-    is_flag=True,
+    "--counters", is_flag=True,
     help="Also judge counters, such as numbers of cycles and attempts; without this option they are only "
     "reported.",
-)
+)  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Number of processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

@@ -32,10 +32,9 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option(
-    "--kueue-version",
-    metavar="RELEASE",
+    "--kueue-version", metavar="RELEASE",
     help="Print how decisions of this release of Kueue differ from the newest release that harness models.",
-)
+)  # fmt: skip
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> None:
     """List plugins: their origin, the names and options that they register, and their load errors.

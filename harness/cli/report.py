@@ -46,10 +46,9 @@ Examples:
 )  # fmt: skip
 @twin_workers
 @click.option(
-    "--interactive",
-    is_flag=True,
+    "--interactive", is_flag=True,
     help="Draw charts that you can zoom, and that show values under the pointer; this adds a few MB.",
-)
+)  # fmt: skip
 @click.pass_context
 def report(
     ctx: click.Context,

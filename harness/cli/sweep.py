@@ -38,21 +38,18 @@ Examples:
     help="Scheduler plugin, if traces are given instead of a specification; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--cluster",
-    metavar="PATH",
+    "--cluster", metavar="PATH",
     help="Manifests, if traces are given instead of a specification. [default: as for harness replay]",
-)
+)  # fmt: skip
 @click.option(
     "--vary", multiple=True, metavar="NAME=VALUE,...",
     help="Vary a setting of harness replay, an option of a plugin, or a knob of the cluster, in addition to "
     "a specification or instead of one; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--seeds",
-    metavar="N",
-    type=click.IntRange(min=1),
+    "--seeds", metavar="N", type=click.IntRange(min=1),
     help="Replay each setting on N random draws of the trace's weeks.",
-)
+)  # fmt: skip
 @click.option("--item", metavar="N", type=click.IntRange(min=0), help="With `run`: the number of the item.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,

@@ -232,12 +232,10 @@ Examples:
 )
 @trace_output
 @click.option(
-    "--map",
-    "mapping",
-    metavar="MAPPING.yaml|NAME|suggest",
+    "--map", "mapping", metavar="MAPPING.yaml|NAME|suggest",
     help="Read a job table (a file, a folder, or several files) by this mapping. --map suggest prints a "
     "mapping to start from.",
-)
+)  # fmt: skip
 @from_file
 @calibrated(cluster=False)
 @click.pass_context

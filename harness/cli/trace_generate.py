@@ -31,11 +31,9 @@ Examples:
 )
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--fit",
-    type=click.Path(path_type=Path),
-    metavar="TRACE",
+    "--fit", type=click.Path(path_type=Path), metavar="TRACE",
     help="Resample a recorded trace, instead of using SPEC.",
-)
+)  # fmt: skip
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.parquet",
     help="The trace to write.",

@@ -97,6 +97,10 @@ class Column(Value):
         return pl.Categorical() if self.recurs else self.kind.stored(dtype)
 
 
+def _of_pod_set(name: str, kind: Kind, meaning: str, default: str = "", *, recurs: bool = False) -> Column:
+    return Column(name, kind, meaning, default, of_pod_set=True, recurs=recurs)
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("job_id", Kind.STRING, "the job's name, unique (together with pod_set)", None),
     Column(
@@ -110,15 +114,9 @@ COLUMNS: tuple[Column, ...] = (
         None,
         recurs=True,
     ),
-    Column(REQUEST, Kind.INT64, "amount per pod; cpu in millicores, memory in bytes", "0", of_pod_set=True),
-    Column("pods", Kind.INT32, "identical pods, at least 1", "1", of_pod_set=True),
-    Column(
-        "min_pods",
-        Kind.INT32,
-        "minimum number of pods that partial admission may give",
-        "pods",
-        of_pod_set=True,
-    ),
+    _of_pod_set(REQUEST, Kind.INT64, "amount per pod; cpu in millicores, memory in bytes", "0"),
+    _of_pod_set("pods", Kind.INT32, "identical pods, at least 1", "1"),
+    _of_pod_set("min_pods", Kind.INT32, "minimum number of pods that partial admission may give", "pods"),
     Column(
         "gang", Kind.BOOL, "whether progress needs all pods at the same time", "true for more than one pod"
     ),
@@ -127,9 +125,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("preemption_policy", Kind.STRING, " or ".join(PREEMPTION_POLICIES), "the class's", recurs=True),
     Column("namespace", Kind.STRING, "the Kubernetes namespace", DEFAULT_NAMESPACE, recurs=True),
     Column("user", Kind.STRING, "user who submitted the job", recurs=True),
-    Column(
-        "pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True, recurs=True
-    ),
+    _of_pod_set("pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, recurs=True),
     Column(
         "requested_time",
         Kind.DURATION,
@@ -143,49 +139,33 @@ COLUMNS: tuple[Column, ...] = (
         "time that pods need to become ready; the duration starts when they are ready",
         "the replay's start-up time without the column; null means that pods are never ready",
     ),
-    Column(
-        LIMIT,
-        Kind.INT64,
-        "limit per pod; together with the requests, it gives the QoS class",
-        of_pod_set=True,
-    ),
-    Column("labels", Kind.MAP, "labels of the pods", of_pod_set=True),
-    Column("node_selector", Kind.MAP, "labels that a node must have", of_pod_set=True),
-    Column("tolerations", Kind.STRING, "JSON list, as in a Pod", of_pod_set=True),
-    Column("affinity", Kind.STRING, "JSON object, as in a Pod", of_pod_set=True),
-    Column("pod_template", Kind.STRING, "JSON object, a Pod's template", of_pod_set=True),
-    Column(
+    _of_pod_set(LIMIT, Kind.INT64, "limit per pod; together with the requests, it gives the QoS class"),
+    _of_pod_set("labels", Kind.MAP, "labels of the pods"),
+    _of_pod_set("node_selector", Kind.MAP, "labels that a node must have"),
+    _of_pod_set("tolerations", Kind.STRING, "JSON list, as in a Pod"),
+    _of_pod_set("affinity", Kind.STRING, "JSON object, as in a Pod"),
+    _of_pod_set("pod_template", Kind.STRING, "JSON object, a Pod's template"),
+    _of_pod_set(
         "topology_required",
         Kind.STRING,
         "topology level, as a node label; one of its domains must hold all pods",
-        of_pod_set=True,
         recurs=True,
     ),
-    Column(
+    _of_pod_set(
         "topology_preferred",
         Kind.STRING,
         "topology level; one of its domains should hold all pods",
-        of_pod_set=True,
         recurs=True,
     ),
-    Column(
-        "topology_unconstrained", Kind.BOOL, "whether any domains are acceptable", "false", of_pod_set=True
-    ),
-    Column(
+    _of_pod_set("topology_unconstrained", Kind.BOOL, "whether any domains are acceptable", "false"),
+    _of_pod_set(
         "topology_slice",
         Kind.STRING,
         "topology level; one of its domains must hold all pods of a slice",
-        of_pod_set=True,
         recurs=True,
     ),
-    Column("topology_slice_size", Kind.INT32, "number of pods in a slice", of_pod_set=True),
-    Column(
-        "topology_group",
-        Kind.STRING,
-        "pod sets of one group are placed together",
-        of_pod_set=True,
-        recurs=True,
-    ),
+    _of_pod_set("topology_slice_size", Kind.INT32, "number of pods in a slice"),
+    _of_pod_set("topology_group", Kind.STRING, "pod sets of one group are placed together", recurs=True),
     Column(
         "uid", Kind.STRING, "last tie-break of components that compare UIDs", "the row number, zero-padded"
     ),
