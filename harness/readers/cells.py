@@ -31,7 +31,7 @@ class Field:
         value: the function that converts a cell's text to its value, or to null if the text is invalid.
         expects: the kind of text that is required, for messages.
         limits: the bounds of a number.
-        empty: whether a cell may be empty, which gives null.
+        empty: whether a cell may be empty. An empty cell becomes null.
         absent: whether the file may lack the column. The table then lacks it too.
         label: the name in messages. The default is the column's name.
         column: the name in the header, if it differs from `name`.
@@ -52,12 +52,12 @@ class Field:
         return self.column or self.name
 
     def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
-        """Returns a mask of the rows whose cell is invalid, or empty although it needs a value."""
+        """Returns a mask of the rows whose cell has an invalid value, or lacks a required value."""
         missing = values.is_null()
         return missing & (cells != "") if self.empty else missing | (cells == "")
 
     def says(self, cell: str) -> str:
-        """Describes the fault of a cell without a valid value."""
+        """Returns the part of a message that says what is wrong with an invalid cell."""
         if self.limits is not None:
             least, most = self.limits
             with suppress(ValueError):
@@ -80,7 +80,7 @@ def text(name: str) -> Field:
 
 
 def choice(name: str, *words: str) -> Field:
-    """Returns a column whose cells must be one of these words."""
+    """Returns a column whose cells must each contain one of these words."""
     return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
 
 
@@ -93,7 +93,7 @@ def is_pairs(text: str) -> bool:
 
 
 def pairs(name: str) -> Field:
-    """Returns a column of pairs such as `pool=a100;zone=b`, as maps of texts.
+    """Returns a column of pairs such as `pool=a100;zone=b`, which become maps from text to text.
 
     In quoted cells, commas can separate the pairs as well.
     """
@@ -139,8 +139,8 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
 
     Args:
         name: the column.
-        scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
-            quantities must be integers, because fractions would be lost.
+        scale: the number of the schema's units in one unit of the file, such as 1000 for cores or 2**30 for
+            GiB. If it is 1, quantities must be integers, because fractions would be lost.
         least: the minimum quantity, in the file's unit.
     """
     if scale == 1:
@@ -188,7 +188,7 @@ def moment(name: str, form: str) -> Field:
 
 
 def iso_moment(name: str) -> Field:
-    """Returns a column of moments in ISO 8601, as timestamp[us, UTC]. The default offset is UTC."""
+    """Returns a column of moments in ISO 8601, as timestamp[us, UTC]. A time without an offset is in UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")

@@ -64,7 +64,8 @@ class Table:
             checks: rules for the values of a row.
 
         Raises:
-            TraceError: columns or all rows are missing, or lines are malformed. The error lists all faults.
+            TraceError: a column is missing, there are no rows, or a line is malformed. The error lists all
+                faults.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -97,10 +98,10 @@ def open_table(
     Args:
         path: the file.
         names: the names of the columns, for a file without a header line.
-        header: whether the first line contains the names; otherwise, the names are the column numbers from
-            1.
+        header: whether the first line contains the names. Otherwise, the columns are named by their numbers,
+            from 1.
         delimiter: the separator of cells.
-        nulls: words for an empty cell, in addition to the empty text.
+        nulls: words that stand for an empty cell, in addition to the empty text.
         data: the content of the file, if it was read before.
 
     Raises:
@@ -146,7 +147,7 @@ def typed_rows(
         nulls: the words for an empty cell.
 
     Raises:
-        TraceError: all lines are missing, or lines are malformed. The error lists all faults.
+        TraceError: there are no lines, or a line is malformed. The error lists all faults.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:

@@ -1,4 +1,4 @@
-"""Creates gangs of equal pods from jobs whose log contains their size, but not their number of nodes."""
+"""Splits jobs into gangs of equal pods, for logs that have the size of a job but not its number of nodes."""
 
 from __future__ import annotations
 

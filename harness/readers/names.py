@@ -20,7 +20,7 @@ MACHINE = "harness/machine"
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
-    """Converts the GPU models `A|B` that pods allow to a required node affinity in JSON.
+    """Converts a text of allowed GPU models, such as `A|B`, to a required node affinity in JSON.
 
     An empty text becomes null.
     """

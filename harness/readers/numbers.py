@@ -1,6 +1,7 @@
 """Lossless conversions of numbers that were read as float64.
 
-A double holds integers up to 2**53 exactly, and holds seconds of this century to well below a microsecond.
+A double holds integers up to 2**53 exactly. If it holds a time of this century in seconds, its error is far
+below a microsecond.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class Band:
 
 
 def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[pl.Expr]:
-    """Returns the column `priority` or `priority_class` for kinds of jobs, or no column for `none`.
+    """Returns the jobs' priorities as the column `priority` or `priority_class`, or no column for `none`.
 
     Args:
         kind: the kind of each job, which is a key of `bands`.
@@ -34,7 +34,7 @@ def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[
 
 
 def priority_note(column: str, bands: Mapping[str, Band], how: str) -> str:
-    """Returns a sentence about the assumption of `priority_column`."""
+    """Returns a sentence that says how `priority_column` derives the priorities."""
     if how == "none":
         return f"priority is not derived from {column}"
     worth = ", ".join(f"{key} {band.value if how == 'number' else band.name}" for key, band in bands.items())

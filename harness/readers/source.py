@@ -150,7 +150,7 @@ def every_line(data: bytes) -> Iterator[bytes]:
 
 
 def stop_at_many(path: Path, faults: list[Fault]) -> None:
-    """Give up on a file with very many faults, because a fault for each value could exhaust the memory.
+    """Raises an error if a file has very many faults, because storing all of them could exhaust the memory.
 
     Raises:
         TraceError: there are too many faults. The error lists the first ones.

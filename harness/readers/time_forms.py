@@ -1,8 +1,8 @@
 """Parses columns of times by forms such as `%d.%m.%Y %H:%M`, with the same results as `strptime`.
 
-The table parsers use the same directives, but some with other meanings (`%f` is nanoseconds, `%y` has
-another first year). This module converts a form to the regular expression that Python uses, so that each
-form has only one meaning. The names of days and months are English.
+The parsers of tables use the same directives, but give some of them other meanings. For example, `%f` is
+nanoseconds, and `%y` has another first year. This module converts a form to the regular expression that
+Python uses, so that each form has only one meaning. The names of days and months are English.
 """
 
 from __future__ import annotations

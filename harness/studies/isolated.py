@@ -1,4 +1,4 @@
-"""Replays each quota of a run alone, and adds the results to the metrics of the run.
+"""Replays the jobs of each quota of a run alone, and adds the results to the metrics of the run.
 
 A run with a single quota results from an ordinary request (`Request.alone`). harness stores the run, so that
 it need not be replayed again. If a metric can't be measured, a sentence in `run.json` explains why.
@@ -40,7 +40,7 @@ _BUSY = ("progress", "waiting", "starting", "restoring")
 
 
 class Isolated:
-    """Replays each quota of some runs alone.
+    """Replays the jobs of each quota of some runs alone.
 
     Args:
         runs: complete runs with all their tables.
@@ -202,7 +202,7 @@ def is_measured(run: Run) -> bool:
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """Returns a twin that was replayed again, with the results of the earlier comparison with its quotas."""
+    """Returns a twin that was replayed again, with the earlier results of its replays of each quota alone."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)

@@ -205,7 +205,7 @@ def _is_needed(run: Run, shared: Shared) -> bool:
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """Returns the largest shake whose twins are stored for all runs, or None if there are fewer than two."""
+    """Returns the shake with the most twins that are stored for all runs, or None if none has two twins."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []

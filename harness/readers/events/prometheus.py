@@ -48,7 +48,7 @@ def _key_of(labels: Mapping[str, str]) -> _Key | None:
 
 
 def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> Watched:
-    """Returns the changes of ClusterQueues' quotas and of nodes in answers from Prometheus.
+    """Returns the changes to ClusterQueues' quotas and to nodes that answers from Prometheus show.
 
     Args:
         answers: the series of each answer, with samples in `values`. Answers for the same metric must be in
@@ -135,7 +135,7 @@ def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the series of all answers in a file, from `query_range` or from `query` with a range.
 
     Raises:
-        ClusterError: the file cannot be read, or has other content.
+        ClusterError: the file cannot be read, or does not contain such answers.
     """
     from harness.readers.live.prometheus import is_series
 

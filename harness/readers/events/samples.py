@@ -49,8 +49,8 @@ class Samples(Generic[_K]):
 
     Args:
         key_of: returns the key of a series from its labels, or None for series to ignore.
-        clock: the metric that defines the scrapes of all metrics, which may lack some samples. Samples of
-            this metric must come first. Without a clock, each metric has its own scrapes.
+        clock: the metric whose samples define the scrapes of all metrics. Other metrics may lack a sample at
+            a scrape. Samples of the clock must come first. Without a clock, each metric has its own scrapes.
 
     Attributes:
         times: the scrapes of each metric in microseconds since 1970, in order.
@@ -108,7 +108,7 @@ class Samples(Generic[_K]):
                 runs.append(Run(at, at, values[at]))
 
     def value(self, key: _K, at: int) -> float | None:
-        """Returns the value of a series at a given time, or None."""
+        """Returns the value of a series at a given time, or None if the series has no value then."""
         return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
 
     def changes(self, keys: Iterable[_K], metric: str) -> set[int]:

@@ -1,4 +1,4 @@
-"""Selects the fields to record, which traces and events need and which contain no secrets.
+"""Selects the fields to record. Traces and events need these fields, and none of the fields has secrets.
 
 Recordings contain only the fields listed here. They contain no environments, commands, images, messages or
 contents of volumes, and only the listed annotations, because users put tokens there.

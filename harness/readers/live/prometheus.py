@@ -1,4 +1,4 @@
-"""Reads raw samples of kube-state-metrics from Prometheus, because coarse steps would miss pods.
+"""Reads raw samples of kube-state-metrics from Prometheus. A query with coarse steps would miss pods.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -95,8 +95,9 @@ def fetch(
 ) -> Iterator[Page]:
     """Yields the samples of all metrics between two times, one window after the other.
 
-    If a piece is too much for the server, it is requested in halves. A request that fails temporarily is
-    repeated up to six times. If the first request gets no answer, the address is refused immediately.
+    If an answer would be too large for the server, harness requests each half of its time span separately. A
+    request that fails temporarily is repeated up to six times. If the first request gets no answer, the
+    address is refused immediately.
 
     Args:
         http: the server.
@@ -191,7 +192,7 @@ def _page(metric: str, answer: Any) -> Page:
 
 
 def is_series(series: Any) -> bool:
-    """Returns True if a value is a series over a range of time, with samples that are numbers as text."""
+    """Returns True if a value is a series over a range of time whose samples are numbers written as text."""
     if not isinstance(series, Mapping) or not isinstance(series.get("metric"), Mapping):
         return False
     values = series.get("values")

@@ -31,7 +31,7 @@ class Twin:
 
     Attributes:
         requests: the replays of the twin by built-in policies, one for each way to apply quotas. The first
-            replay is the one by `none`.
+            replay uses the policy `none`.
         infos: for each of these replays, the entries of `run.json` that do not depend on decisions.
     """
 

@@ -87,7 +87,7 @@ class Submission:
     results: Sequence[Result] = field(default_factory=tuple)
 
     def with_result(self, result: Result) -> Submission:
-        """Returns the submission with one more result. It replaces an earlier result for the same weeks."""
+        """Returns the submission with a new result, which replaces an earlier result for the same weeks."""
         others = [each for each in self.results if (each.task, each.seed) != (result.task, result.seed)]
         return Submission(self.suite, self.policy, self.clairvoyant, [*others, result])
 

@@ -33,7 +33,7 @@ class Compared:
 
     Args:
         judged: the experiment.
-        items: one item of each setting, which stands for all seeds of that setting.
+        items: one item for each setting. The item represents all seeds of its setting.
         metrics: the names of the metrics; if empty, the headline metrics.
 
     Raises:

@@ -34,8 +34,8 @@ class Effect(NamedTuple):
         base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
         most: the largest difference.
-        settings: the number of pairs of settings in which both have a value.
-        lack: the number of pairs of items with the same seed in which at least one side has no value.
+        settings: the number of pairs in which both settings have a value.
+        lack: the number of pairs of items with the same seed in which at least one item has no value.
     """
 
     factor: str
@@ -61,7 +61,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """Returns a sentence about factors or values that vary only with others, so their effect is unknown."""
+    """Returns a sentence about factors and values without a known effect, which vary only with others."""
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}

@@ -47,7 +47,7 @@ class Made(NamedTuple):
         item: the item.
         table: the metrics as a Parquet file; None if the item failed.
         error: the reason why the item failed, and what to do about it.
-        seconds: CPU time.
+        seconds: the CPU time in seconds.
     """
 
     item: Item
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Replays:
-    """The work of an experiment, which is to replay its items; see `Work`.
+    """Replays the items of an experiment. For the meaning of the methods, see `Work`.
 
     Attributes:
         inputs: the inputs of the items.

@@ -338,7 +338,7 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
     """Returns an experiment in which more factors vary. Existing factors get the new values.
 
     Raises:
-        SpecError: a factor varies together with another factor, or an exclusion refers to it.
+        SpecError: a given factor varies together with another factor, or occurs in an exclusion.
     """
     faults = []
     groups = list(spec.groups)

@@ -1,4 +1,4 @@
-"""Computes the points of an experiment, which are a grid without excluded points, or a sample of it."""
+"""Computes the points of an experiment: all points of a grid that are not excluded, or a sample of these."""
 
 from __future__ import annotations
 

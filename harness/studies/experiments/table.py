@@ -57,7 +57,10 @@ def setting_text(setting: Setting) -> str:
 
 
 def figure(found: Estimate, measured: Measurement) -> str:
-    """Formats a value with its interval, if there is one, and the number of seeds if some have no value."""
+    """Formats a value with its interval, if it has one.
+
+    If some seeds have no value, the text also has the number of seeds that count.
+    """
     digits = digits_of(found.value, found.low, found.high)
     parts = [shown(found.value, measured.unit, digits, at_least=found.at_least)]
     if found.low is not None and found.high is not None:

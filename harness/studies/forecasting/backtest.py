@@ -61,7 +61,10 @@ class Backtest:
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """Returns the world as known at a moment, with the waiting workloads' starts; None if none waited."""
+        """Returns the input of futures as known at a moment, and the waiting workloads' starts.
+
+        The result is None if no workload waited.
+        """
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
@@ -140,7 +143,7 @@ class Span(NamedTuple):
 
 
 def second_half(backtest: Backtest) -> Span:
-    """Returns the second half of a record, without moments whose horizon the record does not cover.
+    """Returns the second half of a record. The record covers the horizon of each moment in the result.
 
     If some jobs had not started when the record ended, a span of one horizon at the end is left out. For
     moments in this span, only early starts are known.

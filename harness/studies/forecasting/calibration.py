@@ -100,7 +100,7 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """Returns the calibration from the errors that are known by `now`; None means from all errors."""
+        """Returns the calibration from the errors that are known by `now`; for None, from all errors."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 

@@ -155,7 +155,7 @@ class Forecast:
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """For each other cluster, how workloads fare in comparison with this cluster, future by future."""
+        """The effects of each other cluster on workloads, from a comparison of the same futures."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property

@@ -102,7 +102,8 @@ class Asked:
 
         Args:
             plugins: the loaded plugins.
-            watch_past: a function like `watch` for past moments, which are judged after the futures.
+            watch_past: a function that is called like `watch` when past moments are judged, after the
+                futures.
             how: how to simulate futures, see `InParallel`.
 
         Raises:

@@ -59,7 +59,7 @@ class Held(NamedTuple):
 
     @property
     def interval_score(self) -> float:
-        """The width, plus ten times the distance of a start outside the interval (Winkler, 1972)."""
+        """The interval's width, plus ten times the start's distance from the interval (Winkler, 1972)."""
         outside = max(self.low - self.came, 0.0) + max(self.came - self.high, 0.0)
         return self.high - self.low + _OUTSIDE * outside
 

@@ -81,7 +81,7 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
-    """Returns the jobs among some objects. A TrainJob becomes its JobSet if its runtime is among them.
+    """Returns the jobs among some objects. If these include a TrainJob's runtime, the job becomes its JobSet.
 
     Args:
         objects: the manifests of jobs and runtimes. Each comes with its origin, for messages.
@@ -119,7 +119,7 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """Returns a cluster in which one more job waits, which is the youngest of all jobs.
+    """Returns a cluster in which one more job waits. This job is younger than all other jobs.
 
     If the job names a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
     one Workload for each replica. Otherwise, each pod of the job waits separately.

@@ -12,7 +12,7 @@ from harness.studies.simulation.moment import Dump
 
 
 class Reason(NamedTuple):
-    """Why a workload waits now.
+    """The reason why a workload waits now.
 
     Attributes:
         waits_for: one of `quota`, `nodes`, `victims`, `checks` and `turn`; or `starts` if the workload starts

@@ -35,9 +35,9 @@ class Coverage:
         error: the median absolute error of the p50, over the starts for which both times are known, in
             microseconds.
         printed: the share of all starts that have an interval.
-        interval_score: the mean interval score in microseconds. The score is the width, plus ten times the
-            distance of a start outside the interval (Winkler: A Decision-Theoretic Approach to Interval
-            Estimation, JASA 67, 1972).
+        interval_score: the mean interval score in microseconds. The score is the interval's width, plus ten
+            times the distance of the start from the interval (Winkler: A Decision-Theoretic Approach to
+            Interval Estimation, JASA 67, 1972).
         pinball: the mean pinball loss of the three quantiles, in microseconds.
         log_error: the mean absolute error of the p50 in natural logs of times, on a scale on which a minute
             hardly matters.

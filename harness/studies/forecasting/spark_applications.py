@@ -48,7 +48,7 @@ _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
     """Yields the pod sets of a SparkApplication. Problems become faults.
 
-    It is a fault if a field would change the pods and Kueue does not read the field.
+    A field that would change the pods is a fault if Kueue does not read the field.
     """
     spec = job.child("spec")
     _check(spec)

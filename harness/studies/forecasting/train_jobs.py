@@ -1,7 +1,7 @@
 """Builds the JobSet that Kubeflow's Trainer creates for a TrainJob. Kueue admits the JobSet's pods.
 
-Sources: `pkg/controller/jobs/trainjob` of Kueue; and of Kubeflow Trainer 2.3, `pkg/runtime/core` and the
-machine learning policies in `pkg/runtime/framework/plugins`.
+The source in Kueue is `pkg/controller/jobs/trainjob`. The sources in Kubeflow Trainer 2.3 are
+`pkg/runtime/core` and the machine learning policies in `pkg/runtime/framework/plugins`.
 """
 
 from __future__ import annotations

@@ -67,13 +67,18 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def story_1() -> Counter[str]:
-    """Two teams own 1 and 3 cores and share a pool of 8 cores. At first, only the first team has jobs."""
+    """Returns the cores that two teams hold. They own 1 and 3 cores, and share a pool of 8 cores.
+
+    At first, only the first team has jobs.
+    """
     made = [_cohort("all", cpu=8), _queue("E", "all", 1), _queue("W", "all", 3)]
     return _held(_backlogs({"E": (12, 0), "W": (12, 10)}), made)
 
 
 def story_2(*, own: bool) -> Counter[str]:
-    """Two departments have three teams with 4 cores each. Team 1A requests nothing.
+    """Returns the cores that teams hold. Two departments have three teams with 4 cores each.
+
+    Team 1A requests nothing.
 
     Args:
         own: True if 1B and 1C have jobs, which arrive when department 2 holds all capacity. The result then
@@ -87,7 +92,7 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Queues share 30 units of ten GPUs. Queue 1C has weight 3 in its cohort."""
+    """Returns the units of ten GPUs that queues hold. They share 30 units, and queue 1C has weight 3."""
     made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
     made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
     made += [_queue("2A", "C2")]
@@ -95,7 +100,10 @@ def story_3() -> Counter[str]:
 
 
 def weighted() -> Counter[str]:
-    """Two cohorts share their parent's 12 cores. The cohort with the lower weight comes first."""
+    """Returns the cores that the queues of two cohorts hold. The cohorts share their parent's 12 cores.
+
+    The cohort with the lower weight gets jobs first.
+    """
     made = [
         _cohort("root", cpu=12),
         _cohort("important-org", "root", weight="0.75"),
@@ -135,7 +143,7 @@ def by_usage(strategy: str) -> str:
 
 
 def weighted_usage() -> str:
-    """Returns the order in which LocalQueues that used 20 and 30 (weight 2) cores are admitted."""
+    """Returns the order of admission of two LocalQueues. They used 20 cores, and 30 cores with weight 2."""
     jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
     for name in ("20", "30"):
         jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)

@@ -1,4 +1,4 @@
-"""Reproduces FGD on openb: the share of GPUs that are allocated if pods request 130 % of them.
+"""Reproduces the share of openb's GPUs that FGD allocates if pods request 130 % of all GPUs.
 
 The published figures are the means and standard deviations of ten seeds in the experiments with FGD
 (hkust-adsl/kubernetes-scheduler-simulator 8f3d641,
@@ -78,7 +78,7 @@ _SEEDS = "each side draws the order of pods with its own generator, so equal see
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:
-    """Returns the share that FGD allocates for each list, over ten seeds."""
+    """Returns the share of GPUs that FGD allocates for each pod list, over ten seeds."""
     cluster = nodes_of(files[_NODES.name])
     found = []
     for name, published in PUBLISHED.items():

@@ -1,4 +1,4 @@
-"""Defines the answer about a job, which says whether the job starts now, and how, or why it waits."""
+"""Defines the answer about a job. It says how the job starts now, or why the job waits."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Answer:
 
     @property
     def no_change(self) -> str:
-        """Explains that no change helps, and which changes were tried; "" if one helps or none was tried."""
+        """A sentence that says that no tried change helps; "" if a change helps or no change was tried."""
         if self.changes is None or self.changes:
             return ""
         kinds = "; ".join(f"{_REACH[kind]} ({count:,})" for kind, count in self.tried.items())

@@ -73,7 +73,7 @@ class Question:
         Raises:
             InputError: an input can't be read, no workload with one of the names waits, or the scheduler does
                 not schedule a job.
-            OptionError: jobs are submitted and workloads are named.
+            OptionError: both submitted jobs and names of workloads are given.
             PolicyError: the scheduler's plugin failed.
         """
         moment = self.moment

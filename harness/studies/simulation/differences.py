@@ -112,7 +112,7 @@ def with_quotas(
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Returns a function that raises nominal quotas or, if `field` is `borrowing_limit`, existing limits."""
+    """Returns a function that raises nominal quotas, or existing limits if `field` is `borrowing_limit`."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
         now = getattr(quota, field)

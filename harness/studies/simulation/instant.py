@@ -80,7 +80,7 @@ class Life:
     Attributes:
         job: the job.
         before: how long the job had run when it arrived, in microseconds.
-        admitted: the latest admission of the job, as long as the admission is valid.
+        admitted: the latest admission of the job; None after an eviction.
         bound: the number of the job's pods on each node.
         started: when the job got everything that it needs to make progress; `NEVER` before that.
         refusals: the refusals since the job last got quota or other resources, in order.
@@ -149,7 +149,7 @@ class Instant(NullRecorder):
     def untried_up_to(self, names: Iterable[str]) -> int | None:
         """Returns a priority up to which these jobs would not be tried, whatever they request.
 
-        The result is None if one of them was tried, or if the policy does not know this.
+        The result is None if one of the jobs was tried, or if the policy does not know such a priority.
         """
         method: Callable[[Job], int | None] | None = getattr(self.policy, "untried_up_to", None)
         if method is None:
@@ -164,7 +164,7 @@ class Instant(NullRecorder):
         return list(dict.fromkeys(fact.job.id for fact in facts))
 
     def stays(self, job: Job) -> bool:
-        """Returns True if a job holds its resources for some time if it is preempted."""
+        """Returns True if a job would hold its resources for some time after its preemption."""
         life = self.lives.get(job.id)
         return life is not None and job.grace_period > 0 and (life.started != NEVER or life.pods_bound > 0)
 
@@ -234,7 +234,7 @@ class Instant(NullRecorder):
 
 
 class Change(NamedTuple):
-    """The jobs and edits with which a prepared instant continues.
+    """The submitted jobs and the changes of the cluster with which a prepared instant continues.
 
     Attributes:
         arrivals: the jobs that are submitted.
@@ -246,7 +246,9 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant at which holders have their resources but no waiting job has been tried yet.
+    """An instant at which all holders have their resources, but no waiting job has been tried.
+
+    Holders are jobs that hold quota or nodes.
 
     The instant is prepared once, and then continues for each question in a copy of the process. If the system
     can't copy the process, the instant is prepared again for each question.
@@ -313,7 +315,7 @@ class Prepared:
         return [dict(view.free_on(name)) for name in self._cluster.nodes]
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """Returns the result of `tell` for the instant after it continues with a change.
+        """Continues the instant with a change, and returns the result of `tell` for the new instant.
 
         Raises:
             PolicyError: the policy failed.
@@ -330,9 +332,9 @@ class Prepared:
         return answer[0]
 
     def turns(self, change: Change, names: Sequence[str]) -> list[Turn] | None:
-        """Returns what the policy decides about submitted jobs after a change, without playing the instant.
+        """Returns the policy's decisions about submitted jobs after a change, without simulating the instant.
 
-        The result is None if the policy does not know this.
+        The result is None if the policy cannot foresee its decisions.
         """
         engine, policy, instant = self._made()
         method = getattr(policy, "turns", None)

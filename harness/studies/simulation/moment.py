@@ -96,7 +96,7 @@ class Moment(Protocol):
         """
 
     def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
-        """Returns what the policy decides about submitted jobs after a change; None if that is not known.
+        """Returns the policy's decisions about submitted jobs after a change; None if they are unknown.
 
         Each job has a ClusterQueue of the same tree. Admitted jobs may still have to wait for nodes.
         """
@@ -353,7 +353,7 @@ class Dump:
 
     @cached_property
     def next_index(self) -> int:
-        """An index after those of all jobs."""
+        """The first index after the indexes of all jobs."""
         return 1 + max(arrival[0].index for arrival in self.arrivals)
 
 

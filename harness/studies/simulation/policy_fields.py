@@ -30,7 +30,7 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Whether any jobs with lower priority than a given job hold quota.
+    """Tells whether any jobs with lower priority than a given job hold quota.
 
     Attributes:
         own: whether the job's ClusterQueue has such jobs, including newer jobs of equal priority.

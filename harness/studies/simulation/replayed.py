@@ -125,7 +125,7 @@ class Replayed:
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """Returns when the trace's last job ended, in microseconds since the origin; None if any runs on."""
+        """Returns when all jobs of the trace had ended, in microseconds since the origin, or else None."""
         own = {name for names in self.submitted for name in names}
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):

@@ -16,7 +16,7 @@ def is_final(checks: Iterable[CheckState]) -> bool:
 
 
 def unready(checks: Iterable[CheckState]) -> str:
-    """Returns a sentence about checks that are not ready, and what Kueue does because of them.
+    """Returns a sentence that names the checks that are not ready, and says how Kueue reacts to them.
 
     Kueue evicts a job if a check is in state `Retry`, and also deactivates the job if a check is in state
     `Rejected` (upstream's reconcileCheckBasedEviction).

@@ -241,7 +241,7 @@ def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
 
 
 def gain(before: float, after: float, better: str) -> float:
-    """Returns the improvement of a value as a fraction of it, or in absolute terms if the value is 0."""
+    """Returns an improvement as a fraction of the value before it, or as a difference if that value is 0."""
     change = (after - before) if better == "higher" else (before - after)
     return change / abs(before) if before else change
 

@@ -33,7 +33,7 @@ class Capacity(Rule):
         self.change(facts.start)
 
     def change(self, now: int) -> None:
-        """Update the capacity, while pods keep the resources that they hold."""
+        """Updates the capacity. The pods keep the resources that they hold."""
         if self.facts.on_nodes:
             return
         before, self._quotas = self._quotas, _quotas(self.facts.cluster)

@@ -181,7 +181,7 @@ class Facts:
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
     def changes_by(self, time: int, action: str = "") -> Iterator[int]:
-        """Yields the times of changes before a decision, each after updating the cluster.
+        """Updates the cluster for each change before a decision, and then yields the time of the change.
 
         Completions, departures, returns and timed starts precede changes at the same time.
 

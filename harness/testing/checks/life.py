@@ -27,7 +27,7 @@ class IllegalError(Exception):
 
 @dataclass
 class Hold:
-    """Where a pod holds resources, since when in its current state, and until when if evicted."""
+    """The node of a pod that holds resources, the beginning of its state, and the end if it is evicted."""
 
     node: str | None
     since: int

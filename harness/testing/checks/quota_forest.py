@@ -1,7 +1,8 @@
-"""An independent model, for checkers, of what ClusterQueues and cohorts have, keep, lend and use.
+"""Computes the quotas of ClusterQueues and cohorts for checkers, without the code of the policies.
 
-It follows Kueue's documentation. A node has its own quota and the quota that nodes below it lend. Its lending
-limit keeps a part for the node alone. Usage beyond that part counts in the node above.
+The model follows Kueue's documentation. A node, which is a ClusterQueue or a cohort, has its own quota and
+the quota that nodes below it lend. The node's lending limit reserves a part for the node alone. Usage beyond
+that part counts in the node above.
 """
 
 from __future__ import annotations
@@ -100,13 +101,13 @@ class QuotaForest:
         return self.has(node, cell) - self.keeps(node, cell)
 
     def uses(self, node: Node, cell: Cell) -> int:
-        """Returns the usage of a node. For a cohort, it is what its members use beyond what they keep."""
+        """Returns the usage of a node. A cohort's usage is what its members use beyond their kept parts."""
         if node.kind == "queue":
             return self.used[node].get(cell, 0)
         return sum(max(0, self.uses(child, cell) - self.keeps(child, cell)) for child in self._below[node])
 
     def left(self, node: Node, cell: Cell) -> int:
-        """Returns how much more a node could use; negative if it, or a cohort above, exceeds its limit."""
+        """Returns how much more a node could use; negative if the node or a cohort above exceeds a limit."""
         above, uses, keeps = self.above(node), self.uses(node, cell), self.keeps(node, cell)
         if above is None:
             return self.has(node, cell) - uses
@@ -117,6 +118,6 @@ class QuotaForest:
         return max(0, keeps - uses) + there
 
     def over(self, node: Node, cell: Cell) -> int:
-        """Returns the usage of a queue beyond its own quota and beyond what it might borrow."""
+        """Returns the part of a queue's usage beyond both its own quota and the quota that it may borrow."""
         own = self.quota(node, cell).nominal
         return max(0, min(self.uses(node, cell) - own, -self.left(node, cell)))

@@ -1,4 +1,4 @@
-"""Lists the formats that harness reads, with how to recognise each format, its module, and its options."""
+"""Lists the formats that harness reads. A format has a recognition function, a module and options."""
 
 from __future__ import annotations
 

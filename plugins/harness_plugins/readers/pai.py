@@ -53,7 +53,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: a table cannot be read, or lines are malformed. The error lists all faults.
         OptionError: there is no option with the task table, and the name of the job table does not show where
-            it is.
+            the task table is.
     """
     jobs = open_table(path, JOB_COLUMNS).typed(_JOBS)
     beside = _task_table(path, options)

@@ -60,7 +60,7 @@ class PodRuns:
         Args:
             job: the job that the object itself describes.
             owners: the UIDs of the owners of a Workload, or the UID of a Job itself.
-            since: when the job was allowed to run, if it also ran before. The default is its last admission.
+            since: the time when this run of the job was allowed. The default is the job's last admission.
         """
         since = job.admitted if since is None else since
         uids = list(owners)

@@ -58,14 +58,14 @@ class Run:
 
     @property
     def work(self) -> int | None:
-        """The time that the run worked, without suspensions."""
+        """The time during which the run worked. Suspensions do not count."""
         return self.last.work
 
     @property
     def resized(self) -> bool:
         """True if the allocation was changed during the run.
 
-        If only the last row is known, its Submit is later than its Start.
+        If only the last row is known, its `Submit` is later than its `Start`.
         """
         submit, start = self.last.submit, self.last.start
         return self.first is not self.last or (submit is not None and start is not None and submit > start)

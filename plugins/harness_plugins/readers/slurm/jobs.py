@@ -169,7 +169,7 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the amounts of a run that the options select, and the other amounts (granted or requested)."""
+    """Returns the granted and the requested amounts of a run. Those that the options select come first."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested

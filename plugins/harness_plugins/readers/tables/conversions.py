@@ -44,7 +44,10 @@ class Conversions:
         self.lost: pl.Expr | None = None
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
-        """Computes these expressions, row numbers, and the doubts (columns `0`, `1`, ...) for a table."""
+        """Computes these expressions for a table, with the row numbers and the results of all `doubts`.
+
+        The doubts have the columns `0`, `1` and so on.
+        """
         plan = frame.lazy()
         for step in self._steps:
             plan = plan.with_columns(step)
@@ -166,5 +169,5 @@ class Conversions:
         return self.kept(pl.coalesce(moment, earlier))
 
     def doubt(self, rows: pl.Expr, column: str, says: str) -> None:
-        """Adds a doubt for rows with invalid cells. Null means that a row has no doubt."""
+        """Adds a doubt that selects rows with invalid cells. If `rows` is null, a row is not selected."""
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))

@@ -24,7 +24,8 @@ def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> 
         path: the file, for messages.
         data: the content of the file.
         pick: a function that chooses the columns to read.
-        inside: the list inside each element that has the rows, or "" if the elements are the rows.
+        inside: the name of the list with the rows, which is inside each element. "" means that the elements
+            themselves are the rows.
 
     Raises:
         TraceError: the JSON is invalid, an element is not an object, or a column has values that are neither

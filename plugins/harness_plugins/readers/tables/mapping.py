@@ -61,8 +61,8 @@ class TableMapping:
         name: the name of the mapping, for messages.
         columns: the source of each column of a trace, or of `total.RESOURCE`.
         files: a pattern for the files in a folder. "" means all files.
-        records: the list inside each element of a JSON document that has the rows, or "" if the elements are
-            the rows.
+        records: the name of the list with the rows, which is inside each element of a JSON document. "" means
+            that the elements themselves are the rows.
         zone: the zone of times that have no zone.
         where: the conditions that rows must meet, each with its text.
         latest: a column. If several rows have the same job_id, only the row with the greatest value in this

@@ -169,9 +169,9 @@ def _about(mapping: TableMapping) -> dict[str, str]:
 def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
     """Returns a trace in which `total.RESOURCE` has become `request.RESOURCE` of a pod.
 
-    A total is spread as evenly as whole units allow (in cores, if the total is a number of whole cores). The
-    first pods have one unit more. A job with different pods has a row for each kind. Its pods are a gang
-    unless the trace says otherwise.
+    A total is divided into whole units, which are cores if the total is a number of whole cores. If the units
+    do not divide evenly, the first pods have one unit more. A job with different pods has a row for each
+    kind. Its pods are a gang unless the trace says otherwise.
 
     Args:
         trace: one row for each job.

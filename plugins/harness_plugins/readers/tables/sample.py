@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 
     Attributes:
         frame: the columns in the types that terms have. Columns of other types are left out.
-        records: the list inside each element of a JSON document that has the rows, or "".
+        records: the name of the list with the rows, which is inside each element of a JSON document, or "".
         delimiter: the character between the cells of delimited text, or "" if a mapping need not set it.
     """
 

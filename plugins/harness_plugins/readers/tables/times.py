@@ -77,7 +77,7 @@ class Clock:
         return _EXAMPLE.strftime(unit) if is_form(unit) else "2017-10-09T07:01:55+02:00"
 
     def read(self, cell: pl.Expr, unit: str) -> When:
-        """Reads text of a unit.
+        """Converts text in the notation of a unit to times.
 
         Raises:
             ValueError: the format does not determine a point in time.
