@@ -48,7 +48,7 @@ def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
             f"a job of more than {per_node} GPUs ({counted(count, 'job')}) is a gang of equal pods of at "
             f"most {per_node}"
         ),
-        "each pod of a gang has the largest such divisor of the job's GPUs; any other job is one pod",
+        "each pod of a gang has the largest divisor of the job's GPUs that fits; any other job is one pod",
     )
 
 

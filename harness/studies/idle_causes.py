@@ -77,7 +77,7 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
     again = play_again(replace(plan, observe=observe), told)
     if any(again[name] != run.info[name] for name in ("window", "outcome")):
         return _refused(run, f"a second replay of {run.label} made other decisions")
-    with blamed_on(f"policy {plan.label} failed on a question about why jobs wait", kind=PolicyError):
+    with blamed_on(f"policy {plan.label} failed when harness asked why jobs wait", kind=PolicyError):
         judged = seen[0].judged(run.window.end)
     columns = {name: pl.Series(name, column) for name, column in zip(Judged._fields, judged, strict=True)}
     with_causes = added(run, [], {IDLE: []}, {"causes": columns})

@@ -170,8 +170,8 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
         yield (
-            f"{FINISH_TIME}: jobs that finished here but not alone on their quota (or took no time there) "
-            f"are left out: {each}"
+            f"{FINISH_TIME}: jobs that finished here are left out if they did not finish, or took no time, "
+            f"in the replay of their quota alone: {each}"
         )
 
 

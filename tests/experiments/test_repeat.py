@@ -85,6 +85,6 @@ def test_an_experiment_from_before_origins_were_kept_has_its_report(
     kept = {name: value for name, value in made.description.items() if name != "made_from"}
     told = report(Judged(Experiment(made.root, kept)), command="harness experiment report x").markdown()
     assert "What varies" in told
-    assert "An older harness made this experiment" in told
+    assert "An older release of harness made this experiment" in told
     assert "sha256" not in told
     assert "    harness experiment report x" in told

@@ -285,7 +285,7 @@ def test_what_today_has_no_value_of_is_told_before_anything_is_tried(
     assert [str(each) for each in caught.value.faults] == [
         f"{where}: the present configuration has no value for makespan on 0d..5d"
     ]
-    assert "choose another metric, or a later until" in str(caught.value.hint)
+    assert "choose another metric, or a later 'until'" in str(caught.value.hint)
     assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1
 
 
@@ -318,21 +318,24 @@ def test_python_tunes_as_the_command_does(
         ({"sums": [{"of": [A, B], "is": 40}]}, "tune.sums[0].is: cannot be reached"),
         ({"sums": [{"of": [A], "is": 6}]}, "must name two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
-        ({"held-out": None}, "tune.held-out: and search need each other"),
-        ({"held-out": "4d.."}, "tune.held-out: 4d.. overlaps with search, 0d..5d"),
-        ({"held-out": "..1d"}, "tune.held-out: ..1d overlaps with search, 0d..5d"),
+        ({"held-out": None}, "tune.held-out: and tune.search need each other"),
+        ({"held-out": "4d.."}, "tune.held-out: 4d.. overlaps with tune.search, 0d..5d"),
+        ({"held-out": "..1d"}, "tune.held-out: ..1d overlaps with tune.search, 0d..5d"),
         (
             {"held-out": "2020-01-05.."},
-            "2020-01-05.. and search, 0d..5d, must both be dates or both durations",
+            "2020-01-05.. and tune.search, 0d..5d, must both be dates, or durations",
         ),
-        ({"prune": ["0d..6d"]}, "tune.prune[0]: 0d..6d is not within search, 0d..5d"),
-        ({"prune": ["2020-01-01.."]}, "tune.prune[0]: 2020-01-01.. is not within search, 0d..5d"),
+        ({"prune": ["0d..6d"]}, "tune.prune[0]: 0d..6d is not within tune.search, 0d..5d"),
+        ({"prune": ["2020-01-01.."]}, "tune.prune[0]: 2020-01-01.. is not within tune.search, 0d..5d"),
         ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
         (
             {"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]},
             "needs a single objective",
         ),
-        ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
+        (
+            {"prune": ["0d..1d"], "search": None, "held-out": None},
+            "tune.prune: has windows within tune.search",
+        ),
         ({"sampler": "grid"}, "tune.sampler: 'grid' is not one of tpe, nsga2, gp"),
         ({"trials": 1}, "tune.trials: 1 is out of range"),
         ({"trails": 5}, "tune.trails: is not a known field"),

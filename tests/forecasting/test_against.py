@@ -150,7 +150,9 @@ def test_preemptions_of_two_clusters_count_over_the_shorter_of_two_futures(tmp_p
         assert sorted(each.share for of in of_both for each in of.risks if each.name == "default/low") == [1]
         (low,) = [row for row in found.shifts["other"] if row.name == "default/low"]
         assert (low.preempted_before, low.preempted_after, low.changed) == (0, 0, False)
-        assert "in each pair, preemptions count only up to the end of the shorter future" in text(found)
+        assert "in each pair of futures, preemptions count only up to the end of the shorter future" in text(
+            found
+        )
 
 
 def test_the_command_takes_patches_and_several_clusters(

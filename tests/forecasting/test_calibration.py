@@ -258,7 +258,7 @@ def test_more_than_ever_waited_is_told(tmp_path: Path) -> None:
     found = harness.forecast(
         world, history=recorded(tmp_path), futures=1, calibrate=LEAST, workers=1, workloads=["next"]
     )
-    assert text(found).startswith("intervals use 9 moments of this history, too few to tell how often")
+    assert text(found).startswith("intervals use 9 moments of this history, too few to say how often")
     assert "2 wait now, and at most 1 waited at any moment of the past: load has grown" in text(found)
 
 

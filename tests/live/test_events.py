@@ -297,7 +297,7 @@ def test_the_metrics_of_kueue_become_a_table_of_what_changed(
     assert (
         "note: a change has the time of the first sample that shows it, which is up to 1m00s late" in told.err
     )
-    assert "note: a lendingLimit of 0 counts as none" in told.err
+    assert "note: a lendingLimit of 0 counts as no limit" in told.err
     assert "borrowingLimit of 0" not in told.err
     assert "note: Kueue exports no metrics for weights, stopPolicy" in told.err
 

@@ -240,7 +240,7 @@ def test_a_secret_is_sent_and_never_shown(
         (["URL/x", "o.json", *SPAN], "the server answers 404"),
         (
             ["URL", "o.json", "--from", "0001-01-02", "--to", "9999-12-30"],
-            "pieces per metric, more than 20,000",
+            "requests per metric, but at most 20,000",
         ),
         (
             ["http://127.0.0.1:9", "o.json", *SPAN],

@@ -355,7 +355,7 @@ def test_a_submitted_job_names_a_local_queue_of_its_namespace() -> None:
     mine["metadata"]["namespace"] = "other"
     with pytest.raises(InputError, match="no LocalQueue 'q' in namespace other") as error:
         asked(dump(), mine)
-    assert error.value.hint == "these namespaces have one: d"
+    assert error.value.hint == "these namespaces have it: d"
     (found,) = asked([each for each in dump() if each["kind"] != "LocalQueue"], mine)
     assert outcome(found) == ("starts", "")
 

@@ -166,7 +166,7 @@ def test_a_runtime_may_be_in_another_file(tmp_path: Path, capsys: pytest.Capture
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert (answer["name"], answer["pods"]) == ("d/mine", 3)
     assert called([*args, str(runtimes)]) == 2
-    assert "holds no job; Job, Pod, JobSet" in capsys.readouterr().err
+    assert "contains no job; a job is one of Job, Pod, JobSet" in capsys.readouterr().err
 
 
 def test_nodes_and_their_resources_are_those_of_the_trainer() -> None:

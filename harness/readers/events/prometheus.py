@@ -123,7 +123,7 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
         }
         if knob != "quota" and metric not in endless and zero:
             watched.lacks(
-                f"a {knob} of 0 counts as none, because some releases of Kueue export it instead of +Inf: "
+                f"a {knob} of 0 counts as no limit, because some releases of Kueue export 0 instead of +Inf: "
                 + ", ".join(sorted(zero))
             )
     watched.lacks(

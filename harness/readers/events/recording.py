@@ -83,7 +83,7 @@ def _gap(row: Row) -> str:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
     except ValueError:
         return (
-            f"{row.kind}: the recording has a gap, so changes in it have the time when harness first saw them"
+            f"{row.kind}: the recording has a gap, so changes in the gap have the time when harness saw them"
         )
     span = format_duration(row.seen - begin)
     return f"{row.kind}: changes in the recording's gap of {span} from {since} have the time of the gap's end"

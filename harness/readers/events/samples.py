@@ -82,7 +82,9 @@ class Samples(Generic[_K]):
             for time, text in each["values"]:
                 value = _value(text)
                 if not 0 <= time <= _LAST:
-                    raise InputError(f"{key.metric}: a sample has the time {time}", hint=_HINT)
+                    raise InputError(
+                        f"{key.metric}: a sample has the time {time}, which is no date", hint=_HINT
+                    )
                 if not isnan(value):
                     values[round(time * SECOND)] = value
         for metric in dict.fromkeys(key.metric for key in found):

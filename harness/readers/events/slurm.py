@@ -59,7 +59,7 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
         raise ClusterError(
             str(path),
             [Fault("column Cluster", f"has several clusters: {', '.join(clusters)[:200]}")],
-            hint=f"request a single one: {COMMAND} cluster={clusters[0]}",
+            hint=f"request a single cluster: {COMMAND} cluster={clusters[0]}",
         )
     watched, faults = Watched(), list[Fault]()
     spans: dict[tuple[str, Field], list[_Span]] = {}

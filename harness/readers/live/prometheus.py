@@ -116,8 +116,8 @@ def fetch(
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:
         raise InputError(
-            f"this time span has {pieces:,} pieces per metric, more than {_MOST_PIECES:,}",
-            hint="give a longer --window, or a shorter time",
+            f"this time span needs {pieces:,} requests per metric, but at most {_MOST_PIECES:,} are allowed",
+            hint="give a longer --window, or a shorter time span",
         )
     answered = False
     for metric in metrics:

@@ -129,7 +129,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
     if not wrong.is_empty():
         row: dict[str, Any] = wrong.row(0, named=True)
         name = row["job_id"] or row["job_id_right"]
-        yield f"{agreeing(wrong.height, 'job', 'do')} not arrive when the task says, first {name}"
+        yield f"{agreeing(wrong.height, 'job', 'do')} not arrive at the time in the task, for example {name}"
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
@@ -141,6 +141,6 @@ def _end(run: Run, plan: Plan) -> Iterator[str]:
     going_on = run.micros("jobs").filter(runs, ~pl.col("job_id").is_in(stuck))
     running = going_on.select(pl.len()).collect().item()
     if run.window.start != first:
-        yield f"its time begins at {run.window.start:,} us, but its first job arrives at {first:,} us"
+        yield f"its time span begins at {run.window.start:,} us, but its first job arrives at {first:,} us"
     if run.window.end != plan.settings.until and (running or run.window.end != last):
-        yield f"its time ends at {run.window.end:,} us, but its last decision is at {last:,} us"
+        yield f"its time span ends at {run.window.end:,} us, but its last decision is at {last:,} us"

@@ -202,7 +202,7 @@ def load_suite(given: str | Path = NEWEST) -> Suite:
         found[each] = _task(name, each, own, path.parent)
         unread += own.unread()
     if not 1 <= len(found) <= MOST_TASKS:
-        faults.append(Fault("tasks", f"has {len(found):,}; a suite has 1 to {MOST_TASKS} tasks"))
+        faults.append(Fault("tasks", f"has {len(found):,} tasks, but a suite has 1 to {MOST_TASKS} tasks"))
     faults += [Fault(name, "is not a known field") for name in (*fields.unread(), *unread)]
     if faults:
         raise SpecError(str(path), faults, hint=_HINT)

@@ -38,7 +38,8 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
         yield Points(list(_code(made)), title="Versions")
     else:
         yield Text(
-            "An older harness made this experiment, and did not keep its inputs. harness sweep SPEC does."
+            "An older release of harness made this experiment, and did not record its inputs. "
+            "harness sweep SPEC records them."
         )
     for title, sentences in (("Assumed by plugins", "assumed"), ("Warnings", "warnings")):
         if made.get(sentences):
@@ -54,7 +55,7 @@ def _state(experiment: Experiment) -> Iterator[str]:
     if seeds:
         first, count = seeds.get("first", 1), seeds["count"]
         numbers = f"{first:,} to {first + count - 1:,}" if count > 1 else f"{first:,}"
-        yield f"seeds {numbers}: {seeds['of']} {seeds['by']}; values are means over them"
+        yield f"seeds {numbers}: {seeds['of']} {seeds['by']}; values are means over these seeds"
     for number, error in items.filter(state="failed").select("item", "error").head(_LISTED).iter_rows():
         yield f"item {number}: {error.splitlines()[0]}"
 

@@ -25,7 +25,7 @@ from harness.studies.experiments.table import setting_text
 if TYPE_CHECKING:
     import polars as pl
 
-_LISTED = "harness experiment show lists some"
+_LISTED = "harness experiment show EXPERIMENT lists some items"
 
 
 class Compared:
@@ -53,7 +53,8 @@ class Compared:
         self.settings = [by_item[item] for item in items]
         if len({each.item for each in self.settings}) < len(self.settings):
             raise OptionError(
-                "two of the items belong to the same setting", hint="seeds of a setting are compared together"
+                "two of the items belong to the same setting",
+                hint="give one item for each setting, because all seeds of a setting are compared together",
             )
         self._judged = judged
         self._rows, self._family = _compared(judged, self.settings, metrics or HEADLINES)
@@ -113,9 +114,9 @@ def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Itera
     yield f"values: means over seeds; {GEOMETRIC}"
     changes = [change for row in rows for change in row.changes]
     if any(change.interval is not None for change in changes):
-        how = "of logarithms where means are geometric"
-        yield f"[95 % interval]: Student's, of differences paired by seed; {how}"
-        yield gates(f"corrected for {family.size} tests, Holm" if family.size > 1 else "one test")
+        how = "or differences of logarithms if means are geometric"
+        yield f"[95 % interval]: Student's t interval of differences paired by seed, {how}"
+        yield gates(f"corrected for {family.size} tests by Holm's method" if family.size > 1 else "one test")
     if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in changes):
         yield "?: no verdict: fewer than 2 seeds have a value in both settings"
 

@@ -70,8 +70,8 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    what = "no setting has a counterpart that differs from it only in having the factor's first value"
-    return f"no effect of {', '.join(names)}: {what}"
+    what = "no other setting is the same except for the factor's first value"
+    return f"the effect of {', '.join(names)} is unknown: {what}"
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:

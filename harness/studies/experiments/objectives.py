@@ -281,7 +281,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
         raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
     found = found_as(frame, asked, given=given)
     if not found.better:
-        raise OptionError(f"objective {text!r}: the metric has no better direction", hint=_FORM)
+        raise OptionError(f"objective {text!r}: this metric has no better direction", hint=_FORM)
     return found
 
 

@@ -168,7 +168,7 @@ class _Reader:
         """Returns the patches by label, with `base` for the cluster without changes."""
         patches = self._files("patches", self._fields.raw("patches"), "patch")
         if "base" in patches:
-            self._fields.fault("patches.base", "is the name of the cluster without a patch")
+            self._fields.fault("patches.base", "is reserved for the cluster without a patch")
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
@@ -193,7 +193,7 @@ class _Reader:
             self._try(place, lambda label=label: name_of(label))
             if any(label == arm.label for arm in arms):
                 fields.fault(
-                    place, f"a second plugin has the name {label!r}: give it another one, {plugin}@other"
+                    place, f"two plugins have the name {label!r}: give one another name, as in {plugin}@other"
                 )
                 continue
             arms.append(Arm(plugin, label, Frozen({str(key): value for key, value in options.items()})))
@@ -260,7 +260,7 @@ class _Reader:
             self._fields.fault(where, "contains a value twice")
         if name in OWN:
             field = {PLUGIN: "plugins", SEED: "seeds", "patch": "patches"}.get(str(name), f"{name}s")
-            self._fields.fault(where, f"is given by the field {field}")
+            self._fields.fault(where, f"must not be given here, because the field {field} gives it")
         return Factor(str(name), tuple(plain) or (None,))
 
     def _once(self, groups: Iterable[Sequence[Factor]]) -> None:
@@ -346,7 +346,9 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
         places = [at for at, group in enumerate(groups) if any(factor.name == name for factor in group)]
         new = (Factor(name, tuple(values)),)
         if any(len(groups[at]) > 1 for at in places) or any(name in rule for rule in spec.exclude):
-            faults.append(Fault(f"--vary {name}", "varies together with others in the file; change it there"))
+            faults.append(
+                Fault(f"--vary {name}", "varies together with other factors; change it in the file")
+            )
         elif places:
             groups[places[0]] = new
         else:

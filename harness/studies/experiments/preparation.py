@@ -197,7 +197,7 @@ class Faults:
         except HarnessError as error:
             message = error.message
             if isinstance(error, FaultyInputError) and len(error.faults) > 1:
-                message = f"{error.source}: {error.faults[0]} (and {len(error.faults) - 1:,} faults more)"
+                message = f"{error.source}: {error.faults[0]} (and {len(error.faults) - 1:,} more faults)"
             self.add(where, f"{message}; {error.hint}" if error.hint else message)
             return None
 
@@ -279,7 +279,7 @@ def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
     if factor.name in _TAKEN:
         faults.add(f"{place}.{factor.name}", f"is the name of a table column; write PLUGIN.{factor.name}")
     if factor.name in bench.spec.settings:
-        faults.add(f"settings.{factor.name}", "also varies; give it in one place")
+        faults.add(f"settings.{factor.name}", "is also a factor; give it in only one place")
 
 
 def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:

@@ -88,13 +88,13 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
         yield Points(missing)
         return
     about = ", ".join(name_of(each.measured) for each in scaled)
-    count = "one that no other beats" if len(best) == 1 else f"{len(best):,} that no other beats"
+    count = f"{'one' if len(best) == 1 else f'{len(best):,}'} that no other setting beats"
     there = "is" if len(best) == 1 else "are"
     yield Text(f"Of {len(found):,} settings there {there} {count} in {about}{_at(apart)}.", lead=True)
     if judged.experiment.description["seeds"] is None:
         yield Text(
-            "Every setting was replayed once: without seeds, luck may explain small differences "
-            "(seeds: 10 in the specification, or harness sweep --seeds 10)."
+            "Every setting was replayed once, so luck may explain small differences. For more replays, "
+            "add 'seeds: 10' to the specification, or run harness sweep with --seeds 10."
         )
     if stopped := stopped_text(judged.experiment):
         yield Text(f"{stopped[0].upper()}{stopped[1:]}.")
@@ -202,7 +202,7 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")
-        lines = "95 % intervals between seeds" if seeds else "from the least to the largest difference"
+        lines = "95 % intervals over seeds" if seeds else "the ranges of the differences"
         yield Figure(
             title=f"Effects on {name_of(one.measured)}",
             words=" ".join(words),
@@ -212,7 +212,7 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         )
     lonely = unpaired(judged)
     if lonely:
-        yield Text(f"There is {lonely}.")
+        yield Text(f"{lonely[0].upper()}{lonely[1:]}.")
 
 
 def _effects_chart(rows: Sequence[tuple[Any, ...]], one: _Scaled, width: int) -> ChartType:
@@ -281,7 +281,7 @@ def _heat_map(
         title=f"{name_of(one.measured)} by {across} and {down}",
         words=" ".join(f"{each[4]}." for each in squares),
         draw=draw,
-        note="Means over all settings that have both values; the stronger the colour, the higher: "
+        note="Means over all settings that have both values; a stronger colour is a higher value, and "
         + ("higher is better." if one.measured.better == "higher" else "lower is better."),
     )
 
@@ -334,7 +334,7 @@ def _multiple(
         words=" ".join(f"{each[-1]}." for each in dots[: 4 * _LISTED]),
         draw=draw,
         keys=keys if len(keys) > 1 else (),
-        note="Upright lines are 95 % intervals between seeds."
+        note="Vertical lines are 95 % intervals over seeds."
         if any(each[4] is not None for each in dots)
         else "",
     )

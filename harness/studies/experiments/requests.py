@@ -63,7 +63,9 @@ TENANTS = "tenants"
 
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
-_SHORTER = "seeds: {count: 10, weeks: 1d} draws days, and 1h draws hours; a trace ends at its last submission"
+_SHORTER = (
+    "'seeds: {count: 10, weeks: 1d}' draws days, and '1h' draws hours; a trace ends at its last submission"
+)
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class Bench:
         if plan.work.unknown:
             raise OptionError(
                 f"{plan.work.unknown}, so waits and losses would have no meaning",
-                hint="the setting unfinished says how long they run, such as 2h, or drops them",
+                hint="the setting 'unfinished' says how long these jobs run, such as 2h, or drops the jobs",
             )
         return plan
 
@@ -357,7 +359,7 @@ class Bench:
             if unknown:
                 raise OptionError(
                     f"{plugin}: cannot continue the experiment, as the plugin's code is unknown: {unknown}",
-                    hint="define the policy in a module, and import it again after it was changed",
+                    hint="define the policy in a module, and import the module again after each change",
                 )
             told = [[code.sha256 for code in codes], policy.version, measured_by(self.plugins)]
             self._codes[plugin] = sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -223,7 +223,7 @@ class Folder:
 
 
 def _damaged(path: Path, error: Exception) -> RunError:
-    return RunError(f"{path} is damaged: {error}", hint="remove it and sweep again, which makes it anew")
+    return RunError(f"{path} is damaged: {error}", hint="remove the file; harness sweep SPEC writes it again")
 
 
 def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFrame:

@@ -156,7 +156,7 @@ class Asked:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for "
                 f"{'; '.join([f'{settings.policy.name}, so there is no start to forecast', *lost])}",
-                hint="-p names another scheduler; --submit JOB.yaml shows the effect of one further job"
+                hint="choose another scheduler with -p, or add a job with --submit JOB.yaml"
                 if not lost or not by_queues
                 else None,
             )
@@ -217,7 +217,7 @@ class Asked:
         require_manifests(cluster)
         if not all(map(is_dated, cluster.timed)):
             raise OptionError(
-                f"{cluster.source} gives times of changes from now on, but a backtest begins at many moments",
+                f"{cluster.source} has changes relative to now, but a backtest begins at many moments",
                 hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
             )
         return self._backtest(cluster, settings, plugins, self.futures)
@@ -272,7 +272,7 @@ class Asked:
         if len(own) > 1:
             raise InputError(
                 f"{source}: it becomes {len(own)} Workloads, but a forecast submits only one",
-                hint="harness simulate accepts it whole; give the forecast one of its replicas",
+                hint="submit a single replica, or use harness simulate, which accepts all of them",
             )
         if not own:
             raise InputError(

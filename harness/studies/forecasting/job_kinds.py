@@ -196,7 +196,7 @@ def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
         known = {name for name in types if name in table}
         for name in table:
             if name not in known:
-                table.fault(name, f"is not a type of replica; {', '.join(types)} are")
+                table.fault(name, f"is not a type of replica; the types are {', '.join(types)}")
         for name in types:
             if name in known:
                 each = table.child(name)

@@ -71,7 +71,7 @@ def read_jobs(path: Path) -> list[Job]:
     documents, _ = read_documents(text_of(path), faults)
     found = [each for document in documents for each in unpacked(document, faults)]
     if not found and not faults:
-        faults.append(Fault("", f"contains no object; {', '.join(KINDS)} are jobs"))
+        faults.append(Fault("", f"contains no object; a job is one of {', '.join(KINDS)}"))
     for each in found:
         if each.content.get("kind") not in RUNTIMES:
             _check_kind(each, faults)
@@ -100,7 +100,7 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
         if job.get("kind") not in RUNTIMES:
             found.append((job, source))
     if runtimes and not found:
-        raise ClusterError(objects[0][1], [Fault("", f"holds no job; {', '.join(KINDS)} are jobs")])
+        raise ClusterError(objects[0][1], [Fault("", f"contains no job; a job is one of {', '.join(KINDS)}")])
     return found
 
 
@@ -193,7 +193,7 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         own = [name for space, name in cluster.local_queues if space == namespace]
         known = own if cluster.local_queues else [*cluster.cluster_queues]
         others = sorted(space for space, name in cluster.local_queues if name == queue)
-        hint = f"these namespaces have one: {', '.join(others)}" if others else did_you_mean(queue, known)
+        hint = f"these namespaces have it: {', '.join(others)}" if others else did_you_mean(queue, known)
         raise InputError(f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}", hint=hint)
     latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)

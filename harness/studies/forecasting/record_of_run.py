@@ -219,7 +219,7 @@ def _check_jobs(
         if first := min(several, default=""):
             why = f"it does not say how many pods each pod set of job {first} had when the job was admitted"
         elif any(each.topology for each in cluster.flavors.values()):
-            why = "it does not say which place in a topology a workload was admitted to"
+            why = "it does not contain the topology domains of admitted workloads"
     elif gang := min((job.id for job in jobs.values() if job.gang and job.pods > 1), default=""):
         why = f"job {gang} is a gang, and its Pods alone cannot show that"
     elif cluster.elastic_quotas and any(job.queue != job.namespace for job in jobs.values()):
@@ -227,5 +227,5 @@ def _check_jobs(
     if why:
         raise OptionError(
             f"run {run.info['run']} cannot be turned into objects of an API server: {why}",
-            hint="a backtest needs a run of a plugin of Kueue's without topologies, or of single pods",
+            hint="a backtest needs a run of a Kueue plugin without topologies, or a run of single pods",
         )

@@ -66,7 +66,7 @@ def _check(spec: Fields) -> None:
     if "nodeSelector" in spec:
         _not_read(spec, "nodeSelector", "driver.nodeSelector and executor.nodeSelector")
     if "batchScheduler" in spec:
-        spec.fault("batchScheduler", "the pods of another scheduler are not modelled; leave it out")
+        spec.fault("batchScheduler", "the pods of another scheduler are not modelled; leave this field out")
     configuration = spec.child("sparkConf")
     if configuration.string(_DYNAMIC).lower() == "true":
         configuration.fault(_DYNAMIC, dynamic)
@@ -134,4 +134,4 @@ def _kubernetes_memory(text: str) -> str:
 
 
 def _not_read(fields: Fields, name: str, instead: str) -> None:
-    fields.fault(name, "Kueue does not read it here" + (f"; give {instead}" if instead else ""))
+    fields.fault(name, "Kueue does not read this field here" + (f"; give {instead}" if instead else ""))

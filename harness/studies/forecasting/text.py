@@ -106,7 +106,7 @@ def _trust(past: Past) -> str:
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
-        return past.lacks or f"intervals use {moments} of this history, too few to tell how often they hold"
+        return past.lacks or f"intervals use {moments} of this history, too few to say how often they hold"
     calibrated = held.others[CALIBRATED]
     factors = ", ".join(f"{held.others[name].factor:.1f} by the {name}" for name in (WEEK, REGRESSION))
     return (
@@ -152,7 +152,8 @@ def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | No
     yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
     pairs = zip(forecast.futures, forecast.others[name].futures, strict=True)
     if any(one.end != two.end for one, two in pairs):
-        yield from folded(["in each pair, preemptions count only up to the end of the shorter future"], width)
+        pair = "in each pair of futures, preemptions count only up to the end of the shorter future"
+        yield from folded([pair], width)
     same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
     if same:
         yield from folded([f"the other waiting workloads ({same:,}) start as before"], width)

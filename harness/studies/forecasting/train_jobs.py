@@ -76,7 +76,7 @@ def lacking_runtime(job: Mapping[str, Any]) -> Fault:
     """Returns the fault for a TrainJob whose runtime is missing."""
     kind, name = _reference(Fields(job, "", []).child("spec").child("runtimeRef"))
     command = f"kubectl get {kind.lower()}s -A -o yaml"
-    rule = f"there is no {kind} {name!r}, neither beside the job nor in the dump; {command} prints them"
+    rule = f"there is no {kind} {name!r}, neither next to the job nor in the dump; get it with {command}"
     return Fault("spec.runtimeRef", rule)
 
 
@@ -96,7 +96,7 @@ def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
         )
     for name in _OLDER:
         if name in spec:
-            spec.fault(name, "is a field of older Trainers; write the same as runtimePatches")
+            spec.fault(name, "is a field of older Trainers; use runtimePatches instead")
     template = _patched(runtime.child("template"), spec)
     jobs = template.child("spec").items("replicatedJobs")
     policy = runtime.child("mlPolicy") if "mlPolicy" in runtime else None
@@ -125,7 +125,7 @@ def _check_patch(patch: Fields, allowed: Mapping[str, Any]) -> None:
     """Adds a fault for each field of a patch that the API server would drop."""
     for name in patch:
         if name not in allowed:
-            patch.fault(name, f"cannot be patched; {', '.join(allowed)} can")
+            patch.fault(name, f"cannot be patched; the allowed fields are {', '.join(allowed)}")
         elif allowed[name] is not None:
             several = isinstance(patch.raw(name), list)
             for each in patch.items(name) if several else (patch.child(name),):

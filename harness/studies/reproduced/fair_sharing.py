@@ -40,7 +40,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
             "story 2: a department's free quota goes to its own teams", "1B 6, 1C 6", _says(story_2(own=True))
         ),
         Row(
-            "story 2: otherwise the other department's teams share it equally",
+            "story 2: if these have no jobs, the other department's teams share the quota equally",
             "2A 8, 2B 8, 2C 8",
             _says(story_2(own=False)),
         ),
@@ -53,7 +53,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
         Row(f"{_BOTH[0]} preempts", "the smaller workload", final),
         Row(f"{_BOTH[1]} preempts", "the workload with the lowest priority", initial),
         Row(
-            "admission scenario 1, StrictFIFO: the least usage goes first, and other LocalQueues wait",
+            "admission scenario 1, StrictFIFO: the LocalQueue with the least usage goes first, others wait",
             "10, 20, 30",
             by_usage("StrictFIFO"),
         ),

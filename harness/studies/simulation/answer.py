@@ -151,7 +151,7 @@ class Answer:
             return ""
         kinds = "; ".join(f"{_REACH[kind]} ({count:,})" for kind, count in self.tried.items())
         count = sum(self.tried.values())
-        tried = f"{counted(count, 'change')}: {kinds}" if count else "none, because none applies to this job"
+        tried = f"{counted(count, 'change')}: {kinds}" if count else "none, as no change applies to this job"
         return f"no single change lets it start; harness tried {tried}"
 
     @property

@@ -102,7 +102,7 @@ class Moment(Protocol):
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """Returns the result of `tell` for the instant, which may be simulated in a copy of the process.
+        """Simulates the instant, perhaps in a copy of the process, and returns the result of `tell` for it.
 
         Args:
             tell: a function that returns a value for the instant. The value must be picklable.

@@ -23,7 +23,9 @@ SAMPLERS = (TPE, NSGA2, GP)
 """The methods that choose the next points: Parzen estimators, a genetic algorithm, and Gaussian processes."""
 
 _INSTALL = "pip install 'harness-replay[tune]'"
-_INSTALL_TORCH = f"pip install torch, or leave sampler out: {TPE} is for one objective, {NSGA2} for several"
+_INSTALL_TORCH = (
+    f"pip install torch, or leave 'sampler' out: {TPE!r} is for one objective, {NSGA2!r} for several"
+)
 _POPULATION = 20
 
 

@@ -98,7 +98,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         if len(several) > 1:
             faults.append(Fault(key, "must have a single entry, because a tuning uses only one"))
     if "patches" in rest:
-        faults.append(Fault("patches", "cannot be tuned; patch the manifests, and tune those"))
+        faults.append(Fault("patches", "cannot be tuned; change the manifests, and tune the result"))
     ranges, choices = _space(fields)
     tuning = Tuning(
         spec=replace(spec, groups=tuple((Factor(each.name, each.values),) for each in choices)),
@@ -116,7 +116,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
     if "window" in spec.settings:
         faults.append(Fault("settings.window", "is set by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
-        fields.fault("held-out", "and search need each other: give both or neither")
+        fields.fault("held-out", "and tune.search need each other: give both or neither")
     _check_held_out(fields, tuning)
     _check_parts(fields, tuning)
     faults += [Fault(key, "is not a known field; is it misspelled?") for key in fields.unread()]
@@ -199,9 +199,9 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
     except OptionError:
         return  # An invalid window is reported when it is tried.
     if search.dates != held_out.dates:
-        fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
+        fields.fault("held-out", f"{held_out} and tune.search, {search}, must both be dates, or durations")
     elif held_out.overlaps(search):
-        fields.fault("held-out", f"{held_out} overlaps with search, {search}")
+        fields.fault("held-out", f"{held_out} overlaps with tune.search, {search}")
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:
@@ -213,7 +213,7 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
             "prune", "needs a single objective, because several may disagree on which trial is worse"
         )
     if not tuning.search:
-        fields.fault("prune", "has windows within search, so give search too")
+        fields.fault("prune", "has windows within tune.search, so give tune.search too")
         return
     try:
         whole = Window.parse(tuning.search)
@@ -222,7 +222,7 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     for number, text in enumerate(tuning.parts):
         try:
             if not Window.parse(text).within(whole):
-                fields.fault(f"prune[{number}]", f"{text} is not within search, {whole}")
+                fields.fault(f"prune[{number}]", f"{text} is not within tune.search, {whole}")
         except OptionError as error:
             fields.fault(f"prune[{number}]", error.message)
 

@@ -39,7 +39,7 @@ from harness.studies.tuning.specification import Tuning
 
 WINDOW = "window"
 _HALVES = 2
-_NO_VALUE = "trials cannot be compared with a missing value: choose another metric, or a later until"
+_NO_VALUE = "trials cannot be compared with a missing value: choose another metric, or a later 'until'"
 _NOT_MEASURED = "objectives and constraints must use metrics that a replay of the present configuration has"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",
@@ -233,7 +233,9 @@ class Tuner:
         if is_knob(name):
             values = set(self.bench.cluster({PLUGIN: arm.label}).knobs(name).values())
             if len(values) > 1:
-                raise InputError(f"{name} means knobs with {len(values)} values", hint="name each of them")
+                raise InputError(
+                    f"{name} stands for knobs with {len(values)} different values", hint="name each of them"
+                )
             (value,) = values
             if value is None:
                 return 1 if name.endswith(".weight") else None

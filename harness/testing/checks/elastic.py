@@ -167,5 +167,5 @@ class Elastic(Rule):
             if quota in ours:
                 break
             if all(amount <= quota.min_of(name) for name, amount in self._stays[quota.name].items()):
-                what = f"quota {quota.name} of the victim uses no more than its min"
+                what = f"quota {quota.name} of the victim uses no more than its 'min'"
                 yield Broken("elastic.min", step.where, what)

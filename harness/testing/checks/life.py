@@ -59,7 +59,7 @@ class Life:
         on_nodes: whether pods are bound to nodes.
         removed: the nodes that are removed at this time.
         early: when an evicted pod last ended before its time, because its node was removed.
-        state: absent, alive, finished or rejected.
+        state: `absent`, `alive`, `finished` or `rejected`.
         admitted: whether the job holds quota.
         in_line: whether the job is admitted and waits for its start, which only happens in a cluster without
             nodes.

@@ -16,6 +16,9 @@ METADATA = {
 }
 
 read = reader_of(
-    iso_moment, kept=("type",), note="times are UTC; memory, if given, is GiB per pod", metadata=METADATA
+    iso_moment,
+    kept=("type",),
+    note="times are in UTC; memory, if known, is in GiB per pod",
+    metadata=METADATA,
 )
 """Reads a trace. The queue of a job is the type of its workload, or its user."""

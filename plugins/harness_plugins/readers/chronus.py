@@ -65,7 +65,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     )
     without = int((jobs["num_gpu"] == 0).sum())
     notes = (
-        f"times are in units of {format_duration(unit)}; the files do not say so, Chronus' code does",
+        f"times are in units of {format_duration(unit)}; this unit is not in the files, but in Chronus' code",
         "the queue is the virtual cluster; the authors made all virtual clusters about equally large",
         *gpu_notes(per_node, frame["gang"]),
         *((f"{agreeing(without, 'job', 'have')} no GPU and no request",) if without else ()),

@@ -67,7 +67,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """
     for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
         if not 0 < options[name] <= most:
-            raise OptionError(f"option {name}: the largest machine has more than 0 and at most {most:,}")
+            raise OptionError(f"option {name}: must be more than 0 and at most {most:,}")
     collections: dict[int, _Collection] = {}
     for identity, event in _events(path):
         found = collections.get(identity)
@@ -95,7 +95,7 @@ def _instances(path: Path, options: Mapping[str, Any]) -> Path:
         return Path(options["instances"])
     if "collection_events" not in path.name:
         raise OptionError(
-            f"option instances: {path.name} does not say where its instance events are; name their file"
+            f"option instances: {path.name} does not show where the instance events are; give their file"
         )
     return path.with_name(path.name.replace("collection_events", "instance_events"))
 
@@ -266,13 +266,13 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
     evicted = sum(found.evictions > 0 for found in jobs)
     notes = [
         "a job is a collection; it runs from its first SCHEDULE to its last FINISH, FAIL, KILL or LOST",
-        "its instances are pods that need not run together; each pod has its last request",
+        "a job's instances are pods that need not run together; a pod has its instance's last request",
         f"the largest machine is assumed to have {options['cores']:g} cores and {options['memory']:,} bytes",
         f"the queue is the {options['tenant']}; priorities are Borg's",
-        f"{counted(evicted, 'job')} had instances evicted, in the column evictions",
+        f"{counted(evicted, 'job')} had evicted instances; the column evictions counts them",
     ]
     if inside:
-        notes.append(f"{counted(inside, 'job')} ran inside alloc sets: they request their own resources")
+        notes.append(f"{counted(inside, 'job')} ran inside alloc sets, and request their own resources")
     if strangers:
         notes.append(
             f"{agreeing(strangers, 'instance event', 'belong')} to collections that are not in the file"

@@ -177,7 +177,7 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
         return found, ()
     longest = format_duration(max(gaps))
     note = (
-        f"{len(gaps):,} times the watch had a gap (at most {longest}) whose events the server had lost. "
+        f"the watch had {counted(len(gaps), 'gap')} (at most {longest}) whose events the server had lost. "
         "Objects that were created and deleted in a gap are missing"
     )
     return found, (note,)
@@ -248,9 +248,8 @@ def _notes(
     kept = sum(life.deleted for life in lives)
     if watched:
         missing = (
-            f"{agreeing(kept, 'object', 'were')} deleted while they were watched; their "
-            "last states are used; "
-            "objects from before the watch are missing"
+            f"{agreeing(kept, 'object', 'were')} deleted while they were watched, and their last states are "
+            "used. Objects that were deleted before the watch are missing"
         )
     else:
         missing = "the list lacks objects that the cluster had already deleted; their number is unknown"
@@ -260,8 +259,8 @@ def _notes(
             f"a job runs from the last start of its pods to its end, {before} "
             f"({counted(evicted, 'job')} had been evicted)"
         ),
-        f"its run begins when {how}",
-        f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
+        f"the run of a job begins when {how}",
+        f"the queue is the LocalQueue (the label {QUEUE_LABEL}), or else the namespace",
         f"priority is {which}",
         "times are whole seconds, as Kubernetes keeps them",
     )

@@ -190,7 +190,7 @@ def _metacentrum(path: Path) -> list[Machine]:
     type=click.Choice(["milli", "count", "devices"]),
     default="milli",
     show_default=True,
-    help="How shares of GPUs are counted: as for pods, or like milli with each share from one GPU (devices).",
+    help="How shares of GPUs are counted: as for pods, or as 'milli' with each share on one GPU (devices).",
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
 def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:

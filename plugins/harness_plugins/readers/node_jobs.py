@@ -93,7 +93,7 @@ def _read(
     ).hstack(pods)
     differs = (jobs.select(run).to_series().dt.total_microseconds() - jobs["duration"]).abs() > _SECOND
     other = counted(int(differs.sum()), "job")
-    said = f"a job runs from start_time to end_time; for {other} the column duration differs"
+    said = f"a job runs from start_time to end_time; for {other}, the column 'duration' has another value"
     return Reading(frame, rows.height, left_out, (said, *_split_notes(jobs, pods), *notes), metadata)
 
 
@@ -123,7 +123,7 @@ def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
 def _split_notes(jobs: pl.DataFrame, pods: pl.DataFrame) -> tuple[str, ...]:
     uneven = int((pods["pods"] != jobs["node_num"].fill_null(1).clip(lower_bound=1)).sum())
     gangs = int(pods["gang"].sum())
-    notes = [f"a job of several nodes ({counted(gangs, 'job')}) is a gang of equal pods, one on each"]
+    notes = [f"a job of several nodes ({counted(gangs, 'job')}) is a gang of equal pods, one on each node"]
     if uneven:
         notes.append(
             f"{counted(uneven, 'job')} cannot divide their GPUs evenly among nodes: "

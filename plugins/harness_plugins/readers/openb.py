@@ -147,9 +147,9 @@ def _arrivals(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     shared = (
-        f"GPUs are {GPU}, num_gpu: a share of a GPU takes a whole GPU"
+        f"pods request num_gpu of {GPU}: a share of a GPU takes a whole GPU"
         if options["gpu"] == "count"
-        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: on nodes with devices, a share is of one GPU"
+        else f"pods request num_gpu x gpu_milli of {MILLI_GPU}: on nodes with devices, a share is on one GPU"
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])

@@ -57,7 +57,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
     notes = (
         "every task is a job of one pod; the trace has no users, so all jobs are in queue 'default'",
         "a task requests its cpu_count, and its mem_capacity in megabytes of 10^6 bytes",
-        *(["gpu_count is nvidia.com/gpu for every kind of GPU"] if gpus else []),
+        *(["gpu_count becomes a request for nvidia.com/gpu, for every kind of GPU"] if gpus else []),
         *_dependent(rows),
         "the trace keeps deadlines and whether a task could be deferred, but policies do not see them",
     )
@@ -95,8 +95,8 @@ def _dependent(rows: pl.DataFrame) -> list[str]:
     if not isinstance(rows.schema.get("parents"), pl.List):
         return []
     count = int((rows["parents"].list.len().fill_null(0) > 0).sum())
-    when = "harness does not wait for these others"
-    return [f"{agreeing(count, 'task', 'depend')} on others (parents); {when}"] if count else []
+    when = "harness does not wait for the parents"
+    return [f"{agreeing(count, 'task', 'depend')} on other tasks (parents); {when}"] if count else []
 
 
 def _checked(
@@ -109,7 +109,7 @@ def _checked(
     there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
     faults += [
-        Fault(f"column {name}", f"is {frame[name].dtype}, must be numbers")
+        Fault(f"column {name}", f"is {frame[name].dtype}, but must have numbers")
         for name in (*names, *there)
         if name in frame.columns and not frame[name].dtype.is_numeric()
     ]

@@ -35,23 +35,23 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "the number of processors that a job gets: allocated or requested; if it is unknown, the other one",
+        "the number of processors that a job gets: allocated or requested; the other if it is unknown",
         choices=("requested", "allocated"),
     ),
     Option(
         "processors_per_node",
         0,
-        "a job with more processors becomes a gang of equal pods, each with at most this many; 0: every "
+        "a job with more processors becomes a gang of equal pods, each with at most this number; 0: every "
         "job is one pod",
         type=int,
     ),
     Option(
         "cut_at_request",
         False,
-        "end jobs at their requested run time, as the machine might have done",
+        "whether jobs end at their requested run time, as the machine might have done",
         type=boolean,
     ),
-    Option("tenant", "queue", "which column is the queue", choices=("queue", "user", "group", "partition")),
+    Option("tenant", "queue", "the column of the queue", choices=("queue", "user", "group", "partition")),
     Option("cancelled", "keep", "jobs with status 5 (cancelled)", choices=("keep", "drop")),
     Option("zero_length", "keep", "jobs that ran for 0 seconds", choices=("keep", "drop")),
     Option(
@@ -66,12 +66,12 @@ SWF_OPTIONS = (
 
 OPENB_OPTIONS = (
     _GPU,
-    Option("tenant", "qos", "which column is the queue", choices=("qos", "gpu_spec")),
-    Option("priority", "qos", "derive priorities from the QoS class, or give none", choices=("qos", "none")),
+    Option("tenant", "qos", "the column of the queue", choices=("qos", "gpu_spec")),
+    Option("priority", "qos", "derive priorities from the QoS class, or not", choices=("qos", "none")),
     Option(
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
     ),
-    Option("run", HOUR, "how long pods run if the list does not say", type=parse_duration),
+    Option("run", HOUR, "how long pods run if the list has no times", type=parse_duration),
     Option("rate", 0.0, "for lists without times: pods that arrive per hour; 0: all at time 0", type=float),
     Option(
         "fill",
@@ -89,7 +89,7 @@ CHRONUS_OPTIONS = (
 )
 
 DLRM_OPTIONS = (
-    Option("tenant", "app", "which column is the queue", choices=("app", "role")),
+    Option("tenant", "app", "the column of the queue", choices=("app", "role")),
     Option(
         "outlived",
         "end",
@@ -121,28 +121,27 @@ PHILLY_LOG_OPTIONS = (
 
 PAI_OPTIONS = (
     Option(
-        "tasks", "", "the task table; by default next to the job table, with task instead of job in its name"
+        "tasks",
+        "",
+        "the task table; by default next to the job table, with 'task' instead of 'job' in its name",
     ),
     _GPU,
-    Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
+    Option("tenant", "user", "the column of the queue", choices=("user", "gpu_type")),
     Option(
         "gpu_type", "affinity", "whether pods need nodes of their GPU type", choices=("affinity", "ignore")
     ),
     Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
 )
 
-HELIOS_OPTIONS = (Option("tenant", "vc", "which column is the queue", choices=("vc", "user")), GPUS_PER_NODE)
+HELIOS_OPTIONS = (Option("tenant", "vc", "the column of the queue", choices=("vc", "user")), GPUS_PER_NODE)
 
-ACME_OPTIONS = (
-    Option("tenant", "type", "which column is the queue", choices=("type", "user")),
-    GPUS_PER_NODE,
-)
+ACME_OPTIONS = (Option("tenant", "type", "the column of the queue", choices=("type", "user")), GPUS_PER_NODE)
 
 GOOGLE_OPTIONS = (
     Option(
         "instances",
         "",
-        "the instance events; by default next to the collection events, with instance in its name",
+        "the instance events; by default next to the collection events, with 'instance' in its name",
     ),
     Option("tenant", "user", "the tenant of a job: its user, or its tier", choices=("user", "tier")),
     Option("cores", 100.0, "the assumed number of cores of the largest machine", type=float),
@@ -184,9 +183,7 @@ KUBERNETES_OPTIONS = (
 )
 
 SLURM_OPTIONS = (
-    Option(
-        "tenant", "partition", "which column is the queue", choices=("partition", "account", "qos", "user")
-    ),
+    Option("tenant", "partition", "the column of the queue", choices=("partition", "account", "qos", "user")),
     Option(
         "arrival",
         "eligible",

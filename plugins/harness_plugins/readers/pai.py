@@ -75,11 +75,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     gpu = (
         f"{MILLI_GPU}, plan_gpu x 10"
         if options["gpu"] == "milli"
-        else f"{GPU}, whole: a share counts as a whole GPU"
+        else f"whole {GPU}: a share counts as a whole GPU"
     )
     notes = (
-        "a job is submitted at its own start_time; it runs from its first task's start to its last task end",
-        "its tasks are pod sets of inst_num pods each; a job of more than one instance is a gang",
+        "a job is submitted at its own start_time; it runs from the first start to the last end of its tasks",
+        "the tasks of a job are pod sets of inst_num pods each; a job of more than one instance is a gang",
         f"the queue is the {options['tenant']}",
         f"GPUs are {gpu}",
         f"gpu_type is a required node affinity to the label {MODEL}"

@@ -128,7 +128,7 @@ def _without(job: _Job) -> str:
     if job.submit_time is None:
         return "submit time unknown"
     if not job.attempts:
-        return "no attempt to run it is recorded"
+        return "no attempt to run the job is recorded"
     if job.attempts[-1].end is None:
         return "was still running when the log was taken (its last attempt has no end)"
     if job.attempts[-1].start is None:

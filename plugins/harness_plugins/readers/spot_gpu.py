@@ -68,6 +68,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         if options["gpu_model"] == "affinity"
         else "gpu_model is not requested",
         priority_note("job_type", BANDS, options["priority"]),
-        "the trace does not record when jobs started and whether they were preempted",
+        "the trace does not record when jobs started or whether they were preempted",
     )
     return Reading(frame, jobs.height, notes=notes, metadata=METADATA)

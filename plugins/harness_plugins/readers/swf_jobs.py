@@ -105,8 +105,8 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
     whole = (~part).any().over("job")
     drops_unknown = options["unknown_run"] == "drop"
     reasons = {
-        "part of a job that has its own record (status 2, 3 or 4)": part & whole,
-        "part of a job that has no record of its own (status 2, 3 or 4)": part & ~whole,
+        "only a part of a job, which has another record (status 2, 3 or 4)": part & whole,
+        "only a part of a job, which has no other record (status 2, 3 or 4)": part & ~whole,
         "cancelled (status 5)": status == _CANCELLED if options["cancelled"] == "drop" else None,
         "submit time unknown": pl.col("submit") < 0,
         "run time unknown (-1)": pl.col("run") == -SECOND if drops_unknown else None,
@@ -158,8 +158,8 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     nameless = count(_tenant(jobs, options).is_null())
     after = count(pl.col("preceding") > 0)
     notes = (
-        f"processors are the {wanted} number"
-        + where(count(pl.col(wanted) <= 0), f"lack it, so the {other} number is used"),
+        f"a job has the {wanted} number of processors"
+        + where(count(pl.col(wanted) <= 0), f"lack this number, so the {other} number is used"),
         f"{counted(overran, 'job')} ran longer than they requested and {ends}" if overran else "",
         f"{agreeing(unknown, 'job', 'have')} no run time: they run for 0 seconds" if unknown else "",
         f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like other jobs"
@@ -169,7 +169,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
         f"{agreeing(after, 'job', 'follow')} another job (column 17), but all arrive at their submit time"
         if after
         else "",
-        f"the queue is the log's {tenant}" + where(nameless, "have none: the queue is 'default'"),
+        f"the queue is the log's {tenant}" + where(nameless, "have no {tenant}, so their queue is 'default'"),
     )
     return tuple(note for note in notes if note)
 

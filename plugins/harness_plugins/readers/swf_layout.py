@@ -100,7 +100,9 @@ def _amounts(
     memory = pl.select(amount.alias("request.memory")).to_series()
     of = "KiB per processor" if per_processor else "bytes (assumed to be per node; the log does not say)"
     silent = int((~known).sum())
-    missing = f"; {agreeing(silent, 'job', 'do')} not give it, so none is requested" if silent else ""
+    missing = (
+        f"; {agreeing(silent, 'job', 'do')} not have this amount, so none is requested" if silent else ""
+    )
     return [cpu, memory], f"memory is the requested amount, in {of}{missing}"
 
 
@@ -179,8 +181,8 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
     count = sum(map(bool, selectors))
     known = ", ".join(labels)
     return (
-        f"the properties {known} are a node selector, {MACHINE} ({counted(count, 'pod set')}); the log does "
-        "not say which nodes have the other properties, so they are ignored"
+        f"the properties {known} become the node selector {MACHINE} ({counted(count, 'pod set')}); the log "
+        "does not say which nodes have the other properties, so they are ignored"
     )
 
 

@@ -154,5 +154,5 @@ def test_faults_name_the_lines(faults_of_text: Callable) -> None:
 
 def test_the_instance_events_are_named_or_beside(read_text: Callable) -> None:
     """Else nobody would know what a job asks for."""
-    with pytest.raises(OptionError, match=r"c\.json does not say where its instance events are"):
+    with pytest.raises(OptionError, match=r"c\.json does not show where the instance events are"):
         read_text(lines(RAN), name="c.json")

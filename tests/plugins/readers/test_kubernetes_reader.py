@@ -183,7 +183,7 @@ def test_a_workload_runs_since_its_pods_do(
     trace = read(*objects)
     assert trace.frame["recorded_start"][0] == datetime(2025, 3, 1, 10, minute, tzinfo=UTC)
     assert trace.frame["duration"][0] == timedelta(minutes=50 - minute)
-    assert f"its run begins when {how} (1 job)" in trace.notes
+    assert f"the run of a job begins when {how} (1 job)" in trace.notes
 
 
 def test_a_job_set_runs_since_the_pods_of_its_jobs_do(read: Callable[..., Trace]) -> None:

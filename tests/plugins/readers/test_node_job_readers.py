@@ -61,7 +61,7 @@ def test_kalos_runs_from_start_to_end_and_says_memory(read_text: Callable) -> No
     assert job["duration"] == timedelta(seconds=8)
     assert (job["pods"], job["request.nvidia.com/gpu"], job["request.cpu"]) == (8, 8, 120_000)
     assert job["request.memory"] == 1000 * 2**30
-    assert trace.notes[0].endswith("for 1 job the column duration differs")
+    assert trace.notes[0].endswith("for 1 job, the column 'duration' has another value")
 
 
 def test_faults_name_the_line_and_the_column(faults_of_text: Callable) -> None:

@@ -78,7 +78,7 @@ def test_gpus_are_asked_for(tmp_path: Path, readers: Plugins) -> None:
     rows = {**TASK, "gpu_count": 2, "gpu_capacity": 1e4}, {**TASK, "id": 8, "gpu_count": None}
     trace = read(tmp_path, readers, *rows)
     assert trace.frame["request.nvidia.com/gpu"].to_list() == [2, 0]
-    assert "gpu_count is nvidia.com/gpu for every kind of GPU" in trace.notes
+    assert "gpu_count becomes a request for nvidia.com/gpu, for every kind of GPU" in trace.notes
 
 
 @pytest.mark.parametrize("row", [TASK, WORKFLOW])
@@ -88,7 +88,7 @@ def test_tasks_that_depend_on_others_are_counted(
     """They are replayed as if they did not, which is said."""
     trace = read(tmp_path, readers, {**row, "parents": []}, {**row, "id": 9, "parents": [3]})
     (said,) = (note for note in trace.notes if "depend" in note)
-    assert said.startswith("1 task depends on others (parents); harness does not wait")
+    assert said.startswith("1 task depends on other tasks (parents); harness does not wait")
 
 
 def test_ids_are_told_apart_up_to_64_bits(tmp_path: Path, readers: Plugins) -> None:
@@ -103,11 +103,11 @@ def test_ids_are_told_apart_up_to_64_bits(tmp_path: Path, readers: Plugins) -> N
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"duration": None}, "column duration: is Null, must be numbers"),
+        ({"duration": None}, "column duration: is Null, but must have numbers"),
         ({"duration": -1}, "row 1, duration: -1 is not a whole number from 0"),
         ({"cpu_count": float("nan")}, "row 1, cpu_count: nan is not a whole number from 0"),
         ({"mem_capacity": 2**62}, f"row 1, mem_capacity: {2**62} is not a whole number from 0"),
-        ({"duration": "long"}, "column duration: is String, must be numbers"),
+        ({"duration": "long"}, "column duration: is String, but must have numbers"),
     ],
 )
 def test_values_that_cannot_be_are_named(

@@ -69,7 +69,7 @@ def test_jobs_without_a_known_run_are_left_out_and_counted(read_text: Callable) 
     )
     assert trace.frame["job_id"].to_list() == ["application_1506638472019_1"]
     assert trace.left_out == {
-        "no attempt to run it is recorded": 1,
+        "no attempt to run the job is recorded": 1,
         "was still running when the log was taken (its last attempt has no end)": 1,
         "its last attempt has no start": 1,
         "no GPUs are recorded": 1,

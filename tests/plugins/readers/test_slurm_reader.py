@@ -168,7 +168,7 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
             "by_job_ids_epoch.txt.gz",
             {
                 "waiting when sacct ran": 7,
-                "waiting when sacct ran, and not eligible yet (held, or for another job)": 4,
+                "waiting when sacct ran, and not eligible yet (held, or dependent on another job)": 4,
                 "cancelled before they started": 4,
                 "FAILED before they held a node": 1,
                 "tasks of an array in one row, because none was split off and started": 1,
@@ -218,7 +218,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "44 jobs requested other amounts"),
         (
             "by_job_ids_epoch.txt.gz",
-            "a job arrives when it was first Eligible; 30 jobs were Eligible after Submit",
+            "a job arrives at its first Eligible time; 30 jobs have an Eligible time after the Submit time",
         ),
         ("by_job_ids_epoch.txt.gz", "2 arrays have gaps in the numbers of their tasks (18 numbers)"),
         ("noconvert.txt.gz", "9 job numbers between the first and the last are in no row"),

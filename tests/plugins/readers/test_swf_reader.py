@@ -154,7 +154,7 @@ def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> 
     requested, allocated = read(tmp_path, text), read(tmp_path, text, processors="allocated")
     assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
     assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
-    said = "processors are the {} number; {} it, so the {} number is used"
+    said = "a job has the {} number of processors; {} this number, so the {} number is used"
     assert said.format("requested", "2 jobs lack", "allocated") in requested.notes
     assert said.format("allocated", "1 job lacks", "requested") in allocated.notes
 
@@ -232,7 +232,7 @@ def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
         cancelled="drop",
     )
     assert opened.left_out == {
-        "part of a job that has no record of its own (status 2, 3 or 4)": 1,
+        "only a part of a job, which has no other record (status 2, 3 or 4)": 1,
         "cancelled (status 5)": 1,
         "submit time unknown": 1,
         "run time unknown (-1)": 1,
@@ -245,10 +245,8 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     text = log({"requested_memory": 10, "requested": 3}, {})
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
-    assert (
-        "memory is the requested amount, in KiB per processor; 1 job does not give it, so none is requested"
-        in opened.notes
-    )
+    note = "memory is the requested amount, in KiB per processor; 1 job does not have this amount, so none "
+    assert f"{note}is requested" in opened.notes
     ignored = read(tmp_path, text, memory="ignore")
     assert "request.memory" not in ignored.frame.columns
     assert "memory is not modelled: it is ignored" in ignored.notes
@@ -376,8 +374,8 @@ def test_parts_without_a_record_of_their_job_are_counted_apart(tmp_path: Path) -
     """Job 1 has a record for all of its parts. Job 2 has only parts."""
     rows = ({"job": 1, "status": 2}, {"job": 1}, {"job": 2, "status": 2}, {"job": 2, "status": 3})
     assert read(tmp_path, log(*rows)).left_out == {
-        "part of a job that has its own record (status 2, 3 or 4)": 1,
-        "part of a job that has no record of its own (status 2, 3 or 4)": 2,
+        "only a part of a job, which has another record (status 2, 3 or 4)": 1,
+        "only a part of a job, which has no other record (status 2, 3 or 4)": 2,
     }
 
 

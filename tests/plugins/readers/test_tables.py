@@ -441,7 +441,7 @@ def test_the_machine_of_a_mapping_is_the_load_and_the_nodes(
     nodes = [each["status"]["allocatable"]["cpu"] for each in made if each["kind"] == "Node"]
     assert nodes == ["4"] * 3
     for wrong, says in {
-        "{nodes: 3}": "machine: must have nodes and node",
+        "{nodes: 3}": "machine: must have the keys",
         "{nodes: 0, node: {cpu: 1}}": "machine.nodes: 0 is not a number from 1 to",
         "{nodes: 1, node: {cpu: x}}": "machine.node.cpu: 'x'",
         "{nodes: 1, node: {cpu: 0}}": "machine.node.cpu: 0 must be above 0",

@@ -120,7 +120,7 @@ def _never_ran(chain: Chain) -> str:
         return "tasks of an array in one row, because none was split off and started"
     if last.state == PENDING:
         if last.eligible is None:
-            return "waiting when sacct ran, and not eligible yet (held, or for another job)"
+            return "waiting when sacct ran, and not eligible yet (held, or dependent on another job)"
         return "waiting when sacct ran"
     if last.state == CANCELLED:
         return "cancelled before they started"
@@ -169,7 +169,7 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the granted and the requested amounts of a run. Those that the options select come first."""
+    """Returns the granted and the requested amounts of a run. The amounts that options select come first."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested

@@ -73,11 +73,11 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
             "offset before the change of clocks, unless a job would then end before it started"
         )
     if options["arrival"] == "submit":
-        yield "a job arrives at its first Submit"
+        yield "a job arrives at its first Submit time"
     else:
         late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
-        became = f"{agreeing(late, 'job', 'were')} Eligible after Submit"
-        yield f"a job arrives when it was first Eligible; {became}"
+        became = f"{agreeing(late, 'job', 'have')} an Eligible time after the Submit time"
+        yield f"a job arrives at its first Eligible time; {became}"
     yield from _many(jobs, lambda job: job.chain.eligible is None, "have no Eligible time")
     suspended = "were suspended: their run time excludes suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
@@ -153,8 +153,8 @@ def _about_runs(
         how = "all its runs together" if options["attempts"] == "total" else "its last run"
         yield (
             f"{agreeing(len(again), 'job', 'were')} requeued, {times(runs)} in total. Each is "
-            "one job that runs as long as "
-            f"{how}; recorded_start is from its first run, recorded_end from its last, recorded_runs has all"
+            f"one job that runs as long as {how}; recorded_start is from the first run, recorded_end from "
+            "the last run, and recorded_runs has all runs"
         )
     preempted = _count(jobs, lambda job: job.chain.preemptions)
     if preempted:
@@ -233,9 +233,8 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
     several = [job for job in jobs if len(job.components) > 1]
     if several:
         yield (
-            f"{agreeing(len(several), 'job', 'are')} heterogeneous: each component is a pod "
-            "set, and the first gives "
-            "queue and QOS"
+            f"{agreeing(len(several), 'job', 'are')} heterogeneous: each component is a pod set, and the "
+            "first component determines the queue and the QOS"
         )
     other = "have components in a different partition, account or QOS than the first component"
     yield from _many(several, lambda job: len({_place(chain) for chain in job.components}) > 1, other)

@@ -20,7 +20,7 @@ _BEGINNINGS = {
 
 
 def advise(path: Path) -> str | None:
-    """Returns which Slurm command printed a file and what to do instead, or None for another file."""
+    """Returns advice if another Slurm command printed the file, or None for any other file."""
     if path.is_dir():
         return None
     head = contents(path)[:200].decode("utf-8", "replace").lstrip()

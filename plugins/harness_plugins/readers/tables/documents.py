@@ -38,7 +38,7 @@ def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
     """Returns the first objects of a JSON document, or of lines with one object each.
 
     Raises:
-        ValueError: the data are neither.
+        ValueError: the data have neither form.
     """
     text = data.decode()
     try:

@@ -76,7 +76,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
             names += has
             if len(paths) > 1 and not mapping.pick(has):
                 what = f"has none of the columns that the mapping names ({', '.join(mapping.wanted)})"
-                raise TraceError(str(path), [Fault("", what)], hint="files: names the files of the table")
+                raise TraceError(str(path), [Fault("", what)], hint="the key 'files' names the table's files")
             frame = _in_zone(path, frame, clock, twice)
             parts.append((label, rows))
             frames.append(frame)
@@ -112,7 +112,7 @@ def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str])
 
 def _missing(name: str, known: Sequence[str]) -> str:
     near = did_you_mean(name, known)
-    return f"is in no file; {near or f'there are {first_of(known, _NAMED)}'}"
+    return f"is in no file; {near or f'the columns are {first_of(known, _NAMED)}'}"
 
 
 def _joined(

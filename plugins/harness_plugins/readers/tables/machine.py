@@ -16,7 +16,7 @@ _MOST = 10**6
 def machine_faults(machine: Any) -> Iterator[Fault]:
     """Yields the faults of the key `machine`."""
     if not isinstance(machine, Mapping) or not {"nodes", "node"} <= set(machine) <= set(_KEYS):
-        yield Fault("machine", "must have nodes and node, and may have source")
+        yield Fault("machine", "must have the keys 'nodes' and 'node', and may have 'source'")
         return
     nodes = machine["nodes"]
     if not isinstance(nodes, int) or isinstance(nodes, bool) or not 1 <= nodes <= _MOST:

@@ -181,7 +181,7 @@ def yaml_mapping(name: str, text: str) -> dict[str, Any]:
     documents, _ = read_documents(text, faults)
     content: Any = documents[0].content if len(documents) == 1 else None
     if not faults and not isinstance(content, dict):
-        faults.append(Fault("", "must be one YAML mapping with the key columns"))
+        faults.append(Fault("", "must be one YAML mapping with the key 'columns'"))
     if faults:
         raise TraceError(name, faults, hint=HINT)
     return dict(content)

@@ -168,7 +168,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
         difference = f"{has['ended']} - {has['started']}"
         yield _Line("duration", f"{difference} : {unit}" if unit else difference)
     else:
-        yield _Line("duration", "'1h'", "no column looks like a run time, so all jobs have the same")
+        yield _Line("duration", "'1h'", "no column looks like a run time, so all jobs have the same one")
     if "requested_time" in found:
         limit = found["requested_time"]
         yield _Line("requested_time", *_span(frame[limit], has["requested_time"], _unit(limit)))
@@ -237,7 +237,7 @@ def _zone(column: pl.Series) -> str:
     return (
         ""
         if column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
-        else "in which time zone? set the key zone:"
+        else "in which time zone? set the key 'zone'"
     )
 
 
