@@ -53,7 +53,7 @@ class Evaluation:
         worst_queue: a sentence about the queue whose jobs are delayed most in the first twin.
         jobs: the history of each of the three jobs with the longest delays in the first twin.
         printed: the beginning of the policy's output.
-        held: the limits that the system enforces, from `memory`, `output`, `files`, and `processes and
+        held: the limits that the system enforces. Each is `memory`, `output`, `files`, or `processes and
             network`.
     """
 

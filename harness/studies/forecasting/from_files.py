@@ -298,7 +298,7 @@ class Asked:
                 trace = ended_jobs(cluster, plugins)
             except TraceError as error:
                 why = _reason(error)
-                none = f"there is no history ({why}): no job arrives later, and jobs run to their limits"
+                none = f"there is no history ({why}): no job arrives later, and jobs run to their time limits"
                 return None, [*notes, none], why
             ended = counted(trace.frame.height, "job")
             has = "has" if trace.frame.height == 1 else "have"

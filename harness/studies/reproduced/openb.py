@@ -94,7 +94,7 @@ def shown(middle: float, deviation: float) -> str:
 
 
 def nodes_of(path: Path) -> Cluster:
-    """Returns the nodes in a list, with GPUs as devices, as the command of openb's reader makes them."""
+    """Returns the nodes in a list as Kubernetes objects, with GPUs as devices."""
     command = [sys.executable, "-m", "harness_plugins.readers.machines", str(path), "--gpu", "devices", "-o"]
     with TemporaryDirectory(prefix="harness-") as folder:
         manifests = Path(folder, path.name).with_suffix(".yaml")

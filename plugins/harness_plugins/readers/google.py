@@ -129,7 +129,7 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if asked is not None:
             event["resource_request"] = _request(asked)
             if event["resource_request"] is None:
-                what = f"{shown(asked)} does not have cpus and memory from 0 to {_LARGEST:,.0f}"
+                what = f"{shown(asked)} must have 'cpus' and 'memory' from 0 to {_LARGEST:,.0f}"
                 faults.append(Fault(f"line {number:,}", f"resource_request: {what}"))
         if not faults:
             yield event["collection_id"], event

@@ -148,7 +148,7 @@ def test_faults_name_the_lines(faults_of_text: Callable) -> None:
         "line 3: time: is missing",
         "line 3: priority: 'high' is not a whole number",
         "line 4: is not a JSON object",
-        "line 5: resource_request: {'cpus': '0.5'} does not have cpus and memory from 0 to 1,000,000",
+        "line 5: resource_request: {'cpus': '0.5'} must have 'cpus' and 'memory' from 0 to 1,000,000",
     ]
 
 

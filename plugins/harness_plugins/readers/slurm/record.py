@@ -138,7 +138,7 @@ class Record:
 
     @property
     def work(self) -> int | None:
-        """The time that the job worked."""
+        """The time during which the job worked."""
         if self.elapsed is not None or self.end is None or self.start is None:
             return self.elapsed
         return max(0, self.end - self.start - self.suspended)
