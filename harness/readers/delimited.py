@@ -43,8 +43,6 @@ class Table:
     """A file of delimited text whose header line was read.
 
     Attributes:
-        path: the file.
-        names: the names of the columns.
         lines: the other non-blank lines, with their numbers.
         delimiter: the separator of cells.
         nulls: the words for an empty cell.

@@ -42,7 +42,6 @@ class Part(NamedTuple):
 
     Attributes:
         first, last: the numbers of the first and the last piece.
-        path: the file.
     """
 
     first: int
@@ -57,7 +56,6 @@ class Row(NamedTuple):
         where: the place of the row, for messages.
         seen: the time of the observation, in microseconds since 1970.
         event: the event of a watch; `LISTED`; `GONE` for an object that no longer existed; or `GAP`.
-        api_version, kind, namespace, name, uid: the object.
         content: the object, or the other content of the row.
     """
 

@@ -63,11 +63,6 @@ class TimeForm:
     """A form of times, such as `%d.%m.%Y %H:%M`.
 
     Times with `%z` are moments in UTC. Other times belong to an unnamed time zone.
-
-    Attributes:
-        text: the form, as for `strptime`.
-        pattern: the pattern of times in this form.
-        letters: the letters of the directives.
     """
 
     text: str

@@ -37,7 +37,6 @@ class Twins:
     tables of the twins are kept until then.
 
     Args:
-        runs: the runs.
         shake: the jitter and the number of twins.
         plugins: a function that returns the plugins. It is called at most once, and only if a twin must be
             replayed.

@@ -24,7 +24,6 @@ class Told(NamedTuple):
     """The content of one version of an object.
 
     Attributes:
-        which: the object.
         values: the fields that have exactly one value each.
         states: the states that are true or false.
         rest: the content that no row can express.

@@ -58,12 +58,7 @@ _OF_KUEUE = (
 
 
 class ApiServer(NamedTuple):
-    """A cluster with read-only access.
-
-    Attributes:
-        address: the address of the API server.
-        http: the client.
-    """
+    """A cluster with read-only access."""
 
     address: str
     http: HttpReader

@@ -54,8 +54,6 @@ class Known(NamedTuple):
     """An object that existed when it was last observed.
 
     Attributes:
-        namespace, name: the namespace and the name of the object.
-        api_version: the observed API version.
         revision: the observed resource version.
     """
 
@@ -67,10 +65,6 @@ class Known(NamedTuple):
 
 class Folder:
     """The folder of a recording in progress.
-
-    Args:
-        path: the folder.
-        about: the recording's metadata.
 
     Attributes:
         positions: for each kind, the resource version up to which the parts are complete.

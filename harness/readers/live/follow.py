@@ -42,7 +42,6 @@ class Seen(NamedTuple):
 
     Attributes:
         event: ADDED, MODIFIED or DELETED for a watch, or LISTED.
-        manifest: the object.
     """
 
     event: str
@@ -54,7 +53,6 @@ class Whole(NamedTuple):
 
     Attributes:
         revision: the resource version of the list.
-        uids: the uids of all objects in the list.
     """
 
     revision: str
@@ -62,11 +60,7 @@ class Whole(NamedTuple):
 
 
 class At(NamedTuple):
-    """A resource version up to which all changes were observed.
-
-    Attributes:
-        revision: the resource version to continue from.
-    """
+    """A resource version up to which all changes were observed."""
 
     revision: str
 

@@ -41,12 +41,7 @@ REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
 
 
 class RefusedError(Exception):
-    """A server refused a request.
-
-    Args:
-        status: the HTTP status.
-        what: the server's explanation.
-    """
+    """A server refused a request."""
 
     def __init__(self, status: int, what: str) -> None:
         super().__init__(f"the server answers {status}: {what}" if what else f"the server answers {status}")

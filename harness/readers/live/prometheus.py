@@ -45,7 +45,6 @@ class Page(NamedTuple):
     """An answer to a query.
 
     Attributes:
-        metric: the requested metric.
         answer: the JSON value.
         series: the number of series.
         samples: the number of samples in these series.

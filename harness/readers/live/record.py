@@ -24,11 +24,7 @@ _GONE, _DELETED = "GONE", "DELETED"
 
 
 class Failed(NamedTuple):
-    """The failure of a thread that follows a kind.
-
-    Attributes:
-        error: the reason.
-    """
+    """The failure of a thread that follows a kind."""
 
     error: BaseException
 
@@ -38,7 +34,6 @@ class Recorder:
     """Writes observations into a folder.
 
     Args:
-        folder: the folder of the recording.
         tell: shows a line to the user.
         clock: returns the microseconds since 1970.
 

@@ -26,7 +26,6 @@ class Reference(NamedTuple):
     """The results of the built-in policies in a task.
 
     Attributes:
-        values: the values of each policy.
         scales: the scale of each objective that counts.
     """
 

@@ -25,7 +25,6 @@ class Scale:
     """The values of an objective that give the scores 0 and 1.
 
     Attributes:
-        group: the group of the objective.
         objective: the name of the objective, with its resource.
         worst: the mean over twins of the worst built-in policy.
         best: the mean over twins of the best built-in policy.

@@ -35,7 +35,6 @@ class Result:
     """The result of a policy in a task.
 
     Attributes:
-        task: the name of the task.
         seed: the seed with which the weeks were drawn; None for the task's own weeks.
         twins: the number of replayed twins.
         score: the score over these twins.
@@ -75,8 +74,6 @@ class Submission:
     """The results of one policy.
 
     Attributes:
-        suite: the name of the suite.
-        policy: the name of the policy.
         clairvoyant: whether the policy knows how long jobs will run, which no real scheduler can know.
         results: the results, in the order in which the suite lists the tasks.
     """

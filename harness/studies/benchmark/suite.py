@@ -45,8 +45,6 @@ class Task:
     """One task of a suite.
 
     Attributes:
-        suite: the name of the suite.
-        name: the name of the task.
         about: a one-line description of the task.
         trace: the file of the trace. The file of its cluster is next to it.
         patch: the file of a patch for the cluster, which may include changes over time; None if there is no
@@ -150,7 +148,6 @@ class Suite:
 
     Attributes:
         name: the name with the version, such as `sched-1.0`.
-        tasks: the tasks by name.
     """
 
     name: str

@@ -32,7 +32,6 @@ class Compared:
     """A comparison of settings with the first of them.
 
     Args:
-        judged: the experiment.
         items: one item for each setting. The item represents all seeds of its setting.
         metrics: the names of the metrics; if empty, the headline metrics.
 

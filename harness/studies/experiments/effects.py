@@ -26,8 +26,6 @@ class Effect(NamedTuple):
     """The effect of one value of a factor on a metric.
 
     Attributes:
-        factor: the factor.
-        value: its value.
         against: the first value of the factor.
         difference: the mean over all pairs of settings that differ only in this factor, with its interval
             over seeds.

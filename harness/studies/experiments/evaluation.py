@@ -30,7 +30,6 @@ class Item(NamedTuple):
     """One replay of an experiment.
 
     Attributes:
-        number: the position of the item in the experiment.
         key: the name of the stored results, which depends on the inputs, the settings and the code.
         point: the values of the factors.
     """
@@ -44,7 +43,6 @@ class Made(NamedTuple):
     """The result of an item.
 
     Attributes:
-        item: the item.
         table: the metrics as a Parquet file; None if the item failed.
         error: the reason why the item failed, and what to do about it.
         seconds: the CPU time in seconds.
@@ -61,7 +59,6 @@ class Replays:
     """Replays the items of an experiment. For the meaning of the methods, see `Work`.
 
     Attributes:
-        inputs: the inputs of the items.
         output: the folder for whole runs, if whole runs are kept.
     """
 
@@ -86,7 +83,6 @@ class Maker:
     """Makes items of one experiment.
 
     Args:
-        inputs: the inputs of the items.
         output: the folder for whole runs, if whole runs are kept.
     """
 

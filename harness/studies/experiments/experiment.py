@@ -18,7 +18,6 @@ class Experiment:
     """A stored experiment.
 
     Args:
-        root: the folder of the experiment.
         description: the factors and inputs of the experiment.
     """
 

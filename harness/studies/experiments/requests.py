@@ -73,8 +73,6 @@ class Inputs:
     """The inputs of an experiment. They are read once and sent to the processes that make items.
 
     Attributes:
-        spec: the experiment.
-        plugins: the plugins with the policies.
         traces: the content of each trace file, by label.
         clusters: the cluster from manifests, by label. None stands for the trace's own cluster.
         own: the cluster from the manifests next to each trace, by the trace's label. The cluster is None or

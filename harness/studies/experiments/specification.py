@@ -69,7 +69,6 @@ class Seeds:
     """Repetitions that differ only by chance. A seed means the same draw for every setting.
 
     Attributes:
-        count: the number of seeds.
         first: the first seed. The other seeds are the numbers that follow.
         of: what is drawn: `weeks` of the record, twins (`shake`), or a calibration step that has a seed.
         by: the length of a drawn block, the jitter of twins such as `arrivals=30s,ties`, or the step without

@@ -23,7 +23,6 @@ class State:
     """The progress of an experiment.
 
     Attributes:
-        items: the number of items.
         stored: how many items had been stored before.
         made: how many items have been made.
         failed: how many items have failed.

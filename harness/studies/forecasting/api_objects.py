@@ -68,7 +68,6 @@ class ShownPod(NamedTuple):
     """A Pod of a job. All times are in microseconds since 1970.
 
     Attributes:
-        number: the number of the Pod within its job.
         name: the name of the Pod, without the namespace.
         node: the node on which the Pod runs; "" if the Pod waits.
         since: when the Pod started to run.
@@ -91,7 +90,6 @@ class Shown:
     """The state of a job. All times are in microseconds since 1970.
 
     Attributes:
-        job: the job.
         created: when the job was submitted.
         queued: whether Kueue manages the job, which then consists of a Workload and a Job.
         quota: the quota of the job's Workload; None if the Workload has no quota.
@@ -104,7 +102,6 @@ class Shown:
         away: whether the job is out of its queue now.
         active: whether the Workload is active, which means that it was not deactivated.
         began: when the Job started; None if the Job is suspended or the pods wait.
-        pods: the job's Pods.
         ended: the numbers of the pods that have ended while other pods of the job have not.
     """
 

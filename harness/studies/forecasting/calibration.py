@@ -190,7 +190,6 @@ class _Aim(NamedTuple):
 
     Attributes:
         horizon: the horizon of the futures, in microseconds.
-        centre: the centre of the intervals.
         low, high: the shares of the starts that should be below and above the intervals.
     """
 
@@ -204,7 +203,6 @@ class Calibration:
     """Derives the interval of a new forecast from the errors of past forecasts.
 
     Args:
-        aim: the target of the intervals.
         moments, queues, middles: the moment, the queue, and the log of the centre of each forecast.
         errors: the log of the actual start as a factor of the centre. If the job has not started, this is the
             smallest possible value.

@@ -30,8 +30,6 @@ class Start(NamedTuple):
     Attributes:
         place: the index of the workload among the present workloads.
         name: the namespace and name of the workload.
-        queue: the queue in which the workload waits.
-        priority: the priority of the workload.
         waited: how long the workload has waited, in microseconds; None if unknown.
         times: the quantiles of `SHARES` in the futures, in microseconds from now; None for times after the
             horizon.
@@ -89,7 +87,6 @@ class Forecast:
 
     Attributes:
         world: the input of the futures.
-        futures: the events of each future.
         never: the reasons why workloads can never start, by the index of the workload.
         notes: sentences about assumptions and omissions.
         with_job: the forecast with one more job; None if there is no such job.

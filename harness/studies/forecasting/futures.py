@@ -52,7 +52,6 @@ class Future(NamedTuple):
     """What happens to the present workloads in one future.
 
     Attributes:
-        number: the number of the future.
         starts: the first start of each workload, in the order of `World.asked` and in microseconds from now;
             -1 if the workload has not started by the end.
         preemptions: the preemptions, in chronological order.
@@ -72,12 +71,9 @@ class Settings(NamedTuple):
     """The settings of all futures.
 
     Attributes:
-        plugins: the loaded plugins.
         plugin: the name of the scheduling policy.
-        options: all options of the policy.
         losses: the cost of a preemption.
         horizon: the longest simulated time of a future, in microseconds.
-        seed: the seed of all draws.
     """
 
     plugins: Plugins

@@ -20,14 +20,12 @@ class Told(NamedTuple):
     """A decision about a job. All times are in microseconds on one clock.
 
     Attributes:
-        time: the time of the decision.
         action: the action; see `harness.engine.events.ACTIONS`.
         pod: the number of the pod; None for the whole job.
         successor: how often the pod had been recreated.
         pods: the number of affected pods.
         holding: 1 if the job begins to hold resources, -1 if it stops.
         reason: the policy's name for the rule behind the decision.
-        node: the node, if there is one.
         flavors: the flavors if the decision is an admission, as JSON.
         time_outs: how often pods were not ready in time, if this is the reason of an eviction.
         requeue_at: when the job returns to its queue after such an eviction.
@@ -57,7 +55,6 @@ class Standing:
     """The state of a job. Each decision updates the state.
 
     Args:
-        job: the job.
         queued: whether Kueue manages the job. If not, each of its pods is a separate job.
         on_nodes: whether pods are bound to nodes.
         progress: the times at which the job began to make progress, in ascending order. None if the job makes

@@ -21,7 +21,6 @@ class Judged(NamedTuple):
         starts: the workload's start in each future, in microseconds from the moment; -1 if it does not start
             by the horizon.
         truth: the workload's start in the record; None if the record has no start.
-        queue: the queue in which the workload waited.
         week, regression: the two simple forecasts of `harness.studies.forecasting.baselines`.
     """
 

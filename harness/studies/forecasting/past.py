@@ -25,7 +25,6 @@ class Past:
     """The errors of past forecasts.
 
     Attributes:
-        judged: the past forecasts.
         horizon: the horizon of the futures, in microseconds.
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
         why: the reason if there are no forecasts, as the end of a sentence, or else "".

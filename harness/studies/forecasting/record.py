@@ -69,7 +69,6 @@ class RecordOfTrace:
     Attributes:
         cluster: the cluster that has the queues of the jobs.
         jobs: the jobs, in order of submission.
-        runs: the runs of each job.
     """
 
     cluster: Cluster

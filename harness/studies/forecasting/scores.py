@@ -26,7 +26,6 @@ class Coverage:
 
     Attributes:
         starts: the number of starts whose forecast has an interval.
-        moments: the number of moments.
         covered: the share of starts between their p10 and p90.
         by_moment: the mean of this share over moments, so that a moment with hundreds of waiting jobs counts
             once.

@@ -51,7 +51,6 @@ class Result(NamedTuple):
     """The figures of one replay of a log.
 
     Attributes:
-        jobs: the number of replayed jobs.
         flow: the mean time from submission to completion, in seconds.
         root: the root mean square of the same time, in seconds.
         slowdown: the mean bounded slowdown, with a bound of ten seconds.

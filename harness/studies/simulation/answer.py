@@ -33,7 +33,6 @@ class Victim(NamedTuple):
     """A job that is preempted.
 
     Attributes:
-        name, queue, priority: the name, queue and priority of the victim.
         reason: the scheduler's name for the rule behind the preemption.
         pods: the number of evicted pods.
         ran: how long the victim had made progress, in microseconds; None if it had not started.
@@ -61,7 +60,6 @@ class Move(NamedTuple):
     """Something that happens to another job in the same cycles.
 
     Attributes:
-        name, queue: the name and queue of the other job.
         what: `starts`, `preempts`, `preempted` or `evicted`.
         text: a full sentence, in the words of `harness explain`.
     """
@@ -109,7 +107,6 @@ class Answer:
         name: the namespace and name of the job.
         ids: the ids of the job in the scheduler. There are several if the job consists of several Pods.
         queue: the queue in which the job waits; "" if there is none.
-        priority: the priority of the job.
         pods: the number of the job's pods.
         verdict: `starts`, `waits` or `never`.
         waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait.
@@ -118,7 +115,6 @@ class Answer:
         counts: the number of pods in each pod set, if the job gets fewer pods than it requests.
         nodes: the number of the job's pods on each node.
         topology: the domains that each pod set gets, in Kueue's format.
-        victims: the jobs that are preempted for this job.
         moves: the events that affect other jobs in the same cycles.
         changes: the smallest change of each kind with which the job starts; None if there was no search.
         tried: how many changes of each kind were tried.

@@ -43,7 +43,6 @@ class Question:
     """The input of a simulation. For the meaning of the fields, see `harness.simulate`.
 
     Attributes:
-        plugins: the loaded plugins.
         cluster: the output of `kubectl get`, or a cluster. With a trace, this is the cluster of the replay,
             and None stands for the cluster next to the trace.
         plugin, options, on_preemption: the scheduler, its options, and the progress that preempted jobs lose.

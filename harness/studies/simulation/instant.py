@@ -78,7 +78,6 @@ class Life:
     """The state of a job.
 
     Attributes:
-        job: the job.
         before: how long the job had run when it arrived, in microseconds.
         admitted: the latest admission of the job; None after an eviction.
         bound: the number of the job's pods on each node.
@@ -257,7 +256,6 @@ class Prepared:
         holders: the jobs that hold quota or nodes, in order of arrival.
         waiting: the waiting jobs, except for submitted jobs.
         cluster: the cluster with the submitted jobs.
-        scheduler: the scheduler.
     """
 
     def __init__(

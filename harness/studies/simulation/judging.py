@@ -39,8 +39,6 @@ class Judge:
     """Derives answers from the decisions at a moment.
 
     Args:
-        moment: the moment.
-        instant: the decisions of the moment.
         waiting: the jobs that wait at the moment; see `Moment`.
         named: the waiting jobs of the question; by default, all waiting jobs.
     """

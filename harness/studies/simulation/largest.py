@@ -52,7 +52,6 @@ class Size(NamedTuple):
     """The size of the largest gang. If no gang in the range starts, `pods` is 0.
 
     Attributes:
-        pods: the number of pods.
         amount: the amount of the resource that measures sizes.
         victims: the number of other jobs that are preempted for the gang.
     """
@@ -68,7 +67,6 @@ class Largest(NamedTuple):
     Attributes:
         queue: the queue; "" if there is none.
         flavor: the flavor that the pods select; None for any flavor.
-        now: the largest gang that starts now.
         preempting: the largest gang that starts now or for which other jobs are preempted.
     """
 
@@ -80,12 +78,7 @@ class Largest(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitting:
-    """The largest gangs, by queue and flavor.
-
-    Attributes:
-        shape: the shape of the gangs.
-        rows: the results.
-    """
+    """The largest gangs, by queue and flavor."""
 
     shape: Shape
     rows: Sequence[Largest]

@@ -34,7 +34,6 @@ class Asked(NamedTuple):
     """A submitted job.
 
     Attributes:
-        manifest: the manifest of the job.
         source: the origin of the manifest, for messages.
     """
 
@@ -116,8 +115,6 @@ class Dump:
 
     Attributes:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
-        scheduler: the scheduler.
-        submitted: see `Moment`.
         whole: the moment with this job and the other jobs of the question; None without other jobs. The
             instant that is prepared for `whole` is used for all of these jobs.
     """

@@ -55,7 +55,6 @@ class Replayed:
         plan: the replay.
         at: the instant, in microseconds since the origin.
         cluster: the cluster of the replay, with the submitted jobs.
-        submitted: see `Moment`.
     """
 
     plan: Plan

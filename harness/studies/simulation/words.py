@@ -23,7 +23,6 @@ class Words:
     """Writes sentences about an instant.
 
     Args:
-        instant: the instant.
         cluster: the cluster, with its resources and flavors.
     """
 

@@ -27,7 +27,6 @@ class Tuned:
         windows: the search window and the held-out window.
         parts: the windows on which trials could be stopped early.
         today: the present value of each searched parameter.
-        objectives: the objectives.
         trials: all trials; the first one is the present configuration.
         winner: the best trial; None if no trial is better than the present configuration.
         held_out: the values of the present configuration and of the winner on the held-out weeks.

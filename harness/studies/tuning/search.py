@@ -34,8 +34,6 @@ class Range:
     """A parameter that takes equidistant numbers.
 
     Attributes:
-        name: the name of the parameter.
-        low: the smallest number.
         high: the upper bound of the numbers.
         step: the distance between two consecutive numbers.
     """
@@ -114,7 +112,6 @@ class Trial(NamedTuple):
     """A point that was tried.
 
     Attributes:
-        point: the point.
         found: the result of the point on the whole window; None if the point failed or was pruned.
         pruned: whether the trial was stopped early because the point was worse than others on a part.
     """

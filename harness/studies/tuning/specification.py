@@ -35,7 +35,6 @@ class Tuning:
 
     Attributes:
         spec: the replay, as an experiment in which nothing varies.
-        space: the search space.
         objectives: the metrics, in the form `METRIC{SCOPE,resource=NAME}`.
         constraints: the conditions that the result must meet.
         trials: the number of points to try.

@@ -12,11 +12,7 @@ PODS = "pods"
 
 
 class Capacity(Rule):
-    """The resources that pods hold on each node, or in the whole cluster.
-
-    Args:
-        facts: the run.
-    """
+    """The resources that pods hold on each node, or in the whole cluster."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)

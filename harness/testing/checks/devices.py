@@ -24,11 +24,7 @@ _ONE: Mapping[str, int] = {
 
 
 class Devices(Rule):
-    """The shares that pods hold of each device on each node.
-
-    Args:
-        facts: the run.
-    """
+    """The shares that pods hold of each device on each node."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)

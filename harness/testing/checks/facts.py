@@ -49,7 +49,6 @@ class Broken(NamedTuple):
     Attributes:
         rule: the name of the rule, such as `capacity.node`.
         where: the decision, the job or the row of a table.
-        what: a description of the violation.
     """
 
     rule: str
@@ -122,7 +121,6 @@ class Facts:
     """A run with its trace and its cluster.
 
     Attributes:
-        run: the run.
         cluster: the cluster at the beginning, and later at the time of the current decision.
         ever: the cluster with all objects that exist at any time.
         jobs: maps names to jobs, for the jobs that arrived, in the order of `jobs.parquet`.
@@ -132,7 +130,6 @@ class Facts:
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
         removed: maps a time to the nodes that are removed at this time.
-        end: the end of the run.
 
     Raises:
         InputError: the run was not made from this cluster and trace, or it began with work that already ran.

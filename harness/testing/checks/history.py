@@ -34,11 +34,7 @@ class Step:
 
 
 class Rule(ABC):
-    """A rule that is checked after each decision.
-
-    Args:
-        facts: the run.
-    """
+    """A rule that is checked after each decision."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts

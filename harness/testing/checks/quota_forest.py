@@ -27,11 +27,7 @@ class Node(NamedTuple):
 
 
 class QuotaForest:
-    """The usage of ClusterQueues, and their limits.
-
-    Attributes:
-        used: the usage of each ClusterQueue in each cell.
-    """
+    """The usage of ClusterQueues, and their limits."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.used: dict[Node, dict[Cell, int]] = {}

@@ -52,7 +52,6 @@ class World:
     Attributes:
         seed: the seed for `random_world`.
         frame: the trace, with one row for each job or pod set.
-        manifests: the manifests of the cluster.
         pooled: whether policies that don't need nodes get no nodes. The capacity is then the sum of quotas.
         on_preemption: the loss model.
         grace_period: the grace period of jobs without their own, in microseconds.

@@ -44,7 +44,6 @@ class Recorded:
 
     Attributes:
         name: the name and namespace of the job, which together are unique in the cluster.
-        uid: the UID that the cluster gave the job.
         queue: the LocalQueue of the job, or the namespace if the job has no LocalQueue.
         submit, start, end: times in microseconds since 1970. They are None if unknown or not yet reached.
         pod_sets: the pods that the job requests, with the labels of the pods.

@@ -31,7 +31,6 @@ class Version:
     Attributes:
         kind: the API group and the kind.
         where: the place of the object in the file, for messages.
-        manifest: the object.
         event: the type of the watch event, or "" in a list.
         seen: when a recorder received the version, in microseconds since 1970, or None if this was not
             recorded.
@@ -87,10 +86,8 @@ class Life:
     """An object, with the facts from all versions of it.
 
     Attributes:
-        first, last: the first and the last version.
         runs: all runs that the versions show. It is empty for an object of a list, which shows only the last
             run.
-        deleted: True if the object was deleted.
         deleted_at: the time of the deletion in microseconds since 1970, or None if the deletion was not
             observed.
         watched: True if any version came from a watch.

@@ -38,9 +38,7 @@ class Machine:
 
     Attributes:
         name: the name of the node, or of the group.
-        nodes: the number of nodes.
         allocatable: the allocatable amount of each resource on one node.
-        labels: the labels of each node.
     """
 
     name: str

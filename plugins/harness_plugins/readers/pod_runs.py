@@ -23,8 +23,6 @@ class Listed(NamedTuple):
     """A Job or Pod of the list.
 
     Attributes:
-        uid: the UID of the object.
-        owners: the UIDs of the owners.
         pod: True if the object is a Pod.
         failed: True if the object is a Pod that failed.
         start, end: times in microseconds since 1970, or None if unknown.
@@ -39,11 +37,7 @@ class Listed(NamedTuple):
 
 
 class PodRuns:
-    """The run times of pods by owner, from the Jobs and Pods of a list.
-
-    Args:
-        listed: all Jobs and Pods of the list.
-    """
+    """The run times of pods by owner, from the Jobs and Pods of a list."""
 
     def __init__(self, listed: Iterable[Listed]) -> None:
         every = list(listed)

@@ -32,7 +32,6 @@ class Layout:
     Attributes:
         job: for each row, the position of the job's record.
         columns: the columns of the schema that describe pod sets.
-        notes: the assumptions.
         metadata: the metadata of the machines, if they are known.
     """
 

@@ -30,7 +30,6 @@ class Samples:
 
     Attributes:
         series: the values by metric, by labels of the series, and by time in microseconds.
-        times: all times of samples.
         ignored: the number of ignored series by reason.
         warnings: the number of answers with each warning of the server, such as about missing data.
     """

@@ -188,9 +188,7 @@ class KubeJob:
     """A Job of batch/v1. Several consecutive Jobs may have the same name.
 
     Attributes:
-        namespace, name: the namespace and name of the Job.
         created: when the Job was created, in microseconds.
-        queue: the queue in the labels of the Job.
     """
 
     namespace: str

@@ -23,7 +23,6 @@ class Tres:
     Attributes:
         cpus: the CPUs as Slurm counts them. If a core has several threads, each thread is a CPU.
         memory: the memory in bytes.
-        nodes: the number of nodes.
         gpus: the number of GPUs on all nodes.
         models: the named types of GPUs.
         others: other named devices and licences. A trace does not request them.

@@ -42,8 +42,6 @@ class Table:
     """The output of `sacct -P`.
 
     Attributes:
-        path: the file.
-        names: the names of the columns.
         lines: the cells of each row, with the line number of the row.
         counted: the number of rows that each note concerns. The numbers are complete after all lines are
             read.

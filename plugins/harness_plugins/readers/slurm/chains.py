@@ -76,7 +76,6 @@ class Chain:
     """All rows of one job, task or component, in chronological order.
 
     Attributes:
-        records: the rows.
         runs: the runs that held resources, according to these rows.
         again: how often the job's number had been used before.
     """

@@ -21,7 +21,6 @@ class Pods:
     """Equal pods.
 
     Attributes:
-        count: the number of pods.
         each: the amount of each resource in one pod, with cpu in millicores and memory in bytes.
         selector: the labels that the nodes of the pods must have.
     """

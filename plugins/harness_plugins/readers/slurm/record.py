@@ -37,7 +37,6 @@ class Identity:
         number: the database's own number, `JobIDRaw`, or "" if the dump lacks this column.
         label: `JobID`, which is easier to read.
         base: the number in the label, which is the number of the array, the heterogeneous job, or the job.
-        task: the task of an array, or None.
         tasks: a range such as `5-9%2` for tasks that have not been split off yet.
         offset: the component of a heterogeneous job, or None.
     """
@@ -87,18 +86,15 @@ class Record:
     Attributes:
         place: the place of the allocation in the source, for messages.
         cluster: the cluster, or "" if the dump lacks this column.
-        identity: the identity of the allocation.
         state: the first word of the state, without `by 1003`.
         by: whether the state shows which user cancelled the job.
         submit: the time of the submission or of the requeue.
         eligible: when the job could first be considered.
-        start, end: the start and the end of the allocation.
         elapsed: how long the job worked, without suspensions.
         suspended: how long the job was suspended.
         limit: the time limit. It is also None if there is no limit.
         restarts: how often the job was requeued. Only newer versions have this number.
         allocated: the granted amounts, which are empty before the start.
-        requested: the requested amounts.
         assigned: whether the job has nodes, or None if unknown.
     """
 

@@ -39,7 +39,6 @@ class Cell:
     Args:
         name: the name of the column, or `total.RESOURCE`. A column with any other name contains text.
         source: the expression that computes the column.
-        table: the columns of the table.
         clock: the clock that reads times without a zone.
         numbers: whether text without a unit is a number of seconds, in a column of times.
 

@@ -26,7 +26,6 @@ class Made(NamedTuple):
         name: a column of a trace, or a key of a mapping.
         text: the expression that computes the part.
         columns: the columns of the table that the expression uses.
-        terms: the terms that computed the part.
         found: the result of these terms.
     """
 

@@ -58,7 +58,6 @@ class TableMapping:
     """The content of a mapping.
 
     Attributes:
-        name: the name of the mapping, for messages.
         columns: the source of each column of a trace, or of `total.RESOURCE`.
         files: a pattern for the files in a folder. "" means all files.
         records: the name of the list with the rows, which is inside each element of a JSON document. "" means

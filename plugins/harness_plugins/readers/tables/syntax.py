@@ -82,7 +82,6 @@ class Source:
     """The source of a column of a trace.
 
     Attributes:
-        text: the source as written.
         term: the term of the source. In a division, it is the numerator.
         by: the divisor, or None if there is no division.
         unit: the unit of the term's number or text, or "" if no unit is given.

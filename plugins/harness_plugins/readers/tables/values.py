@@ -52,7 +52,6 @@ class Columns(NamedTuple):
     """The columns of a table.
 
     Attributes:
-        types: the type of each column, by the name of the column.
         names: the name of each column in the frame. The names differ because polars treats some names as
             patterns.
     """
@@ -65,9 +64,7 @@ class Doubt(NamedTuple):
     """Cells that are invalid.
 
     Attributes:
-        rows: the rows with these cells.
         column: the column of the table, or "" if the cells come from several columns.
-        says: the fault of the cells.
     """
 
     rows: pl.Expr
