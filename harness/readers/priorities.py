@@ -19,10 +19,8 @@ class Band:
 def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[pl.Expr]:
     """Returns the jobs' priorities as the column `priority` or `priority_class`, or no column for `none`.
 
-    Args:
-        kind: the kind of each job, which is a key of `bands`.
-        bands: the priority of each kind.
-        how: the option `priority`: `number`, `class` or `none`.
+    `how` is the option `priority`, which is `number`, `class` or `none`. Each value of `kind` is a key of
+    `bands`.
     """
     if how == "class":
         names = {key: band.name for key, band in bands.items()}

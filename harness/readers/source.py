@@ -104,9 +104,7 @@ def read_json(path: Path) -> Any:
 def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the objects of a file that has one object per line, with their line numbers.
 
-    Args:
-        path: the file.
-        faults: faults of lines that are not objects are added to this list.
+    The faults of lines that are not objects are added to `faults`.
     """
     for number, line in lines_of(path, contents(path)):
         try:

@@ -80,9 +80,6 @@ class Isolated:
     def measured(self, **how: Unpack[SideBySide]) -> list[Run]:
         """Compares the runs with the replays of each quota alone, stores the results, and returns the runs.
 
-        Args:
-            how: how to carry out `requests`.
-
         Raises:
             ReplayError: some replays failed. The results of the other replays are kept.
             RunError: the results can't be written.

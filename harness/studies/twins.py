@@ -120,9 +120,6 @@ class Twins:
         If only the metrics of a twin are stored, the twin must be replayed again when the comparison's runs
         end at other times than before.
 
-        Args:
-            how: how to carry out the requests.
-
         Raises:
             ReplayError: some replays failed. The other replays are kept.
         """

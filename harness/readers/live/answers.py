@@ -54,11 +54,7 @@ def body(
 ) -> Iterator[bytes]:
     """Yields the unpacked pieces of a body.
 
-    Args:
-        pieces: the received pieces.
-        encoding: the value of the header Content-Encoding.
-        bounds: the limits.
-        clock: returns the seconds since the request.
+    `encoding` is the value of the header Content-Encoding. `clock` returns the seconds since the request.
 
     Raises:
         BeyondError: the pieces exceed a limit, or are packed with something other than gzip.

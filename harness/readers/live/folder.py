@@ -109,10 +109,8 @@ class Folder:
         If the process is killed between these steps, some observations are written twice, but count only
         once.
 
-        Args:
-            rows: the observations.
-            positions: for each kind, the resource version up to which the observations are complete.
-            now: the current time, in microseconds since 1970.
+        `positions` has, for each kind, the resource version up to which the observations are complete. `now`
+        is in microseconds since 1970.
 
         Raises:
             InputError: the observations cannot be written. Earlier additions do not change.
@@ -168,9 +166,7 @@ def _magnitude(part: Part) -> int:
 def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
     """Open a folder for a recording, exclusively for this process. Create it if necessary.
 
-    Args:
-        path: the folder.
-        about: the recorded server and namespace. A recording continues only with the same values.
+    A recording continues only with the same server and namespace in `about`.
 
     Raises:
         InputError: the folder has other content, another process records into it, or it cannot be written.

@@ -85,13 +85,7 @@ def reference(
 ) -> Reference:
     """Returns the results of the built-in policies in a task. Missing runs are replayed first.
 
-    Args:
-        task: the task.
-        plugins: the plugins that register the policies.
-        output: the folder of the suite.
-        seed: the seed for drawing new weeks from the record.
-        workers: the number of processes; see `harness.sweep`.
-        watch: a function that is called at the beginning and after each replay.
+    For the meaning of the arguments, see `run_task`.
 
     Raises:
         InputError: a file of the task has changed.

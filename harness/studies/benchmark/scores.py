@@ -113,12 +113,7 @@ def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]
 
 
 def scored(on: Sequence[Scale], values: Values) -> Score:
-    """Returns the score of a policy.
-
-    Args:
-        on: the scale of every objective that counts.
-        values: the policy's values.
-    """
+    """Returns the score of a policy."""
     twins = sorted({twin for of in values.values() for twin in of}) or [1]
     groups: dict[str, list[float]] = {}
     for group in dict.fromkeys(scale.group for scale in on):

@@ -20,9 +20,7 @@ _RESULTS = "results"
 def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
     """Yields the factors, the missing items, the inputs, and the commands that repeat the experiment.
 
-    Args:
-        experiment: the experiment. Old experiments have no record of their inputs.
-        command: the command line that made the report.
+    `command` is the command line that made the report. Old experiments have no record of their inputs.
     """
     yield Table(
         "What varies",

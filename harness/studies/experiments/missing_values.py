@@ -11,13 +11,7 @@ from harness.studies.experiments.objectives import Judged, Setting
 
 
 def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row]) -> Iterator[str]:
-    """Yields sentences that explain each `-` in these lines, and the means that cover only some seeds.
-
-    Args:
-        judged: the experiment.
-        settings: the columns of the lines.
-        rows: the lines.
-    """
+    """Yields sentences that explain each `-` in these lines, and the means that cover only some seeds."""
 
     def lack(measured: Measurement, place: int) -> Lack:
         return judged.values(measured)[settings[place].item].lack

@@ -204,10 +204,6 @@ class Faults:
     def end(self, source: str, *, hint: str = _HINT) -> None:
         """Raises an error with all faults, if there are any.
 
-        Args:
-            source: the name of the specification in messages.
-            hint: advice for the user.
-
         Raises:
             SpecError: there are faults.
         """

@@ -55,9 +55,7 @@ class _Scaled(NamedTuple):
 def report(judged: Judged, *, command: str | None = None) -> Report:
     """Returns the report with all chapters.
 
-    Args:
-        judged: the experiment and its objectives.
-        command: the command line that made the report, which the report shows.
+    The report shows `command`, which is the command line that made the report.
     """
     found = outcomes(judged)
     scaled = [

@@ -163,9 +163,7 @@ class Bench:
         Points that differ only in settings of the replay share the parts that do not depend on these
         settings.
 
-        Args:
-            point: the point.
-            request: the result of `request` for this point.
+        `request` is the result of the method `request` for this point.
 
         Raises:
             InputError: the inputs do not fit together.

@@ -46,10 +46,7 @@ class Folder:
     def describe(self, spec: Spec, items: Sequence[Item], made_from: Mapping[str, Any] | None = None) -> None:
         """Writes the specification and the items of the experiment.
 
-        Args:
-            spec: the specification.
-            items: all items.
-            made_from: the origin of the experiment, in the form that `provenance` returns.
+        `made_from` is the origin of the experiment, in the form that `provenance` returns.
 
         Raises:
             RunError: a file cannot be written.

@@ -17,10 +17,7 @@ _ROWS = 20
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
     """Returns a forecast as text for a terminal.
 
-    Args:
-        forecast: the forecast.
-        width: the width of the terminal in columns; None for no limit.
-        rows: the maximum number of rows in each table; None for all rows.
+    A `width` of None means no limit. Each table has at most `rows` rows, or all rows if `rows` is None.
     """
     parts = [*folded([_trust(forecast.past), _head(forecast)], width), ""]
     for name in forecast.others:

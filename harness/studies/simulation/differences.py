@@ -47,11 +47,7 @@ def with_count(pod_set: PodSet, count: int) -> PodSet:
 def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -> PodSet:
     """Returns a pod set whose pods select the nodes of a flavor, and tolerate their taints.
 
-    Args:
-        pod_set: the pod set.
-        flavor: the flavor.
-        among: the labels of all flavors of the queue. The pods select none of these labels except those of
-            `flavor`.
+    The pods select none of the labels in `among`, except those of `flavor`.
     """
     selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
     selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}

@@ -393,11 +393,7 @@ def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:
     """Replays jobs up to an instant, and returns the decisions.
 
-    Args:
-        chunks: the jobs in order of arrival.
-        cluster: the cluster.
-        scheduler: the scheduler.
-        at: the instant, in microseconds since the origin. Nothing after the instant is simulated.
+    `at` is in microseconds since the origin. Nothing after this instant is simulated.
 
     Raises:
         PolicyError: the policy failed.

@@ -156,10 +156,7 @@ def _amount(what: str, resource: str, text: str) -> int:
 def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
     """Returns the largest gangs of a shape.
 
-    Args:
-        moment: the moment, without submitted jobs.
-        shape: the shape.
-        queue: the queue to try; None for all queues.
+    If `queue` is None, all queues are tried.
 
     Raises:
         InputError: there is no such queue.

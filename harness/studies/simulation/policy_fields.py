@@ -47,10 +47,8 @@ ANYBODY = Below()
 def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[FieldChange]:
     """Yields the possible changes to the policies of a ClusterQueue for a job.
 
-    Args:
-        queue: the ClusterQueue.
-        below: whether there are jobs that could be preempted. Fields of `preemption` that need such
-            jobs have no effect without them.
+    Some fields of `preemption` have no effect unless `below` has jobs that could be preempted. These fields
+    are left out.
     """
     if queue.stop_policy != "None":
         yield FieldChange(

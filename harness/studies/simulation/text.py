@@ -16,10 +16,7 @@ _NAMED = 3
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
     """Returns a simulation as text for a terminal.
 
-    Args:
-        simulation: the simulation.
-        width: the width of the terminal in columns; None for no limit.
-        rows: the maximum number of rows in each table; None for all rows.
+    A `width` of None means no limit. Each table has at most `rows` rows, or all rows if `rows` is None.
     """
     lines = [*folded([_head(simulation)], width), ""]
     if simulation.answers:

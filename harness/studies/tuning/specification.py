@@ -72,11 +72,7 @@ def load_tuning(path: Path) -> Tuning:
 def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "tuning") -> Tuning:
     """Reads a tuning from a mapping.
 
-    Args:
-        content: the fields of the file, as plain values.
-        source: the name of the specification in messages.
-        folder: the folder to which paths are relative.
-        name: the name of the tuning, if the content does not set one.
+    For the meaning of the arguments, see `harness.studies.experiments.parsing.spec_of`.
 
     Raises:
         SpecError: the mapping has faults. The error lists each fault with its field.

@@ -182,9 +182,7 @@ class Facts:
 
         Completions, departures, returns and timed starts precede changes at the same time.
 
-        Args:
-            time: the time of the decision.
-            action: the action of the decision, or "" for the end of the run.
+        `action` is the action of the decision, or "" for the end of the run.
         """
         while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
             at, edits = self._ahead.pop(0)

@@ -132,10 +132,7 @@ class Life:
     def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
         """Applies a decision and returns its pods.
 
-        Args:
-            row: the decision.
-            now: the time of the decision.
-            removed: the nodes that are removed at this time.
+        `removed` has the nodes that are removed at this time.
 
         Raises:
             IllegalError: the decision is impossible.

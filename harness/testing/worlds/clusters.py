@@ -183,12 +183,8 @@ def elastic(
 ) -> list[Manifest]:
     """Returns elastic quotas with the names of the queues, as a tree or as flat quotas.
 
-    Args:
-        chance: makes the choices.
-        units: the size of one unit of a resource.
-        total: the total capacity of all nodes for each resource.
-        queues: the names of the queues.
-        flat: whether to create ElasticQuotas instead of an ElasticQuotaTree.
+    If `flat` is true, the result has ElasticQuotas instead of an ElasticQuotaTree. `total` is the total
+    capacity of all nodes.
     """
     left = dict(total)
     leaves: list[tuple[str, dict[str, int], dict[str, int]]] = []

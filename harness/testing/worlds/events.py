@@ -20,12 +20,7 @@ _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Returns one to five timed patches, where most patches end during the replay.
-
-    Args:
-        chance: makes the choices.
-        manifests: the manifests to change.
-    """
+    """Returns one to five timed patches, where most patches end during the replay."""
     kinds = (*["ClusterQueue"] * 3, "Cohort", "ElasticQuota", "ElasticQuotaTree", "ElasticQuotaTree")
     there = {kind: [each for each in manifests if each["kind"] == kind] for kind in kinds}
     found = []

@@ -19,13 +19,7 @@ _LATEST = 150
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Returns timed nodes and patches for manifests that follow the nodes. The first node always exists.
-
-    Args:
-        chance: makes the choices.
-        nodes: Nodes of the cluster.
-        units: the size of one unit of a resource.
-    """
+    """Returns timed nodes and patches for manifests that follow the nodes. The first node always exists."""
     found = []
     for number in range(chance.between(1, 8)):
         node = nodes[chance.between(0, len(nodes) - 1)]

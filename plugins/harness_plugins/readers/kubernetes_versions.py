@@ -109,9 +109,7 @@ class Life:
 def lives_of(versions: Iterable[Version], faults: list[Fault]) -> list[Life]:
     """Groups versions by object, in the order in which the first version of each object appears.
 
-    Args:
-        versions: the versions. A version without a UID counts as a separate object.
-        faults: receives the faults of malformed times.
+    A version without a UID counts as a separate object. Malformed times are added to `faults`.
     """
     found: dict[object, list[Version]] = {}
     for number, version in enumerate(versions):

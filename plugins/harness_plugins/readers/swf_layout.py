@@ -44,9 +44,7 @@ class Layout:
 def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     """Returns the pods of a log's jobs.
 
-    Args:
-        records: one row for each job. The column `processors` has the number of processors.
-        options: see `harness_plugins.readers`.
+    `records` has one row for each job. Its column `processors` has the number of processors.
 
     Raises:
         OptionError: an option does not apply to this kind of log.

@@ -56,10 +56,8 @@ class Table:
 def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     """Opens the rows of a file from `sacct -P` or `sacct -p`.
 
-    Args:
-        path: the file.
-        faults: receives the faults of lines that are not rows.
-        meaning: a function that shows which cells of a row belong to a name, if the row has too many cells.
+    Faults of lines that are not rows are added to `faults`. If a row has too many cells, `meaning` shows
+    which cells belong to a name.
 
     Raises:
         TraceError: the file has no header with columns. The message contains the `sacct` command to use.

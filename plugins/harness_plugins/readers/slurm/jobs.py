@@ -45,10 +45,7 @@ class Job:
 def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Counter[str]) -> list[Job]:
     """Returns the jobs of a dump, sorted by arrival.
 
-    Args:
-        chains: the chains of the dump's rows.
-        options: the options of the reader.
-        left_out: receives the number of rows that are not separate jobs, by reason.
+    `left_out` receives the number of rows that are not separate jobs, by reason.
     """
     found: list[tuple[tuple[Chain, ...], int, int]] = []
     for components in _heterogeneous(chains):

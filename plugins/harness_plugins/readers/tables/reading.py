@@ -173,9 +173,7 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
     do not divide evenly, the first pods have one unit more. A job with different pods has a row for each
     kind. Its pods are a gang unless the trace says otherwise.
 
-    Args:
-        trace: one row for each job.
-        totals: the columns that are totals. A missing amount counts as 0.
+    `trace` has one row for each job. A missing amount in a column of `totals` counts as 0.
     """
     if not totals:
         return trace

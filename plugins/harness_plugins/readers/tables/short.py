@@ -28,10 +28,6 @@ _OPEN, _CLOSE = "([", ")]"
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a table. Rows without a submission time or a duration are left out.
 
-    Args:
-        path: a file.
-        options: `map`, `mapping`, `delimiter` and `header`.
-
     Raises:
         TraceError: the mapping or the file cannot be read, or cells are invalid for their kind.
         OptionError: a part of the mapping lacks `=`.
