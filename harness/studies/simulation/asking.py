@@ -187,7 +187,8 @@ class Question:
             options=self.options,
             on_preemption=self.on_preemption,
         ).plan(self.plugins)
-        return Replayed(plan, instant_of(self.at, trace), plan.cluster)
+        scheduler = Scheduler(plan.policy, plan.options, plan.settings.on_preemption)
+        return Replayed(plan.cluster, scheduler, plan=plan, at=instant_of(self.at, trace))
 
     @property
     def _now(self) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from harness.base.errors import InputError
 from harness.base.units import date_text, exact_duration
@@ -15,13 +16,14 @@ from harness.cluster.standing import standing_of
 from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
+from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.differences import OF_THE_CLUSTER
 from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, Turn, played
-from harness.studies.simulation.replayed import with_submitted
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.workloads import CheckState, Workload
     from harness.cluster.model import Cluster
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival
 
 T = TypeVar("T")
@@ -41,36 +43,62 @@ class Asked(NamedTuple):
     source: str
 
 
-class Moment(Protocol):
-    """The moment that a question is about."""
+def with_submitted(
+    cluster: Cluster, jobs: Iterable[Asked], policy: PolicySpec
+) -> tuple[Cluster, list[tuple[str, ...]]]:
+    """Returns a cluster in which jobs wait, and the names of each job's Workloads and Pods.
+
+    Raises:
+        InputError: a job is faulty.
+    """
+    names, queued = [], policy.admits_by_queues(cluster)
+    for job in jobs:
+        more = submitted(cluster, job.manifest, job.source, queued=queued)
+        own = [each.key for each in more.workloads[len(cluster.workloads) :]]
+        own += [each.key for each in more.pods[len(cluster.pods) :]]
+        names.append(tuple(own))
+        cluster = more
+    return cluster, names
+
+
+@dataclass(frozen=True)
+class Moment(ABC):
+    """The moment that a question is about.
+
+    Attributes:
+        cluster: the cluster, including the submitted jobs.
+        submitted: the scheduler's ids for each submitted job. A job of several Pods has several ids.
+    """
+
+    cluster: Cluster
+    scheduler: Scheduler
+    submitted: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def cluster(self) -> Cluster:
-        """The cluster, including the submitted jobs."""
+    def own(self) -> set[str]:
+        """The ids of all submitted jobs."""
+        return {name for names in self.submitted for name in names}
 
     @property
-    def scheduler(self) -> Scheduler:
-        """The scheduler and its options."""
-
-    @property
-    def submitted(self) -> Sequence[tuple[str, ...]]:
-        """The scheduler's ids for each submitted job. A job of several Pods has several ids."""
-
-    @property
+    @abstractmethod
     def waiting(self) -> Sequence[str]:
         """The ids of the jobs that wait before the instant. Submitted jobs are not among them."""
 
     @property
     def leaving(self) -> frozenset[str]:
         """The ids of the jobs whose eviction began before the instant."""
+        return frozenset()
 
     @property
     def reserved(self) -> Mapping[str, Sequence[CheckState]]:
         """Maps the ids of jobs that hold quota to the admission checks for which they wait."""
+        return {}
 
+    @abstractmethod
     def told(self, time: int) -> str:
         """Formats a time in microseconds since the origin."""
 
+    @abstractmethod
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
         """Returns the same moment with further jobs, which are submitted one after another.
 
@@ -80,7 +108,9 @@ class Moment(Protocol):
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
         """Returns a copy of the moment for each job, which contains only that job; see `with_jobs`."""
+        return [self.with_jobs([job]) for job in jobs]
 
+    @abstractmethod
     def played(self, difference: Difference | None = None) -> Instant:
         """Simulates the instant, and returns its decisions.
 
@@ -93,12 +123,14 @@ class Moment(Protocol):
 
         If the result is False, the jobs may or may not start.
         """
+        return False
 
     def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
         """Returns the policy's decisions about submitted jobs after a change; None if they are unknown.
 
         Each job has a ClusterQueue of the same tree. Admitted jobs may still have to wait for nodes.
         """
+        return None
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
         """Simulates the instant, perhaps in a copy of the process, and returns the result of `tell` for it.
@@ -107,10 +139,11 @@ class Moment(Protocol):
             tell: a function that returns a value for the instant. The value must be picklable.
             difference: see `played`.
         """
+        return tell(self.played(difference))
 
 
 @dataclass(frozen=True)
-class Dump:
+class Dump(Moment):
     """The moment of a dump of a live cluster, which is the first instant of a replay from the dump.
 
     Attributes:
@@ -119,9 +152,6 @@ class Dump:
             instant that is prepared for `whole` is used for all of these jobs.
     """
 
-    cluster: Cluster
-    scheduler: Scheduler
-    submitted: tuple[tuple[str, ...], ...] = ()
     whole: Dump | None = None
 
     def told(self, time: int) -> str:
@@ -147,7 +177,7 @@ class Dump:
         workloads = [each for one in alone for each in one.cluster.workloads[there:]]
         asked = [names for one in alone for names in one.submitted[len(self.submitted) :]]
         if len({each.key for each in workloads}) < sum(map(len, asked)):
-            return [self.with_jobs([job]) for job in jobs]
+            return list(super().with_each(jobs))
         cluster = replace(self.cluster, workloads=(*self.cluster.workloads, *workloads))
         whole = replace(self, cluster=cluster, submitted=(*self.submitted, *asked))
         whole.check(jobs)
@@ -184,7 +214,7 @@ class Dump:
         """See `Moment`."""
         change = self._change(difference) if self._shared.is_ready else None
         if change is None:
-            return tell(self.played(difference))
+            return super().asked(tell, difference)
         return self._shared.prepared.asked(change, tell)
 
     def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
@@ -236,7 +266,7 @@ class Dump:
 
     @cached_property
     def _own(self) -> list[Arrival]:
-        own = {name for names in self.submitted for name in names}
+        own = self.own
         return [arrival for arrival in self._shared.arrivals if arrival[0].id in own]
 
     @cached_property
@@ -324,7 +354,7 @@ class Dump:
         """See `Moment`."""
         if self.whole is not None:
             return self.whole.waiting
-        own = {name for names in self.submitted for name in names}
+        own = self.own
         names = [arrival[0].id for arrival in self.arrivals if arrival[0].id not in own]
         leaving, cluster = self.leaving, self.cluster
         held = leaving | self.reserved.keys()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from harness.base.errors import InputError, OptionError
@@ -14,58 +14,28 @@ from harness.base.units import date_text, exact_duration, parse_duration, since_
 from harness.engine.events import NEVER
 from harness.policy import ENDLESS
 from harness.runs.questions import running_jobs
-from harness.studies.forecasting.new_job import submitted
-from harness.studies.simulation.instant import Instant, Scheduler, Turn, played
+from harness.studies.simulation.instant import Instant, played
+from harness.studies.simulation.moment import Moment, with_submitted
 
 if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import CheckState
     from harness.cluster.model import Cluster
-    from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival
     from harness.runs.plan import Plan
     from harness.studies.simulation.moment import Asked, Difference
     from harness.trace.trace import Trace
 
-T = TypeVar("T")
 
-
-def with_submitted(
-    cluster: Cluster, jobs: Iterable[Asked], policy: PolicySpec
-) -> tuple[Cluster, list[tuple[str, ...]]]:
-    """Returns a cluster in which jobs wait, and the names of each job's Workloads and Pods.
-
-    Raises:
-        InputError: a job is faulty.
-    """
-    names, queued = [], policy.admits_by_queues(cluster)
-    for job in jobs:
-        more = submitted(cluster, job.manifest, job.source, queued=queued)
-        own = [each.key for each in more.workloads[len(cluster.workloads) :]]
-        own += [each.key for each in more.pods[len(cluster.pods) :]]
-        names.append(tuple(own))
-        cluster = more
-    return cluster, names
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """An instant of a replay; see `harness.studies.simulation.moment.Moment`.
+@dataclass(frozen=True, kw_only=True)
+class Replayed(Moment):
+    """An instant of a replay, in which the admission checks in manifests are ready.
 
     Attributes:
         plan: the replay.
         at: the instant, in microseconds since the origin.
-        cluster: the cluster of the replay, with the submitted jobs.
     """
 
     plan: Plan
     at: int
-    cluster: Cluster
-    submitted: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """See `Moment`."""
-        return Scheduler(self.plan.policy, self.plan.options, self.plan.settings.on_preemption)
 
     def told(self, time: int) -> str:
         """See `Moment`."""
@@ -83,14 +53,10 @@ class Replayed:
         cluster, names = with_submitted(self.cluster, jobs, policy)
         return replace(self, cluster=cluster, submitted=(*self.submitted, *names))
 
-    def with_each(self, jobs: Sequence[Asked]) -> list[Replayed]:
-        """See `Moment`."""
-        return [self.with_jobs([job]) for job in jobs]
-
     def played(self, difference: Difference | None = None) -> Instant:
         """See `Moment`."""
         cluster = self.cluster if difference is None else difference(self.cluster)
-        own = {name for names in self.submitted for name in names}
+        own = self.own
         workloads = tuple(each for each in cluster.workloads if each.key not in own)
         pods = tuple(each for each in cluster.pods if each.key not in own)
         there = replace(cluster, workloads=workloads, pods=pods)
@@ -98,18 +64,6 @@ class Replayed:
 
         jobs = jobs_of(self.plan, self._arrivals(cluster, own))
         return played(jobs.chunks(), there, self.scheduler, self.at)
-
-    def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """See `Moment`. This is not known before the replay."""
-        return False
-
-    def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
-        """See `Moment`. This is not known before the replay."""
-        return None
-
-    def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """See `Moment`."""
-        return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
         if not own:
@@ -125,7 +79,7 @@ class Replayed:
 
     def over_since(self, instant: Instant) -> int | None:
         """Returns when all jobs of the trace had ended, in microseconds since the origin, or else None."""
-        own = {name for names in self.submitted for name in names}
+        own = self.own
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
             return None
@@ -140,16 +94,6 @@ class Replayed:
             for life in before.played().lives.values()
             if not life.over and life.started in (NEVER, self.at) and not life.evicted
         ]
-
-    @property
-    def leaving(self) -> frozenset[str]:
-        """See `Moment`."""
-        return frozenset()
-
-    @property
-    def reserved(self) -> Mapping[str, Sequence[CheckState]]:
-        """See `Moment`. In a replay, the admission checks in manifests are ready."""
-        return {}
 
 
 def instant_of(text: str, trace: Trace) -> int:
