@@ -87,11 +87,8 @@ def follow(
 ) -> Iterator[Sign]:
     """Yields the changes of the objects of one kind, without end.
 
-    Args:
-        http: the server.
-        path: the path of the objects.
-        revision: the resource version to continue from, or None to begin with a list.
-        pause: waits for a number of seconds, and returns True to stop following.
+    `revision` is the resource version to continue from, or None to begin with a list. `pause` waits for a
+    number of seconds, and returns True to stop following.
     """
     failures = 0
     while True:

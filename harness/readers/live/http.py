@@ -99,10 +99,7 @@ class HttpReader:
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
         """Returns the JSON value of an answer.
 
-        Args:
-            path: the path after the server's address.
-            params: the parameters of the query.
-            patience: the longest time without a byte, in seconds.
+        `path` begins after the server's address. `patience` is the longest time without a byte, in seconds.
 
         Raises:
             RefusedError: the status is not a success.

@@ -98,15 +98,9 @@ def fetch(
     request that fails temporarily is repeated up to six times. If the first request gets no answer, the
     address is refused immediately.
 
-    Args:
-        http: the server.
-        begin: seconds since 1970.
-        end: seconds since 1970.
-        window: the number of seconds that one answer covers.
-        selector: label matchers for the series, without braces.
-        metrics: the metrics to request.
-        step: the number of seconds between samples, or None for all scraped samples.
-        haste: divides the waits before new attempts.
+    `begin` and `end` are seconds since 1970, and one answer covers `window` seconds. `selector` has label
+    matchers without braces. If `step` is None, all scraped samples are requested. `haste` divides the waits
+    before new attempts.
 
     Raises:
         InputError: the server cannot be reached, refuses, or sends an invalid answer, or the time

@@ -160,14 +160,8 @@ def record(
 
     The connections to the server are closed afterwards.
 
-    Args:
-        server: the cluster.
-        kinds: the kinds to record.
-        namespace: the namespace to record, or None for all namespaces.
-        recorder: takes the observations.
-        every: the number of seconds between writes.
-        enough: returns True to stop. It is called at least every half second.
-        haste: divides the waits before new attempts.
+    All namespaces are recorded if `namespace` is None. Every `every` seconds, observations are written.
+    `enough` is called at least every half second. `haste` divides the waits before new attempts.
 
     Raises:
         InputError: the folder cannot be written, or the credentials no longer work.

@@ -70,12 +70,8 @@ def info_of(plan: Plan) -> dict[str, Any]:
 def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check: bool = True) -> Judgement:
     """Judges a run.
 
-    Args:
-        folder: the run's folder.
-        expected: the replays that may have produced the run. They use different policies, which may apply
-            different quotas.
-        plugins: the plugins with the metrics.
-        check: whether to run the independent checker on the decisions.
+    The replays in `expected` use different policies, which may apply different quotas. If `check` is true,
+    the independent checker also checks the decisions.
     """
     try:
         run = Run.open(folder)

@@ -68,11 +68,8 @@ class Twin:
 def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict[str, Any]:
     """Returns the judgement of a policy's runs as plain values.
 
-    Args:
-        twins: the twins of the task, pickled.
-        folder: the folder with a subfolder for each twin, which is named by the twin's number.
-        plugins: the plugins with the metrics and the built-in policies.
-        brief: whether to skip the independent checker and the explanation of jobs.
+    `twins` has the pickled twins of the task. `folder` has a subfolder for each twin, which is named by the
+    twin's number. If `brief` is true, the independent checker and the explanation of jobs are skipped.
 
     Returns: Either `error`, or the measurements of each twin as `rows`, with texts about the first twin as
         `queue` and `jobs`.

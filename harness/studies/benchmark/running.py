@@ -55,15 +55,8 @@ def run_task(
 ) -> Experiment:
     """Replays policies on the twins of a task. Replays that are already stored are skipped.
 
-    Args:
-        task: the task.
-        policies: the names of registered policies.
-        plugins: the plugins that register these policies.
-        output: the parent of the task's folder.
-        seed: the seed for drawing new weeks from the record.
-        keep: which tables of each replay to keep.
-        workers: the number of processes; see `harness.sweep`.
-        watch: a function that is called at the beginning and after each replay.
+    The task's folder is a subfolder of `output`. For `workers`, see `harness.sweep`. `watch` is called at the
+    beginning and after each replay.
 
     Raises:
         InputError: a file of the task has changed, or there is no such policy.

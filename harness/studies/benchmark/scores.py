@@ -90,10 +90,7 @@ def called(row: Measurement) -> str:
 def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]) -> list[Scale]:
     """Returns the scale of every objective in which the built-in policies differ by more than 1 %.
 
-    Args:
-        task: the task with the objectives.
-        built_in: the values of each built-in policy.
-        better: for each objective, whether `higher` or `lower` values are better.
+    For each objective, `better` says whether `higher` or `lower` values are better.
     """
     found = []
     for group, metrics in task.objectives.items():

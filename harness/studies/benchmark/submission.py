@@ -141,13 +141,7 @@ def faults_of(
 
     The runs are judged by their decisions, and their scores are computed again.
 
-    Args:
-        folder: the submission's folder.
-        submission: the content of the submission's document.
-        result: one of the submission's results.
-        task: the task of that result.
-        plugins: the plugins with metrics and built-in policies. The submission's policy is not among them.
-        reference: the results of the built-in policies for the same weeks.
+    The submission's policy is not among `plugins`. `reference` has the results for the same weeks.
     """
     found: list[str] = []
     rows = []

@@ -104,11 +104,8 @@ class Task:
     ) -> Spec:
         """Returns the experiment that replays some policies on the task.
 
-        Args:
-            arms: the policies to replay.
-            seed: the seed for drawing new weeks from the record; None for the task's own weeks.
-            twins: the number of twins or draws; by default, the task defines it.
-            keep: which tables of each replay are kept.
+        If `seed` is None, the twins have the task's own weeks. By default, the task defines the number of
+        twins.
 
         Raises:
             OptionError: the seed or the number of twins is out of range.

@@ -266,10 +266,9 @@ class Judged:
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
     """Returns the metric that a text names, without a value.
 
-    Args:
-        frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
-        text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether a user wrote the text. If so, the text must name the resource if there are several.
+    `frame` has the columns `metric`, `scope`, `resource`, `unit` and `better`. `text` is `METRIC` or
+    `METRIC{SCOPE,resource=NAME}`. If a user wrote the text (`given`), it must name the resource if there are
+    several.
 
     Raises:
         OptionError: the text is not a metric, does not name its resource, or the metric has no direction.

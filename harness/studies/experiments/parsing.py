@@ -62,11 +62,8 @@ def read_content(path: Path) -> Any:
 def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:
     """Reads the experiment in a mapping.
 
-    Args:
-        content: the fields of the specification, as plain values.
-        source: the name of the specification in messages.
-        folder: the folder to which paths are relative.
-        name: the name of the experiment, if the content does not set one.
+    Paths are relative to `folder`. Messages name the specification by its `source`. If the content sets no
+    name of the experiment, `name` is used.
 
     Raises:
         SpecError: the mapping has faults. The error lists each fault with its field.

@@ -167,11 +167,7 @@ def second_half(backtest: Backtest) -> Span:
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
     """Returns moments at which jobs waited, drawn uniformly; fewer moments if such moments are rare.
 
-    Args:
-        backtest: the record, and the seed.
-        span: the time from which moments are drawn.
-        count: the requested number of moments.
-        purpose: what the moments are used for. Each purpose has its own draws.
+    `purpose` says what the moments are used for. Each purpose has its own draws.
     """
     drawn = (
         span.begin + int(uniform(backtest.settings.seed, number, purpose) * (span.end - span.begin))

@@ -155,10 +155,7 @@ class Baseline:
 def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: float) -> list[float]:
     """Computes the weights of a linear quantile regression from the dual of its linear program.
 
-    Args:
-        known: a row of numbers for each value. The first number of each row is 1.
-        values: the values to predict.
-        share: the quantile, between 0 and 1.
+    `known` has a row of numbers for each value. The first number of each row is 1. `share` is the quantile.
     """
     import numpy as np
     from scipy.optimize import linprog

@@ -227,10 +227,8 @@ class Calibration:
     def interval(self, queue: str, middle: float | None, week: Times) -> Interval | None:
         """Returns the interval of a start, or None if too few moments have errors.
 
-        Args:
-            queue: the queue in which the workload waits.
-            middle: the median start of the workload in the futures; None if the median is after the horizon.
-            week: the waits of the week; see `harness.studies.forecasting.baselines`.
+        `middle` is the median start of the workload in the futures, or None if the median is after the
+        horizon. For `week`, see `harness.studies.forecasting.baselines`.
         """
         if self.moments < LEAST:
             return None

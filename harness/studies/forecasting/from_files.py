@@ -100,11 +100,8 @@ class Asked:
     ) -> Forecast:
         """Makes the forecast.
 
-        Args:
-            plugins: the loaded plugins.
-            watch_past: a function that is called like `watch` when past moments are judged, after the
-                futures.
-            how: how to simulate futures, see `InParallel`.
+        For `how`, see `InParallel`. `watch_past` is called like `watch` when past moments are judged, after
+        the futures.
 
         Raises:
             InputError: an input can't be read, no job waits, or the job to submit can never start.
@@ -188,10 +185,8 @@ class Asked:
     def judged(self, moments: int, plugins: Plugins, **how: Unpack[InParallel]) -> Coverage:
         """Returns how accurate forecasts are at moments of the history, which must be a record.
 
-        Args:
-            moments: the number of moments to draw from the second half of the history.
-            plugins: the loaded plugins.
-            how: how to judge moments, see `InParallel`. Each moment is judged in a single process.
+        The moments are drawn from the second half of the history. Each moment is judged in a single process.
+        For `how`, see `InParallel`.
 
         Raises:
             InputError: an input can't be read, or there is nothing to judge.

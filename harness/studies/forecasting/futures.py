@@ -216,10 +216,7 @@ class _Seen(NullRecorder):
 def futures_of(worlds: tuple[World, ...], count: int, **how: Unpack[InParallel]) -> list[list[Future]]:
     """Simulates futures of each world, and returns them in the order of the worlds.
 
-    Args:
-        worlds: the inputs of the futures.
-        count: the number of futures of each world.
-        how: how to simulate the futures, see `InParallel`.
+    Each world has `count` futures. For `how`, see `InParallel`.
 
     Raises:
         OptionError: both `workers` and `executor` are given, or the number of processes is invalid.

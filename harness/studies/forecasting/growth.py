@@ -39,10 +39,8 @@ def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
     and the result depends only on facts that are known at `last`. A resource is left out if fewer than half
     of the jobs request it, because a single job could then double the work.
 
-    Args:
-        jobs: the jobs, in order of submission.
-        first: the beginning of the history, in microseconds on its clock.
-        last: the end of the last week.
+    The jobs are in order of submission. `first` is the beginning of the history, in microseconds on its
+    clock, and `last` is the end of the last week.
     """
     weeks = (last - first) // WEEK
     count, asked = 0, Counter[str]()

@@ -36,13 +36,7 @@ def world_of(
     Futures include later changes of the cluster. If the time of a change is not a date, the time counts from
     now.
 
-    Args:
-        cluster: the cluster.
-        now: the present state of the cluster.
-        history: the jobs that ran; None if there is no history.
-        settings: the settings of all futures.
-        why: the reason if there is no history.
-        names: the names of the requested waiting workloads; if empty, all waiting workloads.
+    `why` is the reason if there is no history. If `names` is empty, all waiting workloads are requested.
 
     Raises:
         InputError: the run times of some present workloads are unknown.

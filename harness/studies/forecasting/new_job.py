@@ -124,11 +124,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     If the job names a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
     one Workload for each replica. Otherwise, each pod of the job waits separately.
 
-    Args:
-        cluster: the original cluster, which is not changed.
-        job: the job, whose kind must be one of `KINDS`.
-        source: the origin of the job, for messages.
-        queued: whether Kueue admits jobs.
+    The original cluster is not changed. The kind of the job must be one of `KINDS`. `queued` says whether
+    Kueue admits jobs.
 
     Raises:
         ClusterError: the manifest is faulty.

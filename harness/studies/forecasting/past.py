@@ -75,10 +75,8 @@ class Past:
     def interval(self, queue: str, times: Times, waited: int) -> Interval | None:
         """Returns the interval of a start, or None if too little is known.
 
-        Args:
-            queue: the queue in which the workload waits.
-            times: the quantiles of the workload's starts in the futures.
-            waited: how long the workload has waited, in microseconds.
+        `times` has the quantiles of the workload's starts in the futures. `waited` is the time that the
+        workload has waited, in microseconds.
         """
         if self.baseline is None:
             return None
@@ -88,11 +86,8 @@ class Past:
 def past_of(backtest: Backtest, moments: int, now: int | None, **how: Unpack[InParallel]) -> Past:
     """Makes forecasts at past moments in the last three quarters of a history.
 
-    Args:
-        backtest: the record.
-        moments: the number of moments.
-        now: the present time on the history's clock, in microseconds; None if the clocks differ.
-        how: how to judge moments, see `InParallel`.
+    `now` is the present time on the history's clock, in microseconds, or None if the clocks differ. For
+    `how`, see `InParallel`.
 
     Raises:
         ReplayError: a forecast failed.

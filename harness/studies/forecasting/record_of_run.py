@@ -102,11 +102,7 @@ def _next_binding(pod: int, later: Sequence[Told]) -> int | None:
 def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> RecordOfRun:
     """Returns the record of a run's jobs.
 
-    Args:
-        run: the run with all of its tables.
-        trace: the replayed trace.
-        cluster: the cluster of the run.
-        queued: whether the run's policy admits jobs by queues, as Kueue does.
+    `run` has all of its tables. `queued` says whether the run's policy admits jobs by queues, as Kueue does.
 
     Raises:
         OptionError: the run used another cluster, or API objects can't represent its jobs.

@@ -81,11 +81,8 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
     The calibrated forecasts at a moment use all forecasts at earlier moments, and the starts that are known
     by then.
 
-    Args:
-        judged: the forecasts.
-        horizon: the horizon of the futures, in microseconds.
-        since: the first moment to judge. Earlier forecasts only calibrate later ones. None means that all
-            forecasts are judged.
+    Moments before `since` are not judged, but calibrate later forecasts. None means that all forecasts are
+    judged. `horizon` is in microseconds.
 
     Raises:
         InputError: there are no forecasts.

@@ -49,10 +49,7 @@ def as_job_set(
 ) -> Mapping[str, Any]:
     """Returns the JobSet of a TrainJob, or the TrainJob itself if its runtime is missing.
 
-    Args:
-        job: the TrainJob.
-        beside: objects that may include the job's runtime.
-        faults: the list to which faults are added.
+    `beside` has objects that may include the job's runtime. Faults are added to `faults`.
     """
     fields = Fields(job, "", faults)
     spec = fields.child("spec")

@@ -124,12 +124,8 @@ def _rows(what: str, theirs: _Published, ours: Result, reason: str) -> list[Row]
 def easy(path: Path, log: Source, *, twin: Twin | None = None, ties: str = _PYSS, **options: str) -> Result:
     """Replays a log with EASY.
 
-    Args:
-        path: the log.
-        log: the source of the log.
-        twin: the twin to replay instead of the log.
-        ties: the order of events in the same second.
-        options: further options of `backfill`.
+    `twin` is replayed instead of the log. `ties` is the order of events in the same second. `options` are
+    further options of `backfill`.
     """
     lines = contents(path).decode().splitlines()
     asked = [line for line in lines if line.startswith(";") or int(line.split()[_ASKED]) > 0]

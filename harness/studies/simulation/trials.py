@@ -178,10 +178,8 @@ class Trials:
         A larger number can be worse, because other jobs may start first. The search therefore tries the
         smallest numbers one by one. Then it doubles the number, and finally it bisects the interval.
 
-        Args:
-            most: the largest number to try.
-            difference: a function that returns the change for a number.
-            sure: whether it is known that the job starts with `most`.
+        `difference` returns the change for a number. `sure` says whether the job is known to start with
+        `most`.
         """
         if most < 1 or not (sure or self.starts(difference(most))):
             return None

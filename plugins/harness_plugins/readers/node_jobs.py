@@ -32,11 +32,8 @@ def reader_of(
     The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node` is
     less than 1.
 
-    Args:
-        time: a function that makes the column of a time.
-        kept: additional text columns to keep.
-        note: additional assumptions.
-        metadata: the metadata of the trace.
+    `time` makes the column of a time. `kept` has additional text columns, and `note` has an additional
+    assumption.
     """
 
     def read(path: Path, options: Mapping[str, Any]) -> Reading:

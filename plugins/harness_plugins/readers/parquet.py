@@ -57,10 +57,7 @@ def read_frame(
 ) -> tuple[pl.DataFrame, dict[str, str], dict[str, pa.DataType]]:
     """Reads all rows of a Parquet file of any schema, and checks every value.
 
-    Args:
-        path: the file.
-        needed: a function that returns True for a needed column. An unreadable column that is not needed is
-            ignored.
+    `needed` returns True for a needed column. An unreadable column that is not needed is ignored.
 
     Returns:
         The rows, the key-value pairs that belong to harness, and the types of the ignored columns.

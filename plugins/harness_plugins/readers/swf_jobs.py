@@ -24,12 +24,8 @@ def jobs_of(
 ) -> Reading:
     """Returns the jobs of a log.
 
-    Args:
-        records: one row for each record, with named columns and times in microseconds. Negative values are
-            unknown.
-        header: the header of the log, with keys in lower case.
-        name: the file name of the log.
-        options: see `harness_plugins.readers`.
+    `records` has one row for each record, with named columns and times in microseconds. Negative values are
+    unknown. The keys of `header` are in lower case.
     """
     read = records.height
     records = records.with_columns(_processors(options).alias("processors"))

@@ -27,13 +27,8 @@ def notes_of(
 ) -> tuple[str, ...]:
     """Returns a sentence for each convention and each uncertainty.
 
-    Args:
-        jobs: the jobs of the trace.
-        dump: the dump with the rows of these jobs.
-        clock: the clock that read the times of the dump.
-        options: the options of the reader.
-        priorities: the priority of each QOS, or None.
-        lost: a function that returns True if earlier rows of a job are not in the dump.
+    `priorities` has the priority of each QOS, or is None. `lost` returns True if earlier rows of a job are
+    not in the dump.
     """
     return (
         *_about_times(jobs, clock, options),

@@ -69,10 +69,7 @@ def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> 
 
     The accounting lacks the actual amounts of each node, so all amounts are spread as evenly as possible.
 
-    Args:
-        amounts: the total amount of each resource that the job needs.
-        nodes: the number of nodes.
-        models: the types of GPUs that the job requested. A pod can request only one type.
+    `models` has the types of GPUs that the job requested. A pod can request only one type.
     """
     names = tuple(amounts)
     units = tuple(1000 if name == CPU else 1 for name in names)

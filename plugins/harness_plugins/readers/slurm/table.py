@@ -34,11 +34,7 @@ def frame_of(
 ) -> pl.DataFrame:
     """Returns a table with one row for each pod set.
 
-    Args:
-        jobs: the jobs.
-        options: the options of the reader.
-        priorities: the priority of each QOS, or None.
-        restarts: a function that returns how often a job was requeued, or None if the dump cannot show this.
+    `restarts` returns how often a job was requeued. It is None if the dump cannot show this.
     """
     rows = [(job, name) for job in jobs for name in job.pods]
     counts = [len(job.pods) for job in jobs]

@@ -24,12 +24,8 @@ _TABS = (".tsv", ".tab")
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
     """Reads the wanted columns of delimited text.
 
-    Args:
-        path: the file, for messages. Its suffix may imply tabs.
-        data: the content of the file.
-        pick: a function that chooses the columns to read.
-        delimiter: the character between cells. "" means a tab in files with tabs, and a comma otherwise.
-        header: whether the first line has the column names. If not, the names are numbers that start at 1.
+    `pick` chooses the columns to read. A `delimiter` of "" means a tab in files with tabs, and a comma
+    otherwise. Without a header line (`header`), the names are numbers that start at 1.
 
     Raises:
         TraceError: a name is repeated, a row has too few or too many cells, or the content is not text.

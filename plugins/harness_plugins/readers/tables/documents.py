@@ -20,12 +20,8 @@ _EXACT = 2**53
 def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> Part:
     """Reads the wanted columns of a JSON document, or of lines with one object each.
 
-    Args:
-        path: the file, for messages.
-        data: the content of the file.
-        pick: a function that chooses the columns to read.
-        inside: the name of the list with the rows, which is inside each element. "" means that the elements
-            themselves are the rows.
+    `pick` chooses the columns to read. `inside` is the name of the list with the rows, which is inside each
+    element. "" means that the elements themselves are the rows.
 
     Raises:
         TraceError: the JSON is invalid, an element is not an object, or a column has values that are neither

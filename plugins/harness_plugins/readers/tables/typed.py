@@ -25,10 +25,7 @@ def is_parquet(path: Path) -> bool:
 def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
     """Reads only the wanted columns of a Parquet file.
 
-    Args:
-        path: the file, for messages.
-        source: the file, or a buffer with its content.
-        pick: a function that chooses the columns to read.
+    `source` is the file or a buffer with its content. `pick` chooses the columns to read.
 
     Raises:
         TraceError: the file is incomplete, a column occurs twice, or terms cannot have the type of a column.
