@@ -26,7 +26,6 @@ class Kind(NamedTuple):
         name: the kind's name in manifests.
         api: the kind's API version.
         plural: the kind's name in paths.
-        namespaced: whether the kind's objects are in namespaces.
     """
 
     name: str

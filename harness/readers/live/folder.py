@@ -51,11 +51,7 @@ _LARGEST = 16 << 20  # the maximum total size of parts to merge, because merging
 
 
 class Known(NamedTuple):
-    """An object that existed when it was last observed.
-
-    Attributes:
-        revision: the observed resource version.
-    """
+    """An object that existed when it was last observed."""
 
     namespace: str
     name: str

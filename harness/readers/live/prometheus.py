@@ -42,13 +42,7 @@ _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "to
 
 
 class Page(NamedTuple):
-    """An answer to a query.
-
-    Attributes:
-        answer: the JSON value.
-        series: the number of series.
-        samples: the number of samples in these series.
-    """
+    """An answer to a query."""
 
     metric: str
     answer: Any

@@ -23,11 +23,7 @@ Watch = Callable[[State, Made | None], None]
 
 
 class Reference(NamedTuple):
-    """The results of the built-in policies in a task.
-
-    Attributes:
-        scales: the scale of each objective that counts.
-    """
+    """The results of the built-in policies in a task."""
 
     values: Mapping[str, Values]
     scales: Sequence[Scale]

@@ -31,7 +31,6 @@ class Item(NamedTuple):
 
     Attributes:
         key: the name of the stored results, which depends on the inputs, the settings and the code.
-        point: the values of the factors.
     """
 
     number: int

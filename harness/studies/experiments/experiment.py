@@ -15,11 +15,7 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 
 
 class Experiment:
-    """A stored experiment.
-
-    Args:
-        description: the factors and inputs of the experiment.
-    """
+    """A stored experiment."""
 
     def __init__(self, root: Path, description: Mapping[str, Any]) -> None:
         self.root, self.description = root, description

@@ -17,7 +17,6 @@ class Outcome(NamedTuple):
     """The outcome of a setting.
 
     Attributes:
-        values: the value of each objective.
         best: whether the setting is in the Pareto set. If it is, no other setting under the same
             circumstances is at least as good in all objectives and better in at least one.
     """

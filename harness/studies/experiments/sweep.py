@@ -48,7 +48,6 @@ class Sweep:
     """An experiment that can be carried out.
 
     Args:
-        bench: creates the requests of the experiment.
         output: the folder in which the experiment's own folder is stored.
 
     Attributes:

@@ -47,9 +47,7 @@ class Eviction(NamedTuple):
     """The last eviction of a Workload. All times are in microseconds since 1970.
 
     Attributes:
-        time: when the eviction began.
         reason: the reason of the eviction, which is a rule if the Workload was preempted.
-        preempted: whether another workload preempted the Workload.
         gone: when the Workload's quota became free; None if the Workload still holds quota.
     """
 

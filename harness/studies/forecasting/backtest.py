@@ -44,10 +44,6 @@ class Backtest:
 
     Attributes:
         cluster: the cluster without its jobs.
-        history: the jobs of the record.
-        record: the record of these jobs.
-        settings: the settings of all futures.
-        futures: the number of futures to simulate at each moment.
     """
 
     cluster: Cluster

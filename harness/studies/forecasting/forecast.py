@@ -86,13 +86,11 @@ class Forecast:
     """The forecast for a cluster.
 
     Attributes:
-        world: the input of the futures.
         never: the reasons why workloads can never start, by the index of the workload.
         notes: sentences about assumptions and omissions.
         with_job: the forecast with one more job; None if there is no such job.
         others: the forecasts for other clusters, by cluster name.
         reasons: the reasons why workloads wait now, by namespace and name.
-        past: the errors of past forecasts on this history.
     """
 
     world: World

@@ -72,7 +72,6 @@ class Settings(NamedTuple):
 
     Attributes:
         plugin: the name of the scheduling policy.
-        losses: the cost of a preemption.
         horizon: the longest simulated time of a future, in microseconds.
     """
 
@@ -95,7 +94,6 @@ class World:
 
     Attributes:
         cluster: the cluster with its present Workloads and Pods.
-        settings: the settings of all futures.
         now: the present state of the cluster.
         draws: the distribution of each present workload's run time.
         never: the indexes of the workloads that can never start.

@@ -23,7 +23,6 @@ class Told(NamedTuple):
         action: the action; see `harness.engine.events.ACTIONS`.
         pod: the number of the pod; None for the whole job.
         successor: how often the pod had been recreated.
-        pods: the number of affected pods.
         holding: 1 if the job begins to hold resources, -1 if it stops.
         reason: the policy's name for the rule behind the decision.
         flavors: the flavors if the decision is an admission, as JSON.

@@ -35,7 +35,6 @@ class There(NamedTuple):
     """A job that was present at a moment.
 
     Attributes:
-        shown: the job's state.
         waits: whether the job waited, or any of its Pods if they are separate jobs.
         starts: the next start of the job's Workload, or of each Pod, by namespace and name, in microseconds
             on the history's clock; None if no start is known.

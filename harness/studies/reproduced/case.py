@@ -18,7 +18,6 @@ class Row(NamedTuple):
     Attributes:
         figure: the name of the figure, with its unit.
         theirs: the published value; "" if no value is available.
-        ours: the value of the replay.
         reason: the reason for a difference or for a missing value; "" if both values are equal.
     """
 
@@ -85,7 +84,6 @@ class Case:
         about: a one-line description of the result.
         published: the place where the figures were published.
         replay: a function that computes the rows. Its argument maps the names of `sources` to files.
-        sources: the files that the result needs.
     """
 
     name: str

@@ -34,7 +34,6 @@ class Victim(NamedTuple):
 
     Attributes:
         reason: the scheduler's name for the rule behind the preemption.
-        pods: the number of evicted pods.
         ran: how long the victim had made progress, in microseconds; None if it had not started.
         lost: how much of this progress is lost, summed over pods, in microseconds.
         text: a full sentence, in the words of `harness explain`.
@@ -107,7 +106,6 @@ class Answer:
         name: the namespace and name of the job.
         ids: the ids of the job in the scheduler. There are several if the job consists of several Pods.
         queue: the queue in which the job waits; "" if there is none.
-        pods: the number of the job's pods.
         verdict: `starts`, `waits` or `never`.
         waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait.
         why: the reason for the decision, in the words of `harness explain`.
@@ -182,8 +180,6 @@ class Simulation:
 
     Attributes:
         now: the time of the question, as a date or in the form of the trace; None if it is unknown.
-        plugin: the scheduler's plugin.
-        options: all options of the plugin.
         on_preemption: the progress that preempted jobs lose.
         named: whether the question named jobs. If not, it was about all waiting jobs.
         submitted: whether the question was about submitted jobs. If not, it was about waiting jobs.

@@ -49,8 +49,6 @@ class Scheduler(NamedTuple):
     """The scheduler and the cost of its preemptions.
 
     Attributes:
-        policy: the plugin's policy.
-        options: all options of the plugin.
         losses: the progress that a preempted job loses.
     """
 
@@ -63,7 +61,6 @@ class Lost(NamedTuple):
     """The progress that pods of a job lose to an eviction.
 
     Attributes:
-        pods: the number of evicted pods.
         ran: how long these pods had made progress, in microseconds.
         lost: how much of this progress each pod loses, in microseconds.
     """

@@ -17,7 +17,6 @@ class FieldChange(NamedTuple):
 
     Attributes:
         field: the name of the field in texts.
-        value, before: the new and the old value of the field.
         queue: the ClusterQueue with the new value.
         spec: the field as part of the `spec` in a manifest.
     """

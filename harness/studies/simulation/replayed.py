@@ -30,7 +30,6 @@ class Replayed(Moment):
     """An instant of a replay, in which the admission checks in manifests are ready.
 
     Attributes:
-        plan: the replay.
         at: the instant, in microseconds since the origin.
     """
 

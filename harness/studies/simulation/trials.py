@@ -35,11 +35,9 @@ class Plays:
     """Simulates the moment for each change. All jobs of a question share the changes to the cluster.
 
     Args:
-        moment: the moment.
         asked: the scheduler's ids for each job of the question.
 
     Attributes:
-        moment: the moment.
         steps: the smallest useful step for each resource, as far as it is known.
     """
 
@@ -125,9 +123,6 @@ class Trials:
         answer: the answer for the job without any change.
 
     Attributes:
-        plays: the simulations.
-        moment: the moment.
-        answer: the answer.
         workload, queue: the Workload and the ClusterQueue of the job; None if the job consists only of Pods.
         count: the number of changes that were tried.
         rank: the rank of the job's outcome without any change; see `Outcome`.

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """Writes sentences about an instant.
-
-    Args:
-        cluster: the cluster, with its resources and flavors.
-    """
+    """Writes sentences about an instant."""
 
     def __init__(self, instant: Instant, cluster: Cluster) -> None:
         self._instant = instant

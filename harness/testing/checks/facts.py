@@ -127,8 +127,6 @@ class Facts:
         missing: names in `jobs.parquet` that are not in the trace.
         table: the rows of `jobs.parquet`, with times in microseconds since the origin.
         decisions: the rows of `decisions.parquet`, with times in microseconds since the origin.
-        losses: the loss model.
-        on_nodes: whether the cluster has nodes.
         removed: maps a time to the nodes that are removed at this time.
 
     Raises:

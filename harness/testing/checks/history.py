@@ -81,11 +81,7 @@ class Level:
 class History:
     """Follows the decisions of a run.
 
-    Args:
-        facts: the run.
-
     Attributes:
-        facts: the run.
         lives: maps names to jobs, for every job that is in both the trace and the run.
         levels: maps pairs of time and queue to the resources of the queue after each change.
         broken: the violations that `steps` has found.

@@ -54,8 +54,6 @@ class Life:
     """One job.
 
     Attributes:
-        asked: the job according to the trace.
-        losses: the loss model.
         on_nodes: whether pods are bound to nodes.
         removed: the nodes that are removed at this time.
         early: when an evicted pod last ended before its time, because its node was removed.
@@ -66,7 +64,6 @@ class Life:
         wanted: the pods that should run.
         back: when evicted pods must be back in the queue, or None.
         holds, ended: the pods that hold resources, and the ended pods.
-        spans: maps a span to its pods.
     """
 
     asked: Asked

@@ -23,7 +23,6 @@ class Listed(NamedTuple):
     """A Job or Pod of the list.
 
     Attributes:
-        pod: True if the object is a Pod.
         failed: True if the object is a Pod that failed.
         start, end: times in microseconds since 1970, or None if unknown.
     """

@@ -148,7 +148,6 @@ class Dump:
         records: one record for each allocation and run.
         read: the number of rows in the source.
         left_out: the number of rows that are not allocations, by reason.
-        notes: sentences about the source.
         lacks: the missing columns that would improve the trace.
     """
 

@@ -30,7 +30,6 @@ class Rows:
     """The rows of all files.
 
     Attributes:
-        root: the file or folder.
         frame: the wanted columns, under internal names, and the number of each row.
         columns: the wanted columns, by their names in the files.
         has: all columns of the files.
