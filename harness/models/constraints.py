@@ -38,7 +38,7 @@ class Constraints:
             raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> bool:
-        """Returns True if pods tolerate a flavor's taints, and their selectors match its labels in `keys`."""
+        """Returns True if `misfit` finds no reason why pods cannot run in a flavor."""
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
@@ -65,7 +65,7 @@ class Constraints:
         return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
-        """Returns True if pods with this flavor can run on this node of the flavor."""
+        """Returns True if pods that are assigned to a flavor can run on a given node of the flavor."""
         labels = node.labels
         return (
             self._untolerated(node.taints, flavor) is None
@@ -74,7 +74,7 @@ class Constraints:
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
-        """Returns how pods with these flavors tolerate taints. The taint that they tolerate least decides."""
+        """Returns how pods in these flavors tolerate the worst taint: not at all, for a time, or forever."""
         found = PERMANENT
         tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         for taint in taints:

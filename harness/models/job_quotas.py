@@ -168,7 +168,7 @@ class Quotas:
 
     @property
     def usage(self) -> list[int]:
-        """The usage as one list. A copy can replace it to compute results for another time."""
+        """The usage as one list. Callers can set another list to compute results for another time."""
         return self._tree.usage
 
     @usage.setter

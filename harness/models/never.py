@@ -1,8 +1,8 @@
 """Explains why a ClusterQueue can never admit a job. The messages are the same for all policies.
 
-Even if nothing else runs, a flavor provides at most the queue's nominal quota and everything that its cohorts
-lend. It provides nothing to pods that don't tolerate its taints, or that select labels that the flavor
-doesn't have.
+Even if nothing else runs, a flavor provides at most the queue's nominal quota plus the quota that the queue's
+cohorts lend. It provides nothing to pods that don't tolerate its taints, or that select labels that the
+flavor doesn't have.
 """
 
 from __future__ import annotations

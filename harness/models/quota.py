@@ -65,7 +65,7 @@ class QuotaTree:
             not keep (flat).
         local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).
-        potential_available: the most that a node could use if nothing else were used (flat).
+        potential_available: the largest quantity that a node could use if nothing else were used (flat).
         usage: the usage. For a cohort, it is the part of its children's usage that exceeds what they keep
             (flat).
 
@@ -142,7 +142,7 @@ class QuotaTree:
         return self._numbers.get(FlavorResource(flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
-        """Returns the most of a flavor-resource that a node could use if nothing else were used."""
+        """Returns the largest quantity of a cell that a node could use if nothing else were used."""
         cell = self.cell(flavor, resource)
         at = node * self.width + (cell or 0)
         return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]

@@ -24,12 +24,12 @@ def shortage(
     The result has these fields. It omits unlimited quotas.
 
     - `request` has the requested quantities, and `short` has the missing part of each quantity.
-    - `usage` and `quota` are the usage and the quota of the queue. `max` has the quantities up to which the
-      queue may borrow, where its borrowing limit prevents the request. If a cohort's limit prevents the
+    - `usage` and `quota` are the usage and the quota of the queue. If the queue's borrowing limit prevents
+      the request, `max` has the quantities up to which the queue may borrow. If a cohort's limit prevents the
       request, all three fields have the cohort as well.
     - `pool` is the root cohort with the usage of its queues.
     - `kept` has the quantities that lending limits keep in the queues. They are not part of the pool.
-    - `holders` has the queues that use most of what is short, if a short resource has several flavors.
+    - If a short resource has several flavors, `holders` has the queues that use most of it.
 
     Args:
         tree: the quota tree.

@@ -1,4 +1,4 @@
-"""The plugin `auto`, which preempts by quota for pods with a quota and by priority for others, like ACK."""
+"""The plugin `auto`, which preempts by quota for pods with a quota and by priority for other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kube-scheduler for `none` and `default-preemption`, which places pods one by one or gangs together.
+"""Provides kube-scheduler for `none` and `default-preemption`, with pods one by one or gangs together.
 
 By default, kube-scheduler does not support gangs, but `gangScheduling=true` approximates its own gangs. With
 `gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. You can therefore separate

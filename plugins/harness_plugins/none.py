@@ -131,7 +131,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """Jobs that wait behind the same first job, and the jobs among them whose refusal was recorded."""
+    """The jobs of one sub-queue, and those of its jobs whose refusal was recorded."""
 
     __slots__ = ("jobs", "told")
 

@@ -122,7 +122,7 @@ def test_who_rejects_is_said_where_plugins_differ(
         queue("a", {"f": 2}),
     )
     ended = harness("replay", trace, "--cluster", where, "-p", "none", "-p", "kueue-classic")
-    assert "warning: none: 1 of 4 jobs can never start (j2): 0/2 nodes could run it even when" in ended.err
+    assert "warning: none: 1 of 4 jobs can never start (j2): 0/2 nodes could run the pod even" in ended.err
     assert "warning: kueue-classic: 2 of 4 jobs can never start (j1, j2): no flavor of Cluster" in ended.err
 
 
@@ -142,7 +142,7 @@ def test_a_job_that_no_node_of_its_flavors_can_run_gets_no_quota(
     assert run.jobs["state"].to_list() == ["rejected", "finished", "finished"]
     reasons = run.decisions.filter(run.decisions["action"] == "reject")["reason"].to_list()
     assert len(reasons) == 1
-    assert reasons[0].startswith("0/2 nodes could run it even when empty: ")
+    assert reasons[0].startswith("0/2 nodes could run the pod even when empty: ")
 
 
 def test_strict_fifo_is_held_back_as_in_reality(write_trace: Write, cluster: Callable[..., Path]) -> None:

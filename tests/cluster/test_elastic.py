@@ -252,7 +252,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
             "ElasticQuotaTree kube-system/tree: spec.root.children[].max.kube-queue/max-jobs "
             "is not modelled: ACK's job queue releases jobs without regard to this resource"
         ),
-        "ElasticQuota one: is left out: the ElasticQuotaTree counts",
+        "ElasticQuota one: is left out, because the ElasticQuotaTree replaces it",
         (
             "elastic quota a: max does not name memory: pods that request it are not admitted, "
             "except with semantics=koordinator"

@@ -377,7 +377,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         (
             "each ElasticQuota that an ElasticQuotaTree replaces",
             [tree("root: {name: r, children: [{name: x}]}"), elastic("q")],
-            "ElasticQuota q: is left out: the ElasticQuotaTree counts",
+            "ElasticQuota q: is left out, because the ElasticQuotaTree replaces it",
         ),
         ("a tree without a quota below its root", [tree("root: {name: r}")], "ElasticQuotaTree tree: "),
         (

@@ -153,8 +153,8 @@ def test_what_the_nodes_can_never_hold_is_rejected(algorithm: str) -> None:
     states = {name: job.state for name, job in happened.jobs.items()}
     assert states == {"huge": "rejected", "many": "rejected", "fits": "finished"}
     reasons = {row.job: str(row.reason) for row in happened.of("reject")}
-    assert "0/2 nodes could run it even when empty" in reasons["huge"]
-    assert reasons["many"] == "its 4 pods do not fit on the nodes together, even when all are empty"
+    assert "0/2 nodes could run the pod even when empty" in reasons["huge"]
+    assert reasons["many"] == "its 4 pods do not fit on the nodes together, even when all nodes are empty"
 
 
 @pytest.mark.parametrize("algorithm", ["easy", "conservative"])

@@ -12,12 +12,12 @@ _Places: TypeAlias = list[tuple[int, str]]
 
 @final
 class Lent:
-    """The usage of quotas beyond their guarantees, while a claimant takes pods from them.
+    """The usage of quotas beyond their guarantees, while another quota (the claimant) takes their pods.
 
     Quotas must not change in the meantime. `restore` reverts all calls of `take`.
 
     Args:
-        claimant: the quota of the claimant.
+        claimant: the quota that reclaims its guarantee from the other quotas.
     """
 
     __slots__ = ("_borrowed", "_claimant", "_left", "_places", "_places_of")
@@ -32,9 +32,9 @@ class Lent:
     def may_lose(self, leaf: Quota) -> bool:
         """Returns True if a quota uses more than its guarantee, so that the claimant can take its pods.
 
-        The same must be true for all quotas on the path to the root that do not contain the claimant. Idle
-        guarantees within a group of quotas belong to that group, so other groups can't take anything from a
-        group that uses no more than its guarantee.
+        Every ancestor of the quota that does not contain the claimant must also use more than its guarantee.
+        Idle guarantees within a group of quotas belong to that group, so other groups can't take anything
+        from a group that uses no more than its guarantee.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):

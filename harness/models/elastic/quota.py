@@ -27,8 +27,8 @@ class Quota:
             count.
         used: the quantity of each resource that is charged.
         leaving: the part of `used` that will soon be released.
-        firm: the part of `used` that belongs to pods that must not be preempted, if the tree distinguishes
-            them.
+        firm: the part of `used` that belongs to pods that must not be preempted. It is empty if the tree does
+            not distinguish such pods.
         runtime: the most recently computed runtime quota, or None if only `max` limits the quota.
     """
 
@@ -58,15 +58,15 @@ class Quota:
         return f"<Quota {self.name}>"
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Returns the `max` of all limited resources that `over_max` checks, in the same order."""
+        """Returns each limited resource that `over_max` checks, with its `max`, in the order of checks."""
         most = self.max
         named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource whose usage, with these quantities, would exceed `max`, or None.
+        """Returns a resource whose usage would exceed `max` if these quantities were added, or None.
 
-        Resources other than the core resources are checked only if they are among the quantities.
+        Apart from the core resources, only the resources of these quantities are checked.
         """
         used, most = self.used, self.max
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named
@@ -79,7 +79,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """Returns a resource whose usage, with these quantities, would exceed `min`, or None."""
+        """Returns a resource whose usage would exceed `min` if these quantities were added, or None."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:

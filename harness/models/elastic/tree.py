@@ -41,7 +41,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess. Without a quota, it is the `min` of all quotas."""
+    """A limit that would be exceeded, and the excess. If `quota` is "", the limit is the sum of all `min`."""
 
     bound: str
     quota: str
@@ -50,13 +50,13 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess. For None, it returns None."""
+    """Returns the limit that would be exceeded, without the excess, or None if no limit would be."""
     return None if excess is None else excess[:3]
 
 
 @final
 class QuotaTree:
-    """All quotas.
+    """The tree of all quotas, with their limits and their usage.
 
     Args:
         manifests: the quotas by name.
@@ -179,7 +179,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Subtracts the usage of a bound pod without a quota from what quotas share (1), or adds it (-1)."""
+        """Reduces (1) or increases (-1) the shared capacity by the usage of a bound pod without a quota."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
@@ -243,7 +243,7 @@ class QuotaTree:
         Args:
             leaf: the quota.
             amounts: the additional usage of the quota.
-            shared: for its ancestors, the additional usage of their other descendants.
+            shared: for each ancestor of the quota, the additional usage of that ancestor's other descendants.
         """
         if self.runtimes is not None:
             over = self._over_runtime(leaf, amounts)
@@ -261,7 +261,7 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Returns why a pod is not admitted, or None if it is. See `excesses` for the arguments."""
+        """Returns the limit that a pod would exceed first, or None. See `excesses` for the arguments."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
@@ -271,7 +271,7 @@ class QuotaTree:
 
         Args:
             leaf: the quota.
-            amounts: the additional usage of such a pod.
+            amounts: the additional usage of a pod that must not be preempted.
             alone: whether to ignore all other pods.
         """
         for resource, least in leaf.min.items():

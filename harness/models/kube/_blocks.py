@@ -9,8 +9,8 @@ within the pass.
 
 A block always contains its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. During a pass over the block, exactly the pods up to some place have been tried and have failed.
-All equal pods of a block were rejected by the same plugins, as recorded for each pod. Otherwise, they are not
-handled together. A block never contains a pod whose equals or priority can change.
+For all equal pods of a block, the same plugins are recorded as rejecting. If different plugins rejected equal
+pods, the pods are not in the same block. A block never contains a pod whose equals or priority can change.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """Returns the number of pods if all of them fail as before without an attempt, or else 0.
+        """Returns the number of pods if all of them fail again without an attempt, or 0 otherwise.
 
         Call this only before a pass. If all pods fail, the block is then in the state after the pass.
 
@@ -190,8 +190,8 @@ class Block:
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
         """Removes and returns the next pod that needs an attempt. All pods before it fail like an equal pod.
 
-        The pod itself may also fail like an equal pod. It still needs an attempt if it no longer waits only
-        for free resources, unlike the equal pod.
+        Even a pod that fails like an equal pod needs an attempt if only the equal pod waits just for free
+        resources.
 
         Args:
             version: see `Peers.failed_at`.

@@ -99,7 +99,7 @@ class Tree:
     Attributes:
         size: the number of groups.
         least: the smallest request of any pod for each resource.
-        first: a place that no pod of the tree comes before.
+        first: a place before which the tree has no pod.
     """
 
     __slots__ = ("_few", "_halves", "first", "least", "size")

@@ -1,7 +1,8 @@
 """Models the scheduler's cache, with all nodes and their pods, and the version of each node's last change.
 
 Other modules cache results that depend on nodes, such as the feasible nodes of a shape, or preemption dry
-runs. They ask which nodes changed since their results, so they don't have to examine all nodes.
+runs. They ask which nodes have changed since they computed their results, so they don't have to examine all
+nodes.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Ask(NamedTuple):
     def is_share(self) -> bool:
         """True if the request is for less than one device.
 
-        Quantities above one device that aren't whole fit on no node.
+        A request for more than one device fits on no node unless the number of devices is whole.
         """
         return self.share != WHOLE
 

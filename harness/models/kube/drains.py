@@ -91,14 +91,14 @@ class Drains:
 
     @property
     def due(self) -> int:
-        """The next time at which budgets may allow an eviction, or else a time far in the future."""
+        """The next time at which budgets may allow an eviction. It is far in the future if there is none."""
         if self._planned == _FAR and self._drains:
             now = self._scheduler.now
             self._planned = min([self._next(drain, now) for drain in self._drains.values()])
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Handles a new or changed node. If a drain starts, evicts the pods that budgets allow, by name."""
+        """Handles a new or changed node. If a drain starts, evicts pods by name, as budgets allow."""
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:

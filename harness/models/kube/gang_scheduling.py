@@ -31,7 +31,7 @@ _Key: TypeAlias = int | tuple[str, GroupReference]
 
 @final
 class GangRefusal:
-    """Why the pods of a gang are not bound, for the record.
+    """The reason why the pods of a gang are not bound, as it is recorded.
 
     Args:
         message: a sentence without its full stop.
@@ -228,7 +228,7 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """Yields why gangs have started to wait since the last call, with one pod for each job."""
+        """Yields one pod per job of gangs that began to wait since the last call, and the reason."""
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -245,7 +245,7 @@ class PermitGangs:
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """Takes the places of a gang's waiting pods away, and returns the pods (page: none is scheduled)."""
+        """Takes away the places of a gang's waiting pods, and returns the pods. None of them runs (page)."""
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -255,8 +255,9 @@ class PermitGangs:
     def next_wake(self) -> Wake | None:
         """Returns a wake-up for the time when the next gang gives up, unless it was already returned.
 
-        If a gang gave up before, it keeps a replay running only if something has happened since then.
-        Otherwise, gangs that are too large for the free resources would take each other's places forever.
+        If a gang gave up before, its wake-up keeps a replay running only if something has happened since
+        then. Otherwise, gangs that are too large for the free resources would take each other's places
+        forever.
         """
         gang = next(iter(self._waiting), None)
         if gang is None or gang.deadline is None:

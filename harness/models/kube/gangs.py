@@ -1,4 +1,4 @@
-"""Models gangs, whose pods are placed together and preempt together, all or at least a minimum."""
+"""Models gangs. The pods of a gang, or a minimum number of them, are placed and preempt together."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest priority that a pod itself has, among pods that are pending, bound, or will return."""
+        """The highest own priority of a pod, among pods that are pending, bound, or will return."""
         return max(self._counts, default=self.priority)
 
     @property

@@ -177,7 +177,7 @@ class Kinds:
                 return ""
             reasons.update(found)
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-        return f"0/{len(cache.by_name)} nodes could run it even when empty: {said}"
+        return f"0/{len(cache.by_name)} nodes could run the pod even when empty: {said}"
 
     def _read(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         if pod_set.pod_template is not None:
@@ -204,7 +204,7 @@ class Kinds:
         group = read_group_reference(Fields(template_of(pod_set, [], where), where, faults))
         if _asked(spec.requests) != _asked(pod_set.requests):
             faults.append(
-                Fault(f"{where}: pod_template", "the requests of its containers differ from the job's")
+                Fault(f"{where}: pod_template", "its containers' requests differ from the job's requests")
             )
         if faults:
             raise ClusterError("the trace", faults)

@@ -23,7 +23,7 @@ class DeviceChooser(Protocol):
     """Chooses the devices that a node assigns to a pod."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod. The node's free quantities exclude the pod's other requests."""
+        """Returns the devices for a pod whose other requests are already subtracted from the node."""
 
 
 @final

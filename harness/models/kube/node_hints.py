@@ -58,7 +58,7 @@ def reports(old: Node, new: Node) -> Iterator[Event]:
 
 @final
 class NodeHint:
-    """Asks the plugins that rejected a pod about an event. `old` and `new` are the node before and after."""
+    """Asks the plugins that rejected a pod about an event, which changed the node from `old` to `new`."""
 
     def __init__(self, event: Event, old: Node | None, new: Node | None) -> None:
         self._event = event

@@ -1,4 +1,4 @@
-"""Pods as the scheduler sees them, and the properties that many pods share.
+"""Models pods as the scheduler sees them, and the properties that many pods share.
 
 A `Shape` contains the properties that determine whether a single node fits. Thousands of pods have only a few
 hundred different shapes, so the results of a shape on a node are computed once. A `Template` adds the
@@ -117,7 +117,7 @@ class Template:
         self._peers: dict[tuple[int, bool], Peers] = {}
 
     def peers(self, priority: int, preempts: bool) -> Peers:
-        """Returns the `Peers` of the pods with this priority that preempt other pods, or that do not."""
+        """Returns the `Peers` of the template's pods with this priority and this value of `preempts`."""
         peers = self._peers.get((priority, preempts))
         if peers is None:
             peers = self._peers[priority, preempts] = Peers()
@@ -135,9 +135,9 @@ class LastingRefusal(Protocol):
     """The reason why a failed pod would fail again although something has changed.
 
     Attributes:
-        most_room: an upper bound of what nodes offer to equal pods, if only a node with more free resources
-            may help them. The refusal is valid until a changed node offers the quantities. Otherwise, it is
-            None.
+        most_room: an upper bound of what nodes offer to equal pods. It is None if anything other than a node
+            with more free resources may help these pods. The refusal is valid until a changed node offers
+            `amounts`.
         amounts: the request of a pod for each resource.
     """
 

@@ -39,7 +39,7 @@ class Erring(Nodes, Protocol):
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that ended with an error, or else far in the future."""
+        """The time of the next retry after an attempt ended with an error. It is far ahead if none is due."""
 
 
 class PodScheduler(Erring, Evicting, Protocol):
@@ -194,7 +194,7 @@ class PodPolicy:
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
         """Adds, removes or changes a node. NoExecute taints evict pods that do not tolerate them.
 
-        kube-scheduler ignores quotas, queues and priority classes.
+        kube-scheduler ignores changes of quotas, queues and priority classes.
         """
         if now != self._now:
             self._now = now

@@ -82,9 +82,10 @@ class SchedulingQueue:
                 self._flush(now)
 
     def standing(self) -> tuple[object, ...]:
-        """Returns the state of the pool at the end of a cycle. Times are relative to now. See `Standing`.
+        """Returns the state of the waiting pods after a cycle. Times are relative to now. See `Standing`.
 
-        If an attempt fails like the last one, only stamps change, and they follow from this state.
+        If an attempt fails in the same way as the last one, only stamps change, and this state determines
+        them.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
@@ -104,7 +105,7 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Advances the time by a duration with this many attempts. The pool's state stays the same."""
+        """Advances the time by a duration with this many attempts. The waiting pods stay the same."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -200,7 +201,7 @@ class SchedulingQueue:
         return False
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
-        """Puts a pod whose attempt failed into the pool, where it stays until an event may help it."""
+        """Makes a pod whose attempt failed wait in the unschedulable pool until an event may help it."""
         passed = self._passed
         if passed is not None and passed.taken is pod:
             pod.rejected_by = rejected_by
@@ -338,7 +339,7 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Moves the pods that a change may help. `helps` decides by template and rejecting plugins."""
+        """Requeues the pods that a change may help. `helps` decides by template and rejecting plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -355,7 +356,7 @@ class SchedulingQueue:
         self._move(helped)
 
     def pod_deleted(self, gone: PodInfo) -> None:
-        """Moves the pods that the end of a bound pod may help."""
+        """Requeues the pods that the end of a bound pod may help."""
         if self._passed is not None or self._late is not None:
             self._settle()
         if not self._short and not self._others:
@@ -369,7 +370,7 @@ class SchedulingQueue:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """Moves equally or less important pods that a withdrawn nomination may help, as after a deletion."""
+        """Requeues the equally or less important pods that a withdrawn nomination may help."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -377,16 +378,16 @@ class SchedulingQueue:
         self._move(helped)
 
     def pod_bound(self, bound: PodInfo) -> None:
-        """Moves the pods that a binding may help."""
+        """Requeues the pods that a binding may help."""
         if self._by_bindings:
             self._settle()
             hints = self._hints
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """Returns when the timer next moves a pod if no event does so earlier, or None if the pool is empty.
+        """Returns when the timer next requeues a pod if no event does so before, or None if no pod waits.
 
-        Every 30 s, pods that have been in the pool for more than 5 minutes are tried, even without an event.
+        Every 30 s, the queue tries pods that have waited for an event for more than 5 minutes.
         """
         short, others = self._short, self._others
         if short:

@@ -89,7 +89,7 @@ class Room:
         self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
-        """Removes these pods if they were bound."""
+        """Removes those of these pods that were bound."""
         for pod in pods:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:

@@ -104,7 +104,7 @@ class Scheduler:
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that ended with an error, or else far in the future."""
+        """The time of the next retry after an attempt ended with an error. It is far ahead if none is due."""
         return self.queue.error_due
 
     # --- changes of the cluster ---------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Scheduler:
         return Wake(flush, True)  # idle; a keyword argument would take twice as long
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
-        """Records refusals of pods that failed without an attempt because an equal pod failed, one per job.
+        """Records one refusal per job for pods that failed without an attempt, like an equal pod.
 
         Args:
             why: a function that returns why a pod, or its job or gang, waits, or None if the reason is

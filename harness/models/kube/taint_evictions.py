@@ -87,7 +87,7 @@ class TaintEvictions:
 
     @property
     def due(self) -> int:
-        """The time of the next timer or drain retry, in microseconds since the origin, or else far ahead."""
+        """The time of the next timer or drain retry, in microseconds. It is far ahead if there is none."""
         drains = self._drains.due
         return min(self._timers[0][0], drains) if self._timers else drains
 

@@ -54,7 +54,7 @@ OPTIONS = (
     Option(
         "ties",
         "ends-first",
-        "at equal times, decide after each completion, then each submission; in reverse; or once after all",
+        "the order of simultaneous events: ends first, submissions first, or one decision after all events",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(

@@ -49,7 +49,7 @@ class Plan(Protocol[_R, A]):
         """Removes an assignment from `start` until just before `end`."""
 
     def earliest(self, request: _R, job: Job, length: int, now: int) -> tuple[int, A]:
-        """Returns the earliest time from `now` on at which a job fits for `length`, and its assignment."""
+        """Returns the first time from `now` on at which a job fits for `length`, and the assignment then."""
 
     def may_begin_before(self, time: int, request: _R) -> bool:
         """Returns True if a job with a reservation at `time` might start earlier or elsewhere."""
@@ -118,7 +118,7 @@ class Capacity(Protocol[R, A, V]):
         """
 
     def reserved(self, reservation: V) -> A | None:
-        """Returns the reserved assignment if it is already free, although `assign` finds none."""
+        """Returns the reserved assignment if it is already free although `assign` found none, or None."""
 
     def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
         """Returns an assignment for a job that will still run when a reservation starts, or None.

@@ -61,8 +61,8 @@ class Expected:
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
         """Returns the new expected run time of a job that ran longer than expected, and its next step.
 
-        A prediction is increased to at most the requested time, either in steps or in a single step. Beyond
-        the requested time, there is no limit, because nothing ends a job that runs longer.
+        A prediction below the requested time grows to at most the requested time, in steps or at once. After
+        that, it grows without a limit, because nothing ends a job that exceeds its requested time.
 
         Args:
             job: the running job.

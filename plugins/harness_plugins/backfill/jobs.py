@@ -58,7 +58,7 @@ class Running(Generic[A]):
         self.stays: int | None = None
 
     def prolong(self, expected: Expected, now: int) -> None:
-        """Moves the expected end of a job that is still running after it."""
+        """Moves the expected end of a job that is still running after its expected end."""
         whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
         self.end = min(self.began + whole, ENDLESS)
 

@@ -90,11 +90,11 @@ class OnNodes:
         """Switches to the nodes of another cluster. Earlier requests become invalid.
 
         Args:
-            cluster: the cluster. Jobs on nodes that it no longer has will be lost next.
+            cluster: the cluster. Jobs on nodes that the cluster no longer has are lost afterwards.
             held: the nodes of each job.
 
         Returns:
-            The places of each job under their new positions.
+            The nodes of each job, by their new positions.
         """
         before = [node.name for node in self._now.cache.nodes]
         known = self._cluster.nodes
@@ -284,5 +284,5 @@ class OnNodes:
         if failure is None or not failure.by_nodes:
             return None
         return Never(
-            "nodes", f"its {job.pods:,} pods do not fit on the nodes together, even when all are empty"
+            "nodes", f"its {job.pods:,} pods do not fit on the nodes together, even when all nodes are empty"
         )

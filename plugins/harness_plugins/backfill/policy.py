@@ -76,7 +76,7 @@ class Backfill:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Adds a job that arrived, or pods of an evicted job.
 
-        An evicted job waits again when all its pods do.
+        An evicted job waits again when all of its pods have been submitted again.
         """
         if job.index in self._away:
             self._away[job.index] -= len(pods)

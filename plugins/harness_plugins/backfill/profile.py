@@ -37,11 +37,11 @@ class Profile:
         self._apply(self._quotas.refund, assignment, start, end)
 
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
-        """Returns the earliest time from `now` on at which a job has quota for `length`, and that quota.
+        """Returns the first time from `now` on at which a job has quota for `length`, and its assignment.
 
-        The last span contains only running jobs that never end. If a job could never start in the last span,
-        it starts as soon as the earlier spans have quota. A job that can start in an empty cluster therefore
-        always finds a time.
+        The last span contains only running jobs that never end. If these jobs leave too little quota, a job
+        starts in an earlier span that has enough. A job that can start in an empty cluster therefore always
+        finds a time.
         """
         first = roomy = 0
         while first < len(self._times):

@@ -274,7 +274,7 @@ class Attempts:
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
         """Plans a preemption for one pod after another. If preemption cannot help one of them, all fail."""
-        assert search is not None, "room is made without a preemption"
+        assert search is not None, "resources became free without a preemption"
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []

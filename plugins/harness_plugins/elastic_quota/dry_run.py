@@ -20,7 +20,7 @@ OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The status of a node where the quota refuses the preemptor even if all potential victims are gone."""
 
 
-NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
+NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on the node may be a victim",))
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:

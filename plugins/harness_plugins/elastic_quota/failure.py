@@ -42,7 +42,7 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """The positions of the nodes where preemption may help, which are all nodes if the quota refused."""
+        """The positions of nodes where preemption may help, or of all nodes if the quota refused the pod."""
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property

@@ -20,7 +20,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 NO_QUOTA = "a pod without a quota cannot preempt"
-FIRM_PODS = "pods that must not be preempted leave too little of min"
+FIRM_PODS = "pods that must not be preempted leave too little of the quota's min"
 
 
 @final
@@ -71,7 +71,7 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt: it never does, or less important pods of its quota terminate."""
+        """Returns why a pod cannot preempt: it never preempts, or other pods of its quota terminate."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:

@@ -98,7 +98,7 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, what must be within min for a quota to claim its min: usage, or usage plus request",
+        "with ack, a quota can claim its min if this is within min: its usage, or usage plus request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
@@ -152,7 +152,7 @@ OPTIONS = (
     Option(
         GANG.name,
         None,
-        "place the pods of a gang together or individually; default: together with ack, otherwise alone",
+        "place the pods of a gang together or individually; default: together with ack, else individually",
         choices=(TOGETHER, ALONE),
     ),
     *_OF_ACK,

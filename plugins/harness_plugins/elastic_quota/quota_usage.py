@@ -160,15 +160,15 @@ class QuotaUsage:
         _less(of_quota, pod.priority)
 
     def changes(self, quota: Quota | None) -> int:
-        """Returns how often pods of a quota (or of none) were bound, removed or given a new priority."""
+        """Returns how often pods of a quota, or pods without one, were bound, removed or reprioritized."""
         return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
-        """Returns the positions of the nodes on which pods of a quota (or of none) are bound."""
+        """Returns the positions of the nodes on which pods of a quota, or pods without one, are bound."""
         return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
-        """Returns True if a less important pod of a quota (or of none) is bound."""
+        """Returns True if a less important pod of a quota, or a less important pod without one, is bound."""
         return any(each < priority for each in self._bound.get(quota, ()))
 
     def terminate(self, pod: PodInfo) -> None:

@@ -123,7 +123,7 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Returns the pods to evict, in this order, with those that are terminating or protected by a budget.
+        """Returns the pods to evict, in order, including terminating pods and pods that a budget protects.
 
         Pods are removed, starting with the least important, until the usage is within the runtime. If this
         never happens, all removed pods are evicted, the least important one first. Otherwise, pods that still

@@ -58,8 +58,7 @@ class Rules(Protocol):
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if a request claims the guarantee of the quota and does not borrow.
 
-        If the result is False, it remains False with more nominated pods, as long as the quota's usage stays
-        the same.
+        If the result is False, it remains False with more nominated pods, unless the quota's usage changes.
 
         Args:
             quota: the quota.

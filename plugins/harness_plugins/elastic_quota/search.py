@@ -58,7 +58,7 @@ class Search(Protocol):
         """Returns the highest priority of the pods against which the freed resources are reserved."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns victims, given with the most important first, in the order in which to evict them."""
+        """Sorts victims, which come with the most important first, into the order of their eviction."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""
@@ -209,7 +209,7 @@ class QuotaSearch:
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """See `Search`. Reclaimed resources are reserved, because victims could otherwise get them back."""
+        """See `Search`. Reclaimed resources are reserved, so that the victims cannot take them again."""
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 

@@ -1,4 +1,4 @@
-"""Tries placements and evictions, which are made in the cache and the quotas and then reverted.
+"""Tries placements and evictions in the cache and the quotas, and then reverts them.
 
 kube-scheduler's filters depend on the whole cluster (spread, affinity, nominations). Placements of several
 pods are therefore tried in the cache itself. `undo` restores the cache, quotas and budgets, including the

@@ -41,7 +41,7 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
         ConformanceSpec(
             "kube-scheduler/preempt",
             late(f"{_CASES}:preempt"),
-            help="node and victims of one default preemption",
+            help="the node and the victims of a default preemption",
             fields=("given.pod", "given.note"),
             explain=late(f"{_CASES}:explain_preempt"),
         )
@@ -50,7 +50,7 @@ def harness_register_conformance(register: Register[ConformanceSpec]) -> None:
         ConformanceSpec(
             "kube-scheduler/cycles",
             late(f"{_CASES}_cycles:cycles"),
-            help="whole replays over virtual time",
+            help="whole replays of kube-scheduler over virtual time",
             informative=("attempts", "endTime"),
             fields=(
                 "given.start",

@@ -19,7 +19,7 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "stop searching when this percentage of nodes fits; 0 for 100 nodes, or 5 to 50 % of a large cluster",
+    "end a search when this percentage of nodes fits; 0: when 100 nodes, or 5 to 50 % of many nodes, fit",
     type=int,
 )
 TOGETHER = "all-or-nothing"
@@ -46,7 +46,7 @@ DEVICES = (
     Option(
         "deviceSeed",
         None,
-        "seed for the order of equal nodes, and for devices with `devices=random`",
+        "seed for the order of equal nodes, and for the choice of devices with devices=random",
         type=int,
     ),
 )

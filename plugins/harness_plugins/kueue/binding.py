@@ -98,7 +98,7 @@ class Binder:
         Args:
             job: the job.
             flavors: for each pod set, the flavor of each resource.
-            counts: the number of pods in each pod set that was not admitted with all of its pods.
+            counts: for each pod set that was admitted with only some of its pods, the number of these pods.
             placed: the places of pods in topologies. The pods of a pod set get the places in order. Pods of
                 an incomplete slice may get no place. They then run on any node of the flavor.
             at: when to create the pods, if this is later than now.
@@ -267,7 +267,7 @@ class Binder:
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has non-terminating pods of a namespace that have places in topologies."""
+        """Returns True if a node has pods of a namespace that have topology places and aren't terminating."""
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating
@@ -322,7 +322,7 @@ class Binder:
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Binds the pods that fit, and requests a wake-up for the next time at which pods are created."""
+        """Binds the pods that fit, and requests a wake-up for the next time when pods are created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 

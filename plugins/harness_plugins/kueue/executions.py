@@ -130,12 +130,12 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def holds(self, workload: Workload) -> bool:
-        """Returns True if a workload was admitted and the scheduler does not know yet that it is gone."""
+        """Returns True if a workload was admitted, and the scheduler has not learned that it is gone."""
         execution = self._known.get(workload)
         return execution is not None and execution.holding
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that is evicted without a preemptor, which is no round of an eviction loop."""
+        """Stops a workload that is evicted without a preemptor. This is not a round of an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 

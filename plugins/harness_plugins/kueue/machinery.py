@@ -1,8 +1,8 @@
 """Builds the parts of the scheduler that depend on the cluster.
 
 When the cluster changes, all of these parts are built again, so that no result outlives the quotas, limits,
-weights or policies that it depends on. The new parts take over the lasting data, which are the workloads with
-and without quota, and the generations of the ClusterQueues.
+weights or policies that it depends on. The new parts take over the data that remain: the workloads with and
+without quota, and the generations of the ClusterQueues.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields wake-ups for the next timers. Repeated failed attempts don't keep a replay running."""
+        """Yields wake-ups for the next timers. Timers of repeated failures don't keep a replay running."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),

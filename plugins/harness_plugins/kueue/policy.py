@@ -126,7 +126,7 @@ class KueuePolicy:
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Queues a job that arrived. A job that returns enters its queue when its quota is released."""
+        """Queues a job that arrived. A job that returns enters its queue only when its quota is released."""
         self._hear(now)
         if job.index in self._workloads:
             return
@@ -191,8 +191,8 @@ class KueuePolicy:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Runs cycles until several of them in a row change nothing, and then binds pods.
 
-        Kueue can block admission until the pods of all admitted workloads are ready. A cycle then pauses
-        until they are. The cycle does not see events that occur during the pause.
+        Kueue can block admission until the pods of all admitted workloads are ready. In this case, a cycle
+        pauses until these pods are ready. The cycle does not see events that occur during the pause.
         """
         if now != self._now:
             self._advance(now)
@@ -259,14 +259,14 @@ class KueuePolicy:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`. It is True for Pods without a Workload, and for workloads that already hold quota."""
+        """See `Policy`. The result is True for Pods without a Workload, and for workloads that hold quota."""
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
         return not self._closed.stop_policy(job) and self.scheduler.within_quota(workload)
 
     def untried_up_to(self, job: Job) -> int | None:
-        """See `Policy`. A boosted priority is not known."""
+        """See `Policy`. The result is None for a workload with a boosted priority."""
         workload = self._workloads.get(job.index)
         boosted = workload is None or workload.priority != job.priority
         return None if workload is None or boosted else self.scheduler.untried_up_to(workload)
@@ -278,7 +278,7 @@ class KueuePolicy:
         changes: Sequence[Change],
         stays: Callable[[Job], bool],
     ) -> list[tuple[bool, tuple[str, ...]]] | None:
-        """See `Policy`. Trees that share places in topologies, or pods that must be ready, are not known."""
+        """See `Policy`. Among other cases, the result is None if trees share topology places."""
         limits, pods_ready, scheduler, known = self._limits, self.pods_ready, self.scheduler, self._workloads
         queues = {job.id: self._cluster.cluster_queue_of(job.namespace, job.queue) for job in jobs}
         roots = {key: scheduler.root_of(queue.name) for key, queue in queues.items() if queue is not None}
@@ -698,7 +698,7 @@ class KueuePolicy:
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def next_term(self) -> int | None:
-        """Returns the next time at which pods must be ready or a backoff ends; None if there is none."""
+        """Returns the next time at which pods must be ready or a backoff ends, or None if there is none."""
         terms = [self._limits.backoffs.next()]
         if self.pods_ready is not None:
             terms.append(self.pods_ready.deadlines.next())

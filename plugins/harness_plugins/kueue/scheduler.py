@@ -57,7 +57,8 @@ class Scheduler:
         strategies: the preemption strategies of fair sharing, or None for classic preemption.
         weights: fair-sharing weights that override those in the manifests.
         admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
-        by_namespace: whether the order of candidates distinguishes LocalQueues with equal names by namespace.
+        by_namespace: whether LocalQueues with the same name in different namespaces count as different when
+            candidates are ordered.
         evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
         rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
@@ -138,7 +139,7 @@ class Scheduler:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """Changes an object, and recomputes all parts that depend on quotas, weights and policies."""
+        """Changes an object, and rebuilds all parts that depend on quotas, weights and policies."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
@@ -149,7 +150,7 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Adds, removes or changes nodes. Admitted workloads stay admitted, and others keep waiting."""
+        """Adds, removes or changes nodes. Admitted workloads stay admitted, and pending ones keep waiting."""
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -196,7 +197,7 @@ class Scheduler:
     # --- what happens ---------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Advances to `now` before any other event. If it is due, samples the usage of LocalQueues.
+        """Advances to `now` before any other event. If a sample is due, samples the usage of LocalQueues.
 
         If the order of LocalQueues changes, the order of heads and of candidates can change, too.
         """
@@ -375,7 +376,7 @@ class Scheduler:
         return self.pending[queue].queue.root
 
     def can_try_out(self, changes: Sequence[Change]) -> bool:
-        """Returns True if `trial` knows everything that these changes and cycles of one tree affect."""
+        """Returns True if `trial` can undo everything that these changes and cycles of one tree affect."""
         settings = self._settings
         others = settings.topologies, settings.crashes, settings.rate, self.local_queues
         return not (self._removed or any(each is not None for each in others)) and all(
@@ -386,8 +387,8 @@ class Scheduler:
     def trial(self, root: int, changes: Sequence[Change]) -> Iterator[None]:
         """Tries out what happens in one tree after changes of its queues, and undoes all of it in the end.
 
-        The parts that depend on quotas are built again, so that nothing they know outlives the trial. In the
-        trial, only this tree is considered, and no refusals are recorded.
+        The parts that depend on quotas are built again, so that none of their cached results outlives the
+        trial. The trial considers only this tree, and records no refusals.
 
         Args:
             root: the root of the tree.
@@ -488,8 +489,8 @@ class Scheduler:
     def standing(self) -> tuple[object, ...]:
         """Returns the heads of the next cycle and the flavors they tried. See `harness.policy.Standing`.
 
-        These determine the next cycles. Without events, inadmissible workloads remain so, and no workload
-        except a head becomes inadmissible.
+        These determine the next cycles. Without events, inadmissible workloads stay inadmissible, and no
+        workload except a head becomes inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -500,7 +501,7 @@ class Scheduler:
         return tuple(queues)
 
     def skip(self, cycles: int, heads: int) -> None:
-        """Adds to the numbers of cycles and heads, without any other change of the state."""
+        """Increases the numbers of cycles and heads, without any other change of the state."""
         self.cycles += cycles
         self.heads += heads
 

@@ -34,7 +34,7 @@ class TimeLimits:
 
     Attributes:
         active: whether any workload may have a limit. If not, nothing happens only because time passes.
-        backoffs: the workloads that stay out of their queues, and until when.
+        backoffs: the workloads that stay out of their queues, with the times at which they return.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TimeLimits:
         """Returns True if an evicted workload that is gone is not queued again, for now or permanently.
 
         The execution time is not checked during a backoff (upstream's Reconcile). If the time has run out,
-        the workload is given up when it is admitted again.
+        the workload is deactivated when it is admitted again.
         """
         if workload in self._deactivated:
             self._expired.append((workload, self._deactivated.pop(workload)))

@@ -1,8 +1,8 @@
 """Runs the cycles of one tree at one time, without the engine and without the other trees.
 
-Trees do not affect each other as long as no workload releases its quota. A workload can be admitted and
-evicted at the same time. Its pods determine whether it is gone at once, and these depend on workloads of
-other trees.
+Trees do not affect each other unless a workload releases its quota. If a workload is admitted and evicted at
+the same time, its pods determine whether it is gone immediately. These pods depend on workloads of other
+trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def turns_of(
     stays: Callable[[Workload], bool],
     ends_at_once: Callable[[Workload], bool],
 ) -> list[tuple[bool, tuple[str, ...]]] | None:
-    """Returns what the cycles at this time decide about pending workloads of one tree: see `Policy`.
+    """Returns the decisions of the cycles at this time about pending workloads of one tree. See `Policy`.
 
     The result is None if quota might be released, or if more cycles of other trees might give this tree more
     cycles.

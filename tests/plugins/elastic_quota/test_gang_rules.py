@@ -135,7 +135,7 @@ def test_a_refused_gang_says_which_pod_which_nodes_and_which_rule() -> None:
         "request": {"cpu": 4000},
         "nodes": {"Insufficient cpu": {"count": 3}},
         "most_free": {"cpu": 0},
-        "not_freed": {"no pod on it may be a victim": {"count": 3, "first": ["n1", "n2", "n3"]}},
+        "not_freed": {"no pod on the node may be a victim": {"count": 3, "first": ["n1", "n2", "n3"]}},
     }
 
 

@@ -52,7 +52,7 @@ def test_a_job_that_fits_no_empty_node_is_rejected_with_the_reasons() -> None:
         job("strange", {"example.com/fpga": 1}),
         job("small", {"cpu": 1}),
     )
-    start, tail = "0/3 nodes could run it even when empty", "1 node(s) had untolerated taint(s)"
+    start, tail = "0/3 nodes could run the pod even when empty", "1 node(s) had untolerated taint(s)"
     assert world.about("reject", "bind") == [
         f"0 reject large: {start}: 2 Insufficient cpu, {tail}",
         f"0 reject strange: {start}: 2 Insufficient example.com/fpga, {tail}",
@@ -142,7 +142,7 @@ def test_a_template_that_contradicts_the_trace_is_an_error() -> None:
     pod_set = PodSet("main", 1, 1, {"cpu": 1000}, pod_template=template)
     one = Job(0, "j", 0, "q", "default", "", 0, "", True, False, 0, "", (pod_set,), 1)
     policy = default_preemption(cluster_from([node("n1")], "test"), None, {})  # type: ignore[arg-type]
-    said = "job j, pod set main: pod_template: the requests of its containers differ"
+    said = "job j, pod set main: pod_template: its containers' requests differ"
     with pytest.raises(ClusterError, match=said):
         policy.submit(one, range(1), 0)
 

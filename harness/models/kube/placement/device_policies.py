@@ -49,7 +49,7 @@ class DevicePolicy(Protocol):
         """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod. The node's free quantities exclude the pod's other requests."""
+        """Returns the devices for a pod whose other requests are already subtracted from the node."""
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
         """Replaces the nodes."""
@@ -110,7 +110,7 @@ class Spread(_Tightest):
     scores = False
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
-        """See `DevicePolicy`. It is never called, because `scores` is False."""
+        """See `DevicePolicy`. This method is never called, because `scores` is False."""
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
@@ -202,9 +202,10 @@ class Packing(_Tightest):
 
 @final
 class Clustering(_Largest):
-    """Prefers nodes where all pods request the same number of GPUs, then where some do, then idle nodes.
+    """Prefers nodes where all pods, or else some pods, request as many GPUs as this pod, then idle nodes.
 
-    All requests for a share count as the same number. Among equal nodes, the policy prefers fuller nodes.
+    All requests for a share of a GPU count as the same number. Among equal nodes, the policy prefers fuller
+    nodes.
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:

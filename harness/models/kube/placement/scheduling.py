@@ -56,7 +56,7 @@ def scheduling_of(
 
 @final
 class Diagnosis:
-    """Why each node rejected a pod.
+    """The reasons why nodes rejected a pod.
 
     Attributes:
         pod: the pod.
@@ -289,7 +289,7 @@ class Scheduling:
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """Returns the counts for spread and affinity. Filters that cannot reject the pod have none."""
+        """Returns the counts for spread and affinity. A filter that cannot reject the pod has no counts."""
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -396,7 +396,7 @@ def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
-    """Returns the other pods nominated to a node that count as bound for the pod."""
+    """Returns the other pods nominated to a node that count as bound when this pod is tried."""
     return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
 
 

@@ -175,7 +175,7 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """Returns the lowest key of `count` nodes from a position on (cyclic), or `NO_KEY` if none fits."""
+        """Returns the lowest key of `count` nodes, cyclically from `start`, or `NO_KEY` if none fits."""
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
@@ -220,8 +220,8 @@ class ShapeNodes:
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
         """Returns how many nodes reject the shape for each reason, and the largest free quantities.
 
-        For each resource that is short somewhere, the second part has the largest free quantity on any node.
-        Only nodes that could ever run the shape count.
+        For each resource that is short on some node, the second result has the largest free quantity on any
+        node. Only nodes that could ever run the shape count.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names
         reasons: dict[str, int] = {}

@@ -20,9 +20,8 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 class Enough:
     """Collects candidates until there are enough of them, and at least one of them violates no budget.
 
-    It keeps at most the wanted number of candidates that violate budgets, and the same number of other
-    candidates. While all candidates violate budgets, the search continues beyond this number. If the number
-    is 0, the search covers all nodes.
+    It keeps at most `wanted` candidates that violate budgets, and at most `wanted` other candidates. If all
+    `wanted` candidates violate budgets, the search continues. If `wanted` is 0, the search covers all nodes.
     """
 
     def __init__(self, wanted: int) -> None:

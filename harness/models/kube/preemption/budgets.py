@@ -34,7 +34,7 @@ class Budgets:
         self.stale: dict[int, None] = {}
 
     def covering(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-        """Returns the numbers of the budgets that count a pod."""
+        """Returns the indices of the budgets that cover pods with these labels in this namespace."""
         return tuple(
             number for number, budget in enumerate(self._budgets) if budget.matches(namespace, labels)
         )
@@ -63,13 +63,13 @@ class Budgets:
         self.stale.clear()
 
     def charged(self, pod: PodInfo) -> Iterable[int]:
-        """Returns the numbers of the budgets that allow one disruption less when a pod is evicted."""
+        """Returns the indices of the budgets whose allowed disruptions decrease when a pod is evicted."""
         return (
             number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
         )
 
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Returns potential victims that would violate a budget, and the other victims, in the given order.
+        """Returns the potential victims that would violate a budget and the others, each in the given order.
 
         Every pod uses one disruption of each budget that covers it, even if it does not become a victim.
         """

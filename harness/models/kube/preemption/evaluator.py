@@ -39,7 +39,7 @@ _key = attrgetter("key")
 
 
 class Found(NamedTuple):
-    """The candidate nodes of a preemption, in the order of nodes, and why others are not candidates."""
+    """The candidate nodes of a preemption, in the order of nodes, and the reasons against other nodes."""
 
     candidates: Sequence[Candidate]
     rejected: dict[int, Status]
@@ -122,7 +122,7 @@ class Preemption:
         return runs
 
     def nominations_to_clear(self, pod: PodInfo, candidate: Candidate) -> list[PodInfo]:
-        """Returns less important pods that were nominated to the resources that the preemptor now takes."""
+        """Returns the less important pods that lose their nomination to the preemptor's node."""
         if all(victim.terminating for victim in candidate.victims):
             return []
         return [other for other in candidate.node.nominated if other.priority < pod.priority]

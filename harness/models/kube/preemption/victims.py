@@ -53,7 +53,7 @@ class Candidate:
 
 
 class Bound(Protocol):
-    """A limit of a preemptor in a dry run in addition to the node, such as its quota."""
+    """A limit, such as a quota, that applies to a preemptor in a dry run in addition to the node's limits."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
         """Removes all potential victims, and returns why this is not enough, or None if it is enough."""
@@ -62,7 +62,7 @@ class Bound(Protocol):
         """Returns True if a victim that fits on the node can stay. In this case, the victim counts again."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns why a node that doesn't fit one of the pods is not a candidate, or None if it may be."""
+        """Returns why a node where a pod doesn't fit again is not a candidate, or None if it may be one."""
 
 
 EligiblePods: TypeAlias = Callable[[NodeInfo, PodInfo], Sequence[PodInfo]]

@@ -48,7 +48,7 @@ def check_elastic(draft: Draft) -> None:
     quotas, in_tree = draft.quotas, bool(draft.quota_trees)
     if in_tree:
         for name in draft.elastic_quotas:
-            what = "is left out: the ElasticQuotaTree counts"
+            what = "is left out, because the ElasticQuotaTree replaces it"
             draft.warnings.add("ElasticQuota", name, what)
     else:
         _complete(quotas)

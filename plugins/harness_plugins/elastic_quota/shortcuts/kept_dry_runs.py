@@ -6,8 +6,8 @@ priority. It also depends on whether the quota admits the pod, and on how far li
 If the pod reclaims, the result also depends on how much is borrowed by other quotas with pods on the node. No
 quota can lose more than its pods use on the node, so borrowing beyond this amount does not matter.
 
-Results are not cached if they also depend on something else. This can be other pods because of affinity,
-budgets, the pod's own nomination, or pods of the same job, which cannot be victims.
+A result is not cached if it depends on anything else. Examples are affinity to other pods, budgets, the pod's
+own nomination, and pods of the same job, which cannot be victims.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class KeptDryRuns:
 
         Args:
             failure: the failure of the pod.
-            excesses: the limits that refuse the pod. Dry runs need to know nothing else about quotas.
+            excesses: the limits that refuse the pod. Dry runs depend on nothing else about quotas.
             reclaims: whether the pod reclaims the guarantee of its quota from other quotas.
 
         Returns:
@@ -185,13 +185,13 @@ class KeptDryRuns:
         }
 
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
-        """Returns the other input of a pod's result on a node.
+        """Returns the input of a pod's result on a node that equal pods do not share.
 
         Args:
             pod: the pod.
             node: the node.
-            borrowed: how much the quotas from which the pod can reclaim borrow (see `borrowed_from`). It is
-                empty if the pod can preempt only in its own quota.
+            borrowed: the quantities borrowed by the quotas from which the pod can reclaim (see
+                `borrowed_from`). It is empty if the pod can preempt only in its own quota.
 
         Returns:
             The input, or None if the result depends on further input and must not be cached.

@@ -1,8 +1,8 @@
 """Detects that a pod or gang fails again, because the input of its last attempt has not changed.
 
-If no pod can be preempted, this input is small. It consists of the limit that refused the pod, and whether
-the pod fits on a node. If pods of its own quota can be preempted, the input is just as small while the pod or
-gang would not fit even without all of these pods.
+If no pod can be preempted, the input consists only of the limit that refused the pod, and of whether the pod
+fits on a node. The same is true if pods of its own quota can be preempted, but the pod or gang would not fit
+even without all of these pods.
 """
 
 from __future__ import annotations
@@ -213,12 +213,12 @@ class KeptRefusals:
         self._places = Places(world.scheduling, world.usage)
 
     def of(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingRefusal | None:
-        """Returns the reason why a pod, or all pods of a gang, would fail again; None if it is not known."""
+        """Returns the reason why a pod or a whole gang would fail again, or None if it is not known."""
         lasting = LastingQuotaRefusal(refusal, pods, self._world, self._places)
         return lasting if lasting.asks_all else None
 
     def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
-        """Returns the last pod whose attempt was skipped since the previous call, or None."""
+        """Returns the last pod whose attempt was skipped since the previous call of this method, or None."""
         if not isinstance(lasting, LastingQuotaRefusal):
             return None
         spared, lasting.spared = lasting.spared, None  # until another attempt is skipped

@@ -54,8 +54,8 @@ class Places:
 class Gone:
     """The pods that may be gone after a preemption within a quota.
 
-    They are all less important pods of the quota, even if they must not be preempted, and all terminating
-    pods.
+    These are all terminating pods and all less important pods of the quota, even pods that must not be
+    preempted.
 
     Args:
         usage: the quotas.
@@ -78,8 +78,8 @@ class Gone:
 class PlacesOfShape:
     """The number of pods of one shape, without host ports or rules about other pods, that fit on the nodes.
 
-    Equal pods that are placed one after another get all of these places in any order. If resources are
-    reserved for nominated pods, they get fewer places.
+    Equal pods that are placed one after another get all of these places, in any order of nodes. They get
+    fewer places if resources are reserved for nominated pods.
 
     Args:
         scheduling: the scheduling with the nodes.

@@ -116,7 +116,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """The input of a case, with workloads and with fields that must all be read.
+    """The input of a case, such as its workloads. Each of its fields must be read.
 
     Attributes:
         fields: the given fields.
@@ -155,7 +155,7 @@ class Question:
         return None
 
     def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
-        """Returns a list of whole seconds in microseconds, where None means never, or () if it is absent."""
+        """Converts a list of whole seconds to microseconds. None means never, and an absent list means ()."""
         found = fields.raw(name)
         if found is None:
             return ()

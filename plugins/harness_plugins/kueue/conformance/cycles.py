@@ -1,6 +1,6 @@
 """Computes the results of `kueue/cycles` cases.
 
-The engine runs whole replays, or a single cycle runs on a given state, without later effects.
+A case is either a whole replay in the engine, or a single cycle on a given state without later effects.
 """
 
 from __future__ import annotations

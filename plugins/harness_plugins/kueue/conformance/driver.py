@@ -1,4 +1,4 @@
-"""Reproduces side effects of the way in which cases were recorded, such as wake-ups without events."""
+"""Reproduces side effects of how cases were recorded, such as wake-ups without events."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class Driver:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Yields the policy's decisions except notes, and a wake-up at the end of each admitted job.
 
-        If one sample replaces another sample, the timer of the replaced sample leads to no decisions.
+        If a new sample replaces a planned sample, the timer of the replaced sample leads to no decisions.
 
         Raises:
-            PolicyError: the policy keeps running cycles, although the recording came to rest.
+            PolicyError: the policy runs cycles without end, whereas the recording has an end.
         """
         for job, ready, following in self._interruptions.due(now):
             self._news = True

@@ -23,7 +23,7 @@ _Pods: TypeAlias = tuple[Workload, str, str]  # the pods of a pod set of a workl
 
 @final
 class RecordedPods:
-    """The pods on nodes, which are all assigned pods except those that left their node.
+    """The pods on nodes, which are all assigned pods except the pods that left their node.
 
     Args:
         scheduler: the scheduler with the workloads that hold quota, and their places.
@@ -92,7 +92,7 @@ class RecordedPods:
                     self._go(pods, controller, now)
 
     def end(self, controller: NodeController, now: int) -> None:
-        """Removes the pods that have reached the end of their time on a node."""
+        """Removes the pods whose time on a node that is not ready has ended."""
         for pods in [each for each, due in self._leaving.items() if due <= now]:
             self._go(pods, controller, now)
 
@@ -140,7 +140,7 @@ class NodeEvents:
             self._pods.change(edit.name, edit.after, self._policy.failures.controller, now)
 
     def leave(self, now: int) -> None:
-        """Removes the pods that have reached the end of their time on a node."""
+        """Removes the pods whose time on a node that is not ready has ended."""
         assert self._policy.failures is not None
         self._pods.end(self._policy.failures.controller, now)
 

@@ -32,13 +32,13 @@ class Start(NamedTuple):
         manifest: the manifest, without its admission if the Workload loses its reservation immediately.
         queue: the ClusterQueue whose quota the Workload holds, or in which it waits.
         pod_sets: the pod sets, without pods that have already finished.
-        counts: the number of pods in each pod set that was not admitted with all of its pods.
+        counts: for each pod set that was admitted with only some of its pods, the number of these pods.
         flavors: for each pod set, the admitted flavor of each resource.
         pods: the Pods that stay on their nodes, by their number in the job.
         ready: whether all pods count as ready. This follows from the Workload's condition. If there is no
             condition, the pods are ready if all are on their nodes or if the cluster has no nodes.
-        expected: whether the pods have had time to become ready since the admission. This is the case if the
-            manifests contain the condition or Pods of the Workload.
+        expected: whether the pods have had time to become ready since the admission. They have had time if
+            the manifests contain the condition or Pods of the Workload.
         leaves: how long the Workload keeps its quota, in microseconds, if it was evicted before. None means
             its whole grace period.
     """
@@ -55,7 +55,7 @@ class Start(NamedTuple):
 
     @property
     def evicted(self) -> bool:
-        """True if the Workload holds quota and has been evicted, or will be because it is deactivated."""
+        """True if a Workload with quota has been evicted, or will be evicted because it is deactivated."""
         manifest = self.manifest
         return manifest.holds_quota and (manifest.is_true("Evicted") or not manifest.active)
 

@@ -23,7 +23,7 @@ def evicted_by_checks(manifest: Workload) -> str:
 
 
 def why_deactivated(manifest: Workload) -> str:
-    """Returns why a Workload is not queued again, or "" if it is."""
+    """Returns why a Workload is not queued again, or "" if it is queued again."""
     if not manifest.active:
         return "it was deactivated before"
     if evicted_by_checks(manifest) != REJECTED_BY_CHECK:
@@ -33,7 +33,7 @@ def why_deactivated(manifest: Workload) -> str:
 
 
 def requeue_at(manifest: Workload) -> int | None:
-    """Returns when the backoff of a Workload ends, in microseconds since 1970; None if there is none.
+    """Returns when the backoff of a Workload ends, in microseconds since 1970, or None if there is none.
 
     Checks in the state `Retry` count whether or not the Workload holds quota (upstream's GetMaxRetryTime).
     """

@@ -26,8 +26,8 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether the time of an eviction determines the place in the queue of a workload that was
-            evicted because its pods were not ready in time.
+        evicted_last: whether a workload whose pods were not ready in time is queued by the time of its
+            eviction.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -117,8 +117,8 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 
     Args:
         cache: a cache with all flavor-resources that the workloads use.
-        found: the manifests. Workloads that hold no quota, are deactivated, or whose queue does not exist,
-            are skipped.
+        found: the manifests. Skipped are Workloads that hold no quota, that are deactivated, or whose queue
+            does not exist.
         gates: the feature gates.
         now: the reservation time of workloads whose manifest has none.
     """

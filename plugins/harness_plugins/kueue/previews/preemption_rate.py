@@ -49,7 +49,7 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Returns True if all targets can be evicted now. Otherwise, the preemptor waits until they can."""
+        """Returns True if all targets can be evicted now. Otherwise, the preemptor waits for that time."""
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
@@ -84,5 +84,5 @@ class PreemptionRate:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """Returns when a limit may allow the targets of a waiting preemptor, or None if none is waiting."""
+        """Returns when a limit may allow a waiting preemptor's targets, or None if no preemptor waits."""
         return min(self._waiting.values(), default=None)

@@ -24,7 +24,7 @@ class Admissions:
 
     Args:
         details: provides the figures.
-        offers: a function that returns what a workload's queue offers to the workload.
+        offers: a function that returns the flavors that a workload's queue offers to the workload.
         checks: the admission checks, or None if they take no time.
     """
 

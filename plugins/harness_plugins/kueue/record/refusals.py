@@ -1,4 +1,4 @@
-"""Records what a refused head lacks, which workloads block it, and why it preempts no workload.
+"""Records the quota that a refused head lacks, the workloads that block it, and why it preempts none.
 
 The figures describe the time of the failure. The head also lacks quota that is reserved for earlier entries
 but not used yet, so the record shows reserved and used quota separately.
@@ -46,7 +46,7 @@ class Refusals:
 
     Args:
         cache: the workloads that hold quota.
-        offers: a function that returns what a workload's queue offers to the workload.
+        offers: a function that returns the flavors that a workload's queue offers to the workload.
         search: the search for preemption targets.
         topologies: the finder of the topology requests of workloads, or None if there are no topologies.
         fair: whether fair sharing is on.
@@ -236,7 +236,7 @@ def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
     elif said.preferred:
         text += f", preferably in one {said.preferred},"
     for layer in said.slices:
-        text += f" in slices of {layer.size:,} a {layer.level}"
+        text += f" in slices of {layer.size:,} per {layer.level}"
     return f"{text} of flavor {flavor.name}"
 
 

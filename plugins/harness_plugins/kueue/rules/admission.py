@@ -62,12 +62,12 @@ class AdmissionCycle:
         order: determines the order in which a cycle serves its entries.
         gates: the feature gates.
         figures: records why an entry failed.
-        rate: limits how many workloads can be preempted per period; None if there is no limit.
-        again: finds other places for workloads that lost a node; None if there are no topologies.
+        rate: limits how many workloads can be preempted per period, or None if there is no limit.
+        again: the object that finds other places for workloads that lost a node, or None without topologies.
 
     Attributes:
         entries: the heads of the last cycle.
-        in_vain: the second passes that failed in the last cycle and must be tried once more.
+        in_vain: the second passes that failed in the last cycle and must be repeated.
         refused: the heads whose reason for waiting has changed since their last attempt. The caller that
             reads this list also clears it.
         records: whether `refused` is filled.
@@ -352,7 +352,7 @@ def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
 
 
 def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *, borrows: bool) -> Amounts:
-    """Returns the quota to reserve for an entry: its requests, limited to what the queue can still use.
+    """Returns the quota to reserve for an entry: its requests, limited to the quota left for the queue.
 
     Args:
         tree: the quota tree.

@@ -27,8 +27,8 @@ class AdmissionChecks:
 
     Args:
         cluster: the ClusterQueues.
-        delays: maps each check to its delay in microseconds; checks that are not listed have no delay. A
-            single number applies to all checks.
+        delays: maps each check to its delay in microseconds. Other checks have no delay. A single number
+            applies to all checks.
 
     Raises:
         OptionError: an option sets a delay for a check that no ClusterQueue has.

@@ -20,11 +20,12 @@ NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
 
 
 class Assignment(NamedTuple):
-    """The flavors that a workload would get, and what they require.
+    """The flavors that a workload would get, with the quota, places and preemptions that they require.
 
     Attributes:
         mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
-        borrowing: the height of the cohort that the quota comes from; 0 if the queue's own quota is enough.
+        borrowing: the height of the cohort that the quota comes from, or 0 if the queue's own quota is
+            enough.
         usage: the quota that the assignment uses. For a failed assignment, this is the quota counted before
             the failure.
         uses: a bit mask of the flavor-resources that the assignment uses, including those with an amount of
@@ -35,7 +36,7 @@ class Assignment(NamedTuple):
         tried: the flavors that were considered.
         untried: whether any resource group has a flavor that was not considered.
         placed: the places of the pods in the topologies of the flavors.
-        lacks_place: whether there is enough quota, but no place in a topology next to the pods that are
+        lacks_place: whether there is enough quota, but no place in a topology beside the pods that are
             present.
         targets: the workloads to preempt.
     """
@@ -59,7 +60,7 @@ class Assignment(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A chosen flavor with its quality, overall and for each resource, and the last flavor considered."""
+    """A chosen flavor, its quality overall and for each resource, and the last flavor that was considered."""
 
     flavor: int
     tried: int
@@ -68,7 +69,7 @@ class Choice(NamedTuple):
 
 
 def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: dict[int, int]) -> None:
-    """Adds what the pods of a pod set use in the chosen flavors to `total`."""
+    """Adds the usage of a pod set's pods in the chosen flavors to `total`."""
     for group, choice in zip(pod_set.groups, choices, strict=True):
         for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
             total[cell] = total.get(cell, 0) + amount * count

@@ -19,8 +19,8 @@ def may_borrow(spec: ClusterQueue) -> bool:
 def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool) -> bool:
     """Returns True if a queue can preempt to obtain quota that is not free anywhere in its tree.
 
-    If the queue would have to borrow, it can preempt only in two cases: if its policy allows preemption while
-    borrowing, or if it reclaims with fair sharing.
+    A queue that would have to borrow can preempt in only two cases: if its policy allows preemption while
+    borrowing, or if the queue reclaims with fair sharing.
     """
     reclaims = fair and spec.preemption.reclaim_within_cohort != "Never"
     return amount <= nominal or may_borrow(spec) or reclaims
@@ -29,7 +29,7 @@ def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool
 def reclaimed_while_borrowing(spec: ClusterQueue, preemptor: Workload) -> int:
     """Returns the priority below which other queues' workloads can be preempted while this queue borrows.
 
-    These workloads have a lower priority than the preemptor, and their priority is not above the threshold.
+    These workloads have a lower priority than the preemptor, and a priority up to `maxPriorityThreshold`.
     """
     if not may_borrow(spec):
         return -EVERY_PRIORITY

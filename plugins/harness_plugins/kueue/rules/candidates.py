@@ -36,7 +36,7 @@ def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Wo
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields the workloads that can be preempted and use a needed resource; evicted workloads come first."""
+    """Yields the preemptible workloads that use a needed resource. Evicted workloads come first."""
     rest = candidates_of(holders, mask, allowed, evicted=False)
     return chain(candidates_of(holders, mask, allowed, evicted=True), rest) if holders.evicted else rest
 
@@ -49,7 +49,7 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
             LocalQueue with the highest usage come first. Workloads of LocalQueues with the same identity keep
             their order.
         mask: the flavor-resources that are needed.
-        allowed: what the policy allows.
+        allowed: the workloads that the policy allows the queue to preempt.
         evicted: True to yield only workloads that are already evicted, False to yield only the others.
     """
     workloads = holders.workloads
@@ -67,7 +67,7 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
     Args:
         workloads: the workloads in candidate order. Either all of them are evicted or none is.
         mask: the flavor-resources that are needed.
-        allowed: what the policy allows.
+        allowed: the workloads that the policy allows the queue to preempt.
     """
     below, newer_than = allowed
     for workload in workloads:
@@ -81,7 +81,7 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 
 
 def _most_used_first(found: list[Workload]) -> list[Workload]:
-    """Sorts candidates by the usage of their LocalQueues, highest first; ties keep their order."""
+    """Sorts candidates by the usage of their LocalQueues, highest first. Equal ones keep their order."""
     if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
         # The comparison can be inconsistent, because workloads of namesakes keep their order. In that case,
         # the result is arbitrary in Kueue, whereas here it follows from the given order.

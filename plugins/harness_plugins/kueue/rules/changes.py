@@ -1,4 +1,4 @@
-"""What Kueue's controllers do when a ClusterQueue or a Cohort changes.
+"""Models the actions of Kueue's controllers when a ClusterQueue or a Cohort changes.
 
 Upstream: `UpdateClusterQueue` and `AddOrUpdateCohort` in pkg/cache/scheduler/cache.go and
 pkg/cache/queue/manager.go. The ClusterQueue and Cohort controllers call these functions.
@@ -71,9 +71,9 @@ class Removed:
 def outdates(edit: Edit, cache: Cache) -> bool:
     """Returns True if a change invalidates the scan positions of workloads in the changed object's tree.
 
-    A change to a Cohort always does. A change to a ClusterQueue does if its quotas, limits or cohort change,
-    or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree. A
-    deleted ClusterQueue changes nothing until its quota is gone.
+    A change to a Cohort always invalidates them. A change to a ClusterQueue invalidates them if its quotas,
+    limits or cohort change, or if its cohort has a parent. In the latter case, the Cohort controller
+    recomputes the whole tree. A deleted ClusterQueue changes nothing until its quota is gone.
     """
     if edit.kind == "ClusterQueue" and edit.after is None:
         return not cache.queues[edit.name].spec.resource_groups
@@ -100,7 +100,7 @@ def alike(edit: Edit) -> bool:
 
 
 def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
-    """Returns the ClusterQueues in the same tree as an object, by name; empty if the object is in no tree."""
+    """Returns the ClusterQueues in an object's tree, by name, or {} if the object is in no tree."""
     nodes = cache.tree.queues if edit.kind == "ClusterQueue" else cache.tree.cohorts
     node = nodes.get(edit.name)
     if node is None:
@@ -112,7 +112,8 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
     """Invalidates old scan positions, and requeues the inadmissible workloads of the object's new tree.
 
-    As in Kueue, a deletion requeues no workload. Neither does a move in the tree that the object leaves.
+    As in Kueue, a deletion requeues no workload. A move requeues no workload of the tree that the object
+    leaves.
 
     Args:
         edit: the change.
@@ -211,7 +212,7 @@ class ClosedQueues:
         }
 
     def stop_policy(self, job: Job) -> str:
-        """Returns the stop policy of a job's LocalQueue; "" if the LocalQueue is not stopped."""
+        """Returns the stop policy of a job's LocalQueue, or "" if the LocalQueue is not stopped."""
         return self._stopped.get((job.namespace, job.queue), "")
 
     def wakes(self, job: Job) -> bool:

@@ -98,7 +98,7 @@ class DeviceClaims:
         return found
 
     def _why_refused(self, request: DeviceRequest) -> str:
-        """Returns why releases since 0.15 refuse a request; "" if they accept it."""
+        """Returns why releases since 0.15 refuse a request, or "" if they accept it."""
         if request.alternatives:
             return "FirstAvailable device selection is not supported"
         if request.selects and not self._rules.takes_device_selectors:

@@ -27,7 +27,7 @@ class Shares(Protocol):
     """Computes the shares of the nodes of a quota tree from the current usage."""
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node exceeds its own quota of any resource, and the node's weighted share.
+        """Returns whether a node exceeds its own quota of any resource, and the weighted share of the node.
 
         A root node has no share. Quota that cannot be lent counts as borrowed, but with a weight of 0.
         """

@@ -22,11 +22,11 @@ class Entry:
         workload: the workload at the head.
         assignment: the assignment of the workload.
         marked: whether this workload was the last one in its queue to issue preemptions.
-        reason: why the workload is not admitted; "" while it can still be admitted. Serving an entry that
+        reason: why the workload is not admitted, or "" while it can still be admitted. Serving an entry that
             starts with a reason changes nothing.
         inadmissible: whether the workload became inadmissible until quota is freed.
-        second: the second pass; None for the head of a queue.
-        placed: the new places of all pods in a second pass; () if there is no place for them.
+        second: the second pass, or None for the head of a queue.
+        placed: the new places of all pods in a second pass, or () if there is no place for them.
     """
 
     __slots__ = ("assignment", "inadmissible", "marked", "placed", "reason", "second", "workload")

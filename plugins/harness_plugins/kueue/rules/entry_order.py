@@ -1,6 +1,6 @@
 """The order in which a cycle serves its entries: the classic order, or a tournament of shares.
 
-Upstream: `entryOrdering` in pkg/scheduler/scheduler.go; pkg/scheduler/fair_sharing_iterator.go (KEP 1714).
+Upstream: `entryOrdering` in scheduler.go and fair_sharing_iterator.go in pkg/scheduler (KEP 1714).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class FairOrder:
         )
 
     def standing(self, queue: int, node: int, usage: Amounts) -> tuple[bool, Share]:
-        """Returns the part of the sort key before priority and age: whether a node borrows, and its share.
+        """Returns the first part of the sort key, which is whether a node borrows, and its share.
 
         Args:
             queue: the node of the entry's queue.

@@ -1,4 +1,4 @@
-"""A fair-sharing search, which takes candidates one by one as long as this makes shares more equal."""
+"""A fair-sharing search, which takes candidates one by one if this makes shares more equal."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Candidates:
     Args:
         cache: the workloads that hold quota.
         incoming: the workload that needs quota.
-        within: what the queue's policy allows within the queue; None if it allows nothing.
-        reclaim: what the queue's policy allows in other queues; None if it allows nothing.
+        within: the workloads that the queue's policy allows within the queue, or None if it allows none.
+        reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
     """
 
     __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
@@ -50,7 +50,7 @@ class Candidates:
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the next candidate of a queue; None if there are no more."""
+        """Returns the next candidate of a queue, or None if there are no more."""
         if queue in self._heads:
             return self._heads[queue]
         allowed = self._within if queue is self._own else self._reclaim
@@ -74,7 +74,7 @@ class FairSearch:
 
     Attributes:
         targets: the targets found so far, which are no longer in the tree.
-        cells: the flavor-resources that were refunded for the targets; None if all were refunded.
+        cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class FairSearch:
 
         Args:
             queues: the queues that can have candidates.
-            strategies: the strategies, in order. The first one considers all candidates. Each further one
+            strategies: the strategies, in order. The first one considers all candidates. Each later strategy
                 considers the workloads that the earlier ones refused, at most one of each queue.
             takes_back: whether to take workloads from other queues without comparing shares.
         """
@@ -125,7 +125,7 @@ class FairSearch:
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
     ) -> bool:
-        """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
+        """Takes the candidates that the first strategy allows, and returns whether the workload then fits."""
         own, candidates = self._own, self._candidates
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
         while (queue := ordering.next()) is not None:
@@ -140,7 +140,7 @@ class FairSearch:
         return False
 
     def _by_further_strategy(self, strategy: Strategy) -> bool:
-        """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
+        """Tries the workloads that were refused, at most one from each queue. Some may be refused again."""
         retry, self._retry = self._retry, {}
         ordering = ordering_of(self._cache, self._shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
@@ -154,7 +154,7 @@ class FairSearch:
         return False
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
-        """Returns the first candidate of a queue that the strategy allows; refuses earlier ones."""
+        """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
         mine, theirs = self._own.sides(queue)
         new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload

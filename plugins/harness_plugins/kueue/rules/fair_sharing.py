@@ -1,4 +1,4 @@
-"""Fair-sharing preemption, which takes from the largest share first, as long as shares become more equal."""
+"""Fair-sharing preemption, which takes from the largest share first, if shares become more equal."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class FairSharing:
         strategies: the names of the strategies, in order.
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
-        crashed: called for a workload whose search continues after the last candidate of a queue that has no
-            cohort. None if the search ends there (since PR 10891).
+        crashed: a function that is called for a workload whose search continues after the last candidate of a
+            queue without a cohort. It is None if the search ends there (since PR 10891).
 
     Attributes:
         shares, crashed: the arguments.
-        strategies: the strategies with the given names.
+        strategies: the strategies that have these names.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class FairSharing:
         return FairObstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back).found()
 
     def takes_back(self, incoming: Incoming) -> bool:
-        """Returns True if the incoming workload's queue stays within its own quota of needed resources.
+        """Returns True if the incoming workload's queue stays within its own quota of all needed resources.
 
         The requests of the incoming workload must already be charged.
         """

@@ -24,7 +24,7 @@ class Fit:
 
     Args:
         cache: the workloads that hold quota.
-        offers: returns the offers of a queue.
+        offers: returns the flavors that a queue offers to a job.
         gates: the feature gates.
         fair: whether fair sharing is on.
     """

@@ -1,8 +1,8 @@
 """Flavor assignment, which picks a flavor from each resource group for every pod set.
 
-A pod set gets the first flavor that is good enough; if there is none, it gets the best flavor. The quality of
-a flavor depends on the available quota, on whether the queue has to borrow, and on a simulated search for
-preemption targets.
+A pod set gets the first flavor that is good enough. If no flavor is good enough, it gets the best flavor. The
+quality of a flavor depends on the available quota, on whether the queue has to borrow, and on a simulated
+search for preemption targets.
 
 Upstream: `FlavorAssigner` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -35,13 +35,13 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 
 @final
 class Assigner:
-    """Assigns flavors based on the current state of the cache.
+    """Assigns flavors to pod sets, based on the current state of the cache.
 
     Args:
         cache: the workloads that hold quota.
         fair: whether fair sharing is on.
         gates: the feature gates.
-        topologies: finds the topology requests of workloads; None if no flavor has a topology.
+        topologies: finds the topology requests of workloads, or None if no flavor has a topology.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Assigner:
 
         Args:
             oracle: answers questions about the current state for this workload.
-            offers: what the queue offers to each pod set.
+            offers: the flavors that the queue offers to each pod set.
             counts: the number of pods in each pod set.
             tried: the flavors after which the scans start.
-            allowed: the only flavors that can be chosen in each group; None if there is no restriction.
+            allowed: the only flavors that can be chosen in each group, or None if there is no restriction.
         """
         assumed: dict[int, int] = {}
         choices: list[tuple[Choice, ...]] = []
@@ -130,7 +130,7 @@ class Assigner:
     def _place(
         self, topologies: Topologies, oracle: Oracle, assignment: Assignment, offers: tuple[PodSetOffer, ...]
     ) -> tuple[Assignment, WorkloadTopology | None]:
-        """Places the pods next to those that are present. If this fails, other workloads must be preempted.
+        """Places the pods beside those that are present. If this fails, other workloads must be preempted.
 
         In that case, the pods are placed in empty topologies. All resources of the placed pod sets then count
         as needing preemption, even if quota is free.
@@ -161,7 +161,7 @@ class Assigner:
         allowed: Chosen | None,
         oracle: Oracle,
     ) -> dict[int, tuple[Choice, ...]]:
-        """Returns the flavors of each pod set that must have the same ones; empty if a group has none."""
+        """Returns the flavors of each pod set in a group with common flavors, or {} if some are missing."""
         mates = offers[first].mates
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
@@ -190,7 +190,7 @@ class Assigner:
         allowed: tuple[int, ...] | None,
         oracle: Oracle,
     ) -> tuple[Choice, ...] | None:
-        """Returns a flavor for each resource group of a pod set; None if any group has no flavor."""
+        """Returns a flavor for each resource group of a pod set, or None if any group has no flavor."""
         choices: tuple[Choice, ...] = ()
         for number, group in enumerate(pod_set.groups):
             start = tried[number] + 1 if number < len(tried) else 0

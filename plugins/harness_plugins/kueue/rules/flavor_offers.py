@@ -27,14 +27,14 @@ PODS = "pods"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupOffer:
-    """What one resource group of a queue offers to a pod set.
+    """The flavors and quantities that one resource group of a queue offers to a pod set.
 
     Attributes:
         resources: the resources that the pod set takes from this group.
         amounts: how much of each resource one pod takes.
         flavors: the names of the group's flavors, in order.
-        cells: the flavor-resources of each flavor, one for each resource; None if the flavor does not suit
-            the pod set.
+        cells: for each flavor, its flavor-resource for each resource, or None if the flavor does not suit the
+            pod set.
     """
 
     resources: tuple[str, ...]
@@ -46,13 +46,13 @@ class GroupOffer:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSetOffer:
-    """What a queue offers to a pod set.
+    """The flavors that a queue offers to a pod set, by resource group.
 
     Attributes:
         covered: False if the pod set needs a resource that no group has.
         placed: whether the pods are placed in the topology of a flavor.
-        mates: the numbers of the pod sets that get the same flavors, including this one; () if this pod set
-            gets its own flavors.
+        mates: the numbers of the pod sets that get the same flavors, including this one, or () if this pod
+            set gets its own flavors.
     """
 
     pod_set: PodSet
@@ -68,7 +68,7 @@ Offers: TypeAlias = Callable[[Asks, ClusterQueueState], tuple[PodSetOffer, ...]]
 
 @final
 class FlavorOffers:
-    """Finds what queues can offer to jobs.
+    """Finds the flavors that queues can offer to jobs.
 
     Args:
         cluster: the flavors and topologies.

@@ -24,7 +24,7 @@ Preferred: TypeAlias = Callable[[Quality, Quality], bool]
 
 
 class Scan(NamedTuple):
-    """How a ClusterQueue scans the flavors of a resource group.
+    """The rules by which a ClusterQueue scans the flavors of a resource group.
 
     Attributes:
         is_preferred: the preference used to find the worst resource of a flavor.
@@ -54,9 +54,9 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
     """Returns how a ClusterQueue compares flavors.
 
-    Depending on the release, a value of `preference` has its own meaning, the meaning of the other value, or
-    no meaning. If the value has no meaning or is absent, the preference is derived from `whenCanBorrow`,
-    provided that the FlavorFungibilityImplicitPreferenceDefault gate is on.
+    Depending on the release, a value of `preference` has the meaning of its name, the meaning of the other
+    value, or no meaning. If the value has no meaning or is absent, and if the
+    FlavorFungibilityImplicitPreferenceDefault gate is on, `whenCanBorrow` determines the preference.
     """
     rules = gates.rules
     preference = fungibility.preference if rules.preference_is_read else ""
@@ -71,13 +71,13 @@ def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
 
 
 def mode_first(left: Quality, right: Quality) -> bool:
-    """BorrowingOverPreemption: prefers a fit to preemption, and then fewer levels of borrowing."""
+    """Implements BorrowingOverPreemption: prefers a fit to preemption, then fewer levels of borrowing."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     return mode > other_mode if mode != other_mode else borrowing < other_borrowing
 
 
 def borrowing_first(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing: prefers fewer levels of borrowing, among flavors that can be used at all."""
+    """Implements PreemptionOverBorrowing: prefers fewer borrowing levels among usable flavors."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
         return mode > other_mode
@@ -85,7 +85,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing before PR 13616: like `borrowing_first`, even without candidates."""
+    """Implements PreemptionOverBorrowing before PR 13616, where flavors without candidates count, too."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode

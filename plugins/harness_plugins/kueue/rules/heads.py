@@ -40,7 +40,7 @@ class AllHeads:
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
     def only(self, root: int) -> None:
-        """Considers the queues of other trees no more."""
+        """Stops considering the queues of other trees."""
         self._pending = [each for each in self._pending if each.queue.root == root]
 
     def take(self) -> list[Workload]:

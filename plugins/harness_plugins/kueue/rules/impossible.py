@@ -29,7 +29,7 @@ _MOST_CHOICES = 1000
 
 
 class Verdict(NamedTuple):
-    """Why a job can never start, and whether it is still queued.
+    """The reason why a job can never start, and whether the job is still queued.
 
     A job that never gets quota is queued, as in reality: in a StrictFIFO queue, it blocks all jobs behind it.
     A job that would get quota but fits on no node is not queued, because it would never release the quota.
@@ -47,7 +47,7 @@ class Impossible:
         cluster: the queues and flavors.
         cache: the quotas.
         gates: the feature gates, which determine whether fewer pods can be admitted.
-        binder: checks the nodes; None if pods are not bound to nodes.
+        binder: checks the nodes, or None if pods are not bound to nodes.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
@@ -60,7 +60,7 @@ class Impossible:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
-        """Returns why a job can never start and whether it is queued; None if the job might start."""
+        """Returns why a job can never start and whether it is queued, or None if the job might start."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:
@@ -101,7 +101,7 @@ class Impossible:
         return Verdict(Never("nodes", why), waits=False) if why else None
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
-        """Returns why a queue does not admit this job, or any job; "" if the queue could admit it."""
+        """Returns why a queue does not admit this job, or any job, or "" if the queue could admit it."""
         inactive = why_inactive(self._cluster, queue.name, job)
         if inactive:
             return inactive
@@ -134,7 +134,7 @@ class Impossible:
         return ""
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
-        """Returns why a pod set fits on no empty node in any flavor; "" if every pod set fits on one."""
+        """Returns why a pod set fits on no empty node in any flavor, or "" if every pod set fits on one."""
         if self._binder is None:
             return ""
         for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
@@ -145,7 +145,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """Yields why no node fits, by flavor combination; "" if one fits, or if some were not checked."""
+        """Yields why no node fits, by flavor combination, or "" if one fits, or if some were not checked."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

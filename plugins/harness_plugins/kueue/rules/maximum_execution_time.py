@@ -1,7 +1,7 @@
 """Kueue's `maximumExecutionTimeSeconds`, which limits the total time for which a workload is admitted.
 
 A workload stays admitted until its quota is released. The time in which its pods terminate after an eviction
-therefore counts, as do earlier admissions. This module only measures the time; the policy evicts and
+therefore counts, as do earlier admissions. This module only measures the time. The policy evicts and
 deactivates the workloads.
 """
 
@@ -51,7 +51,7 @@ class ExecutionTimes:
             self.first = self._due[0][0]
 
     def told_to_go(self, workload: Workload, now: int) -> None:
-        """Records an eviction; the workload stays admitted unless it was waiting for admission checks."""
+        """Records an eviction. The workload stays admitted unless it was waiting for admission checks."""
         since = self._since.get(workload)
         if since is None:
             return
@@ -103,7 +103,7 @@ class ExecutionTimes:
             self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
-        """Returns the next wake-up time to request; None if there is none or it was already requested."""
+        """Returns the next wake-up time to request, or None if there is none or it was already requested."""
         term = self._due[0][0] if self._due else None
         if term is None or now < self.woken <= term:
             return None

@@ -91,7 +91,7 @@ class NodeController:
 
     @property
     def due(self) -> int | None:
-        """The time of the next check of any node; None if no check is scheduled."""
+        """The time of the next check of any node, or None if no check is scheduled."""
         return min(self._runs.values(), default=None)
 
     def take(self, now: int) -> list[str]:
@@ -138,7 +138,7 @@ class NodeController:
         return at_once or not self._pods.on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
-        """Returns how long a workload's pods tolerate a node's taints; the least tolerant pods decide."""
+        """Returns how long a workload's least tolerant pods tolerate a node's taints."""
         found = PERMANENT
         for placed in workload.placed:
             if placed.on(node.name):

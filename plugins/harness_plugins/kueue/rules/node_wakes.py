@@ -17,20 +17,20 @@ _BATCH = SECOND
 
 @final
 class NodeWakes:
-    """The flavors in which a node changed, and the times at which all queues are tried again."""
+    """The flavors in which a node changed, and for each the time at which all queues are tried again."""
 
     def __init__(self) -> None:
         self._due: dict[str, int] = {}
 
     def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
-        """Schedules a wake-up for each former or new flavor of the node, unless one is scheduled already."""
+        """Schedules a wake-up for each flavor that the node had or has, unless one is already scheduled."""
         for name, flavor in flavors.by_name.items():
             if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
                 self._due.setdefault(name, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """The time of the next wake-up; None if none is scheduled."""
+        """The time of the next wake-up, or None if none is scheduled."""
         return min(self._due.values(), default=None)
 
     def take(self, now: int) -> bool:

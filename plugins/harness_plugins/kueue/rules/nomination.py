@@ -2,7 +2,7 @@
 
 The assignment is for all pods or, if the job allows it, for fewer pods.
 
-Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFlavorToTry...` and
+Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go, and `NextFlavorToTry...` and
 `LastAssignment` in pkg/workload.
 """
 
@@ -42,7 +42,7 @@ class Nominates(Protocol):
             workload: the head.
             first: the assignment from its nomination.
             cycle: the number of the cycle.
-            snapshot: what the cycle assumes so far.
+            snapshot: the reservations and victims of the cycle so far.
             without_victims: whether the victims of the cycle count as gone.
         """
 
@@ -52,7 +52,7 @@ class Nominator:
     """Finds assignments for heads, based on the current state of the cache.
 
     Args:
-        offers: returns what queues offer to jobs.
+        offers: returns the flavors that queues offer to jobs.
         assigner: assigns flavors to a fixed number of pods.
         oracle: makes the oracle that answers the assigner's questions about the current state.
         gates: the feature gates.
@@ -90,7 +90,7 @@ class Nominator:
         return assignment
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
-        """Returns the flavors that were tried before; () if the scan position is no longer valid.
+        """Returns the flavors that were tried before, or () if the scan position is no longer valid.
 
         A position becomes invalid if it is older than the last cycle and the queue has changed in the
         meantime. Without the FlavorFungibility gate, every scan starts with the first flavor.
@@ -115,7 +115,7 @@ class Nominator:
         Args:
             workload: the head.
             tried: the flavors after which the scans continue.
-            allowed: the only flavors that can be chosen; None if there is no restriction.
+            allowed: the only flavors that can be chosen, or None if there is no restriction.
         """
         offers = self._offers(workload.asks, workload.cluster_queue)
         whole = self._assigner.assign(self._oracle(workload), offers, workload.counts, tried, allowed)

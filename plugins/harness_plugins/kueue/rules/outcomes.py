@@ -37,7 +37,7 @@ _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """Returns the key of a failure: the reason, or `_NO_PLACE` if only the topology lacks room."""
+    """Returns the key of a failure: the reason, or `_NO_PLACE` if there is quota but no place."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
@@ -99,7 +99,7 @@ class Refused(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The failure of an entry. The state of the cache is still the one in which the entry failed.
+    """The failure of an entry, before the state of the cache in which the entry failed has changed.
 
     Attributes:
         message: Kueue's message, if the reason alone is not specific enough.

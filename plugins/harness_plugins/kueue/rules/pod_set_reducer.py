@@ -18,14 +18,14 @@ def most_that_work(
 ) -> _T | None:
     """Finds the largest number of pods that works, by the same bisection as in Kueue.
 
-    The bisection assumes that a smaller number of pods works whenever a larger one does. It starts with all
-    pods, including finished ones, so it can find more pods than are left. Pod sets whose pods have all
-    finished are skipped.
+    The bisection assumes that a smaller number of pods works if a larger number works. It starts with all
+    pods, including finished pods, so the result can be larger than the number of pods that are left. Pod sets
+    whose pods have all finished are skipped.
 
     Args:
         asks: the request.
         left: the number of pods in each pod set that have not finished.
-        tried: returns the result for a number of pods in each pod set; None if these numbers do not work.
+        tried: returns the result for a number of pods in each pod set, or None if these numbers do not work.
     """
     reducible = [
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)

@@ -1,4 +1,4 @@
-"""The parts that both target searches share: the incoming workload, the fit check, and the fill-back.
+"""The code that both target searches share: the incoming workload, the fit check, and the fill-back.
 
 Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
 """
@@ -33,7 +33,7 @@ class Places(Protocol):
     """Pods that need places in topologies."""
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Returns places next to the pods that are present; None if some pod set has no place."""
+        """Returns places beside the pods that are present, or None if some pod set has no place."""
 
 
 @final
@@ -45,7 +45,7 @@ class Incoming:
         queue: the queue to which the workload was submitted.
         requests: the total request of the workload.
         need: the flavor-resources that only preemption can free.
-        topology: the pods that need places in topologies; None if there are none.
+        topology: the pods that need places in topologies, or None if there are none.
 
     Attributes:
         mask: `need` as a bit mask.
@@ -73,15 +73,15 @@ class Incoming:
         self._topology = topology
 
     def has_place(self) -> bool:
-        """Returns True if all pods that need a place have one next to the pods that are left now."""
+        """Returns True if all pods that need a place have one beside the pods that are present now."""
         return self._topology is None or self._topology.place() is not None
 
 
 FORBIDDEN = "the queue's policies do not allow it to preempt the workloads that hold the quota"
-NOBODY = "no workload holds quota that it could use"
-WHILE_BORROWING = "it cannot preempt while it borrows"
-TOO_LITTLE = "everything that it can preempt would free too little"
-BY_SHARES = "there are candidates, but their shares do not allow it"
+NOBODY = "no other workload holds quota that this workload could use"
+WHILE_BORROWING = "the workload cannot preempt while its queue borrows"
+TOO_LITTLE = "all workloads that it can preempt would together free too little"
+BY_SHARES = "there are candidates, but the shares of their queues do not allow it"
 
 
 TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"
@@ -106,13 +106,13 @@ class Compared(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Why a search finds no targets.
+    """The reason why a search finds no targets.
 
     Attributes:
         text: a description of the obstacle.
         fields: the fields of the queue's manifest that cause it, with their values.
         borrowed: the flavor-resources that the queue would borrow, if that is the obstacle.
-        compared: the shares that prevent preemption; None if shares are not the obstacle.
+        compared: the shares that prevent preemption, or None if shares are not the obstacle.
         taken: the workloads that the search took before it failed.
     """
 
@@ -127,7 +127,7 @@ class TargetSearch(Protocol):
     """A method of choosing preemption targets."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Returns the workloads to preempt; [] if preemption cannot help. The cache does not change."""
+        """Returns the workloads to preempt, or [] if preemption cannot help. The cache does not change."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search finds no targets, for the record. The cache does not change."""
@@ -159,7 +159,7 @@ def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = No
     Args:
         tree: the quota tree.
         workload: the workload.
-        cells: the flavor-resources to refund; None for all of them.
+        cells: the flavor-resources to refund, or None for all of them.
     """
     node, usage = workload.cluster_queue.node, workload.usage
     tree.refund(node, usage if cells is None else amounts_of(usage, cells))
@@ -178,9 +178,9 @@ def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = 
 def used_together(
     workloads: Iterable[Workload], cells: Sequence[int] | None = None
 ) -> list[tuple[int, Amounts]]:
-    """Returns what workloads use in each queue, by the node of the queue.
+    """Returns the total usage of workloads in each queue, by the node of the queue.
 
-    To refund or charge the sums has the same effect on the tree as to do so for one workload after another.
+    A caller can refund or charge these sums instead of the usage of one workload after another.
     """
     found: dict[int, dict[int, int]] = {}
     for workload in workloads:

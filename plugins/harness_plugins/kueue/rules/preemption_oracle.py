@@ -1,4 +1,4 @@
-"""Tells the flavor assigner about available quota, places, and preemption targets.
+"""Answers the flavor assigner's questions about available quota, places, and preemption targets.
 
 Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go, and
 `FindHeightOfLowestSubtreeThatFits` in pkg/scheduler/preemption/classical.
@@ -33,7 +33,7 @@ def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tu
 
 
 class Oracle(Protocol):
-    """Answers the questions that come up during one assignment."""
+    """Answers an assigner's questions about quota, places and targets during one assignment."""
 
     @property
     def workload(self) -> Workload:
@@ -43,7 +43,7 @@ class Oracle(Protocol):
         """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places next to all pods that are present; None if some pod set has no place."""
+        """Returns places beside all pods that are present, or None if some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
@@ -53,7 +53,7 @@ class Oracle(Protocol):
         Args:
             requests: the requested quantities.
             need: the flavor-resources that preemption must free.
-            topology: the pods that also need places; None if there are none.
+            topology: the pods that also need places, or None if there are none.
         """
 
 
@@ -83,7 +83,7 @@ class PreemptionOracle:
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places next to all pods that are present; None if some pod set has no place."""
+        """Returns places beside all pods that are present, or None if some pod set has no place."""
         return topology.place()
 
     def targets(

@@ -1,4 +1,4 @@
-"""What the preemption policies of a ClusterQueue allow.
+"""The workloads that the preemption policies of a ClusterQueue allow it to preempt.
 
 Upstream: `SatisfiesPreemptionPolicy` in pkg/scheduler/preemption/common/preemption_policy.go.
 """
@@ -35,7 +35,7 @@ ANY = Allowed(EVERY_PRIORITY)
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
-    """Returns the workloads that can be preempted under a policy of the preemptor's queue; None for `Never`.
+    """Returns the workloads that a policy of the preemptor's queue lets it preempt, or None for `Never`.
 
     Args:
         policy: `withinClusterQueue` for workloads of the same queue, `reclaimWithinCohort` for those of other

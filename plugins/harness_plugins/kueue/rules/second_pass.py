@@ -1,6 +1,6 @@
 """The second pass of a workload through a cycle, in which it needs other places but no quota.
 
-Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler; KEP 2724, node replacement.
+Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler (KEP 2724, node replacement).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SecondPassNominator:
         cache: the workloads that hold quota.
         search: finds preemption targets.
         flavors: the flavors with a topology.
-        offers: returns what the queue of a workload offers to it.
+        offers: returns the flavors that a workload's queue offers to the workload.
         gates: the feature gates.
     """
 
@@ -140,8 +140,8 @@ def _assignment(
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
     """Yields the second passes that a cycle considers.
 
-    Without fair sharing, these are all second passes. With fair sharing, a cycle considers only the last
-    second pass of each ClusterQueue, and none of a ClusterQueue that has a head.
+    Without fair sharing, a cycle considers all second passes. With fair sharing, it considers only the last
+    second pass of each ClusterQueue, and no second pass of a ClusterQueue that has a head.
     """
     if not fair:
         yield from second

@@ -1,4 +1,4 @@
-"""What a cycle assumes as it serves its entries: reserved quota and places, and victims that will be gone.
+"""The assumptions of a cycle about reserved quota, reserved places, and victims that will be gone.
 
 Upstream: `Snapshot` in pkg/cache/scheduler/snapshot.go. Kueue works on a copy of its cache. Here, the cache
 itself is charged, and restored at the end of the cycle.

@@ -23,7 +23,7 @@ class Ordering(Protocol):
     """Finds the queue from which to take the next workload."""
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take a workload from; None if no queue is left.
+        """Returns the next queue to take a workload from, or None if no queue is left.
 
         Since the previous call, workloads may have been taken only from the queue that was returned. Only the
         next candidate of this queue may have changed.
@@ -40,8 +40,8 @@ def ordering_of(
         shares: the shares of all nodes.
         own: the queue of the incoming workload.
         queues: the queues that can have candidates.
-        head: returns the next candidate of a queue; None if there are no more. It is called only for queues
-            whose turn has come.
+        head: returns the next candidate of a queue, or None if there are no more. It is called for a queue
+            only when that queue's turn has come.
     """
     for queue in queues:
         if len(queue.path) > 1:
@@ -53,15 +53,15 @@ def ordering_of(
 class QueueOrdering:
     """Finds the queue with the largest share among the queues right below one cohort.
 
-    Queues without candidates are dropped. So are queues that do not borrow, except the queue of the incoming
-    workload. If queues have equal shares, the queue whose next candidate ranks first comes first. This
-    comparison needs the next candidates of all of these queues, so it is made only when their turn has come.
+    Queues without candidates are dropped, and so are queues that do not borrow, except the queue of the
+    incoming workload. If queues have equal shares, the queue whose next candidate ranks first comes first. To
+    save work, the next candidates of queues are looked up only when the turn of these queues has come.
 
     Args:
         shares: the shares of all nodes.
         own: the queue of the incoming workload.
         queues: the queues that can have candidates.
-        head: returns the next candidate of a queue; None if there are no more.
+        head: returns the next candidate of a queue, or None if there are no more.
 
     Attributes:
         share: the largest share at the time of the last call of `first`.
@@ -88,7 +88,7 @@ class QueueOrdering:
         self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
+        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
         if self._taken:
             self.look_again()
         queue = self.first()
@@ -96,7 +96,7 @@ class QueueOrdering:
         return queue
 
     def first(self) -> ClusterQueueState | None:
-        """Returns the queue with the largest share that has candidates. Ties are decided by rank."""
+        """Returns the queue with the largest share among queues with candidates. Ties are decided by rank."""
         while True:
             if self._turn < 0:
                 if self._ranked:
@@ -152,16 +152,16 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Nodes without candidates are dropped. So are nodes that do not borrow, except the queue of the incoming
-    workload and the cohorts above it. If shares are equal, cohorts come before queues. Among queues, the rank
-    of the next candidate decides, and among cohorts, the name that sorts last.
+    Nodes without candidates are dropped, and so are nodes that do not borrow, except the queue of the
+    incoming workload and the cohorts above this queue. If shares are equal, cohorts come before queues. Among
+    queues, the rank of the next candidate decides. Among cohorts, the one whose name sorts last comes first.
 
     Args:
         shares: the shares of all nodes.
         own: the queue of the incoming workload.
         queues: the queues that can have candidates.
-        head: returns the next candidate of a queue; None if there are no more. It is called only for queues
-            whose turn has come.
+        head: returns the next candidate of a queue, or None if there are no more. It is called for a queue
+            only when that queue's turn has come.
     """
 
     __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares", "_taken", "_turns")
@@ -198,7 +198,7 @@ class TargetClusterQueueOrdering:
                 below = above
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
+        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
         self._look_again()
         root = cohort = self._root
         way: list[int] = []

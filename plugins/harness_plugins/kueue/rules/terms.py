@@ -1,4 +1,4 @@
-"""Times at which something becomes due for workloads, such as the end of a backoff."""
+"""Tracks the times at which something becomes due for workloads, such as the end of a backoff."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Terms:
         return workload in self._at
 
     def set(self, workload: Workload, at: int) -> None:
-        """Sets the time at which a workload becomes due, in place of any earlier one."""
+        """Sets the time at which a workload becomes due. It replaces the time that was set before."""
         self._serial += 1
         self._at[workload] = at
         heappush(self._due, (at, workload.name, self._serial, workload))
@@ -53,14 +53,14 @@ class Terms:
         self._settle()
 
     def next(self) -> int | None:
-        """Returns the next time at which a workload becomes due; None if there is none."""
+        """Returns the next time at which a workload becomes due, or None if there is none."""
         while self._due and self._at.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
         self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
-        """Returns the next wake-up time to request; None if there is none or it was already requested."""
+        """Returns the next wake-up time to request, or None if there is none or it was already requested."""
         at = self.next()
         if at is None or now < self.woken <= at:
             return None

@@ -1,6 +1,6 @@
-"""Kueue's `waitForPodsReady`, which handles timeouts and backoffs of workloads with pods that are not ready.
+"""Kueue's `waitForPodsReady`, which handles the timeouts and backoffs of workloads that are not ready.
 
-This module measures time and counts timeouts; the policy evicts and queues the workloads.
+This module measures time and counts timeouts. The policy evicts and queues the workloads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TimedOut(NamedTuple):
     Attributes:
         cause: whether the pods were never ready in this admission, or were lost and did not recover.
         times: how often the workload has timed out so far.
-        requeue_at: when the workload is requeued, in microseconds; None if it is not requeued.
+        requeue_at: when the workload is requeued, in microseconds, or None if it is not requeued.
     """
 
     cause: str
@@ -127,7 +127,7 @@ class PodsReady:
             self.recovered(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:
-        """Records that pods have finished. When the last pods finish, so does the workload."""
+        """Records that pods have finished. The workload finishes when its last pods finish."""
         admission = self._admissions[workload]
         if len(pods) >= admission.left:
             del self._admissions[workload]
@@ -138,7 +138,7 @@ class PodsReady:
             admission.left -= len(pods)
 
     def recovered(self, workload: Workload) -> None:
-        """Marks all pods of a workload as ready."""
+        """Marks all pods of a workload as ready again."""
         admission = self._admissions[workload]
         if not admission.ready:
             admission.ready = True
@@ -244,9 +244,9 @@ class PodsReady:
 def backoff(settings: WaitForPodsReady, count: int) -> int:
     """Returns how long a workload stays out of its queue after `count` timeouts, in microseconds.
 
-    The first backoff equals the base, even if the base exceeds the maximum. Each further backoff doubles, up
-    to the maximum. Kueue also adds a random part of up to a ten-thousandth. Because times are whole seconds,
-    this part has no effect unless it amounts to at least a second.
+    The first backoff equals the base, even if the base exceeds the maximum. Each later backoff is twice as
+    long as the one before, up to the maximum. Kueue also adds a random part of up to a ten-thousandth.
+    Because times are whole seconds, this part has no effect unless it amounts to at least a second.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base

@@ -1,1 +1,1 @@
-"""Shortcuts that avoid repeated work. All decisions are the same without them, but take longer."""
+"""Avoids repeated work with shortcuts. Without them, all decisions are the same but take longer."""

@@ -1,7 +1,7 @@
 """Reuses assignments that fit, without trying the flavors again.
 
 Whether a workload fits depends on its request, on the manifest of its queue, and on the quota of the
-flavor-resources that were considered. While this quota stays the same, so does the assignment.
+flavor-resources that were considered. The assignment stays the same until this quota changes.
 
 The cache key consists of the queue, the request and the number of pods. Every lookup checks that the quota is
 unchanged.
@@ -40,7 +40,7 @@ class CachedFits:
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
-        """Returns the assignment of a workload if it is known to fit when scanning from the first flavor."""
+        """Returns the known assignment of a workload by a scan from the first flavor, if it still fits."""
         cache, queue = self._cache, workload.cluster_queue
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
@@ -58,7 +58,7 @@ class CachedFits:
         Args:
             workload: the workload.
             assignment: the assignment of all its pods, starting with the first flavor.
-            oracle: has all questions that were asked to find the assignment.
+            oracle: the oracle that recorded the questions of this assignment.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

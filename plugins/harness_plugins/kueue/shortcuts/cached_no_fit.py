@@ -1,4 +1,4 @@
-"""Detects workloads that still cannot be admitted, without another search.
+"""Detects, without another search, workloads that still cannot be admitted.
 
 When quota is freed anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and almost
 all of these attempts fail. If the reasons are the queue's own state and its available quota, they can be
@@ -38,15 +38,15 @@ class CachedNoFit:
         assignment: the assignment, which is valid for the whole equivalence class of a workload.
         version: the version of the queue's tree at the last check.
         checks: the recorded quota of the flavor-resources.
-        no_place: the topology request for which there was quota but no place; None if there was none.
+        no_place: the topology request for which there was quota but no place, or None if there was none.
         searches: the searches for targets.
         why: the reason for each failed search that depends on other queues.
 
     Attributes:
         refusal: the key of the failure. See `why_not`.
         turn_matters: whether the result can be different when the head is served after earlier reservations.
-            A head that then has a place only in an empty topology is assigned again. The new assignment finds
-            no more than before, unless changed shares now allow other queues to give up workloads.
+            A head that would have a place only in an empty topology is then assigned again. The new
+            assignment can succeed only if changed shares now allow the preemption of other queues' workloads.
     """
 
     __slots__ = (
@@ -133,7 +133,7 @@ class CachedNoFits:
         pending: the pending queues, indexed by the number of their ClusterQueue.
         reasons: finds out why searches fail.
         gates: the feature gates.
-        topologies: the flavors with a topology; None if no flavor has one.
+        topologies: the flavors with a topology, or None if no flavor has one.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class CachedNoFits:
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """Returns the version of a queue's tree plus that of the topologies, which trees share."""
+        """Returns the version of a queue's tree plus the version of the topologies, which trees share."""
         version = self._cache.version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
@@ -174,7 +174,7 @@ class CachedNoFits:
         Args:
             workload: the workload that failed.
             assignment: the assignment of all its pods, starting with the first flavor.
-            oracle: has all questions that were asked to find the assignment.
+            oracle: the oracle that recorded the questions of this assignment.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
@@ -207,7 +207,7 @@ class CachedNoFits:
 
 
 def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:
-    """Returns why searches fail, apart from the queue's own state; None if some search might succeed."""
+    """Returns why searches fail, apart from the queue's own state, or None if some search might succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)

@@ -1,4 +1,4 @@
-"""What the scheduler asks about the heads of cycles, so that cycles without an effect can be skipped."""
+"""Defines how the scheduler finds the heads of cycles, so that cycles without an effect can be skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CycleHeads(NamedTuple):
     """The heads of the next cycle with heads to consider, and a summary of the skipped cycles before it.
 
     Attributes:
-        workloads: the heads to consider; empty if no cycle has any.
+        workloads: the heads to consider. It is empty if no cycle has any.
         inadmissible: whether other heads became inadmissible in the last skipped cycle.
         cycles: the number of cycles. In all cycles but the last, the only effect is that heads become
             inadmissible.
@@ -55,19 +55,19 @@ class Heads(Protocol):
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Considers a workload at its next turn, because its reason for waiting has changed."""
+        """Makes a cycle consider a workload at its next turn, because its reason for waiting has changed."""
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
     def only(self, root: int) -> None:
-        """Considers the heads of other trees no more."""
+        """Stops considering the heads of other trees."""
 
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
 
     def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue for a cycle with second passes, where no head rests."""
+        """Returns the first workload of every queue for a cycle with second passes. No head rests then."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends the cycle."""

@@ -4,8 +4,9 @@ Whether a head is futile again can be decided by comparing numbers. A futile hea
 flavor-resource than is free, and more than preemption could free. For many consecutive heads, the smallest
 requests are compared first. If even these are too large, none of the heads is considered.
 
-A head is skipped if it was refused for lack of quota, and would be refused for the same reason again. Results
-are valid for one version of the tree. The requests of heads are cached by content (see `lacks`).
+A head is skipped if it was refused because of a lack of quota, and would be refused for the same reason
+again. Results are valid for one version of the tree. The requests of heads are cached by content (see
+`lacks`).
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Run:
     Attributes:
         pending: the queue.
         number: the number of heads that are left.
-        parts: the smallest and the largest requests of the heads; empty if they are not known.
+        parts: the smallest and the largest requests of the heads. It is empty if they are not known.
         reserves: whether a head may reserve quota that later entries then cannot use.
-        places: the entries of the heads in their line, including heads that were already skipped.
-        lacks: what each head lacks, by ticket; empty if there is a single head.
+        places: the entries of the heads in their queue, including heads that were already skipped.
+        lacks: the quota that each head lacks, by ticket. It is empty if there is a single head.
     """
 
     __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
@@ -145,7 +146,7 @@ class InVain:
 
     Args:
         pending: the pending queues, indexed by the number of their ClusterQueue.
-        lacks: finds what heads lack.
+        lacks: finds the quota that heads lack.
         no_fits: the failed assignments of classes.
         reasons: finds out whether preemption could free enough.
         gates: the feature gates.
@@ -181,7 +182,7 @@ class InVain:
         self._unnoticed = [0] * len(pending)
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue; None if the first head must be considered."""
+        """Returns the futile heads at the front of a queue, or None if the first head must be considered."""
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None
@@ -205,13 +206,13 @@ class InVain:
         return Run(pending, places, known.passed, parts, reserves=reserving)
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates what is known about heads that were considered, because their reasons may have changed."""
+        """Updates the known lack of quota of considered heads, because their reasons may have changed."""
         for entry in entries:
             if entry.reason:  # else it was admitted
                 self.reason_changed(entry.workload)
 
     def reason_changed(self, workload: Workload) -> None:
-        """Updates what is known about a workload, because its reason for waiting may have changed."""
+        """Updates the known lack of quota of a workload, because its reason for waiting may have changed."""
         pending = self._pending[workload.cluster_queue.number]
         if pending.number_of_classes < _FEW:
             self._unnoticed[pending.queue.number] += 1

@@ -90,7 +90,7 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """The capacities of domains for pod sets without a leader, next to the workloads that are present.
+    """The capacities of domains for pod sets without a leader, beside the workloads that are present.
 
     Args:
         capacities: counts the capacities.

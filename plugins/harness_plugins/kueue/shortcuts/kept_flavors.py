@@ -20,7 +20,7 @@ from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 @final
 class KeptOffers:
-    """Caches what queues offer, by the number of the request."""
+    """Caches the flavors that queues offer, by the number of the request."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
@@ -49,7 +49,7 @@ class KeptTopologies:
     def asked(
         self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
+        """Returns the topology request of a workload, or None under the conditions of `Topologies.asked`."""
         key = offers, chosen, counts
         found = self._known.get(key)
         if found is None:
@@ -66,7 +66,7 @@ class KeptSuitableLeaves:
         self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        """Returns which leaves suit the pods of a pod set; None for all leaves."""
+        """Returns which leaves suit the pods of a pod set, or None for all leaves."""
         selector = tuple(pod_set.node_selector.items())
         key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = self._known.get(key)

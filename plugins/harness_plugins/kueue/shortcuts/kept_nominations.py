@@ -28,7 +28,7 @@ last elements are the number of the cycle's reservations (see `CycleStates`), an
 
 @final
 class KeptNominations:
-    """Finds assignments for heads, and reuses known ones without a search.
+    """Finds assignments for heads, and reuses known assignments without a search.
 
     An assignment is reused in three cases:
 
@@ -78,7 +78,7 @@ class KeptNominations:
         return assignment
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
-        """Returns what a head would be assigned in the next cycle, without remembering any flavors."""
+        """Returns the assignment of a head in the next cycle, without remembering any flavors."""
         if not tried:
             fit = self._fits.of(workload)
             if fit is not None:
@@ -105,7 +105,8 @@ class KeptNominations:
     ) -> Assignment:
         """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
-        While the cycle assumes nothing, the result is the same, unless fewer pods can be admitted.
+        If the cycle has no reservations or victims yet, the result is the same, unless fewer pods can be
+        admitted.
         """
         if not without_victims:
             if snapshot.reserved or workload.asks.reducible:

@@ -1,7 +1,7 @@
 """Finds heads that fit but fail because futile heads (see `in_vain`) reserve quota before them.
 
-These heads fail again as long as the futile heads, one after another, reserve enough quota. Results are valid
-for one version of the tree.
+These heads fail again if the next futile heads also reserve enough quota. Results are valid for one version
+of the tree.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 
 @final
 class KeptOut:
-    """Finds how many cycles futile heads block another head.
+    """Finds out for how many cycles futile heads block another head.
 
     Args:
         cache: the workloads that hold quota.
         order: the order in which entries are served.
         gates: the feature gates.
-        assigned: returns what a head would be assigned.
+        assigned: returns the assignment that a head would get.
     """
 
     def __init__(

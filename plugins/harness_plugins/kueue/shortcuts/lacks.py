@@ -1,4 +1,4 @@
-"""Finds what heads lack when they are refused for lack of quota, based on their requests per flavor.
+"""Finds the quota that refused heads lack, based on their requests in each flavor.
 
 The cache key consists of the request and the recorded reason.
 """
@@ -22,7 +22,7 @@ Flavors: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class Lack(NamedTuple):
-    """What a futile head lacks, which is some flavor-resource of every flavor.
+    """The flavor-resources that a futile head lacks, which are at least one in every flavor.
 
     Attributes:
         flavors: the flavors that the head could use.
@@ -57,11 +57,11 @@ Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
 
 @final
 class Lacks:
-    """Finds what heads lack.
+    """Finds the quota that heads lack.
 
     Args:
         tree: the quota tree.
-        offers: returns what queues offer to jobs.
+        offers: returns the flavors that queues offer to jobs.
         fair: whether fair sharing is on.
     """
 
@@ -73,7 +73,7 @@ class Lacks:
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """Returns what a head lacks after a refusal for lack of quota; None if numbers cannot show this."""
+        """Returns what a head that was refused for lack of quota lacks, or None if numbers cannot show it."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:
@@ -142,7 +142,7 @@ def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -
 
 
 def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Amounts] | None:
-    """Returns the requests for each flavor if a single choice decides; None if there are several choices.
+    """Returns the requests for each flavor if a single choice decides, or None if there are several choices.
 
     A single choice decides if the workload has only one resource group, or if each group has only one flavor.
     """

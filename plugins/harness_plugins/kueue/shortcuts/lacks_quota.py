@@ -13,11 +13,11 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class LacksQuota:
-    """Finds out whether workloads have quota, and scans flavors only if each pod set has enough in one.
+    """Finds out whether workloads have quota. A scan of flavors is needed only if quota is sufficient.
 
     Args:
         cache: the workloads that hold quota.
-        offers: returns the offers of a queue.
+        offers: returns the flavors that a queue offers to a job.
         fits: the rule. See `Fit.fits`.
     """
 

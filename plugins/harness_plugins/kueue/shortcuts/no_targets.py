@@ -3,9 +3,10 @@
 If the reason is the queue's own state, it is valid until the queue changes. With fair sharing, the reason can
 be that all other queues together give up too little. This reason is checked again after every change.
 
-If workloads of the queue itself can be preempted as well, the reason covers all that they and the other
-queues could give up. The more of its own workloads are removed, the more the queue can take from others.
-Other queues are therefore compared with the share that the queue has without all of its own candidates.
+If workloads of the queue itself can also be preempted, the reason covers all quota that these workloads and
+the other queues could give up. If more of its own workloads are removed, the queue can take more from other
+queues. Other queues are therefore compared with the share that the queue has without all of its own
+candidates.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class NoTargets(NamedTuple):
-    """Why a search fails: because of the queue's own state, or because other queues give up too little.
+    """The reason why a search fails: the queue's own state, or the small quota that other queues give up.
 
     Attributes:
-        incoming: the workload for which other queues give up too little; None if they do not matter.
+        incoming: the workload for which other queues give up too little, or None if other queues do not
+            matter.
         share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
     """
@@ -49,9 +51,9 @@ class Reasons(Protocol):
         """Returns True if the reasons for failed searches are known for a queue."""
 
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
-        """Returns why a search fails for the whole class of the incoming workload; None if not known.
+        """Returns why a search fails for the whole class of the incoming workload, or None if unknown.
 
-        Must be called only for queues with known reasons.
+        Call this method only for queues with known reasons.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
@@ -62,7 +64,7 @@ class Reasons(Protocol):
 
         Args:
             queue: the queue of the incoming workload.
-            first: a workload of the queue. The priority of the incoming workload is not higher.
+            first: a workload of the queue. The incoming workload has at most its priority.
             cell: a flavor-resource.
             amount: the smallest request of the incoming workload.
             free: how much of the flavor-resource is available.
@@ -191,12 +193,12 @@ class FairReasons:
         return self._too_little(incoming, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
-        """Returns True if all shares right below a root are smaller, so that no node gives up anything."""
+        """Returns True if all shares right below a root are smaller, so that no node gives up quota."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if its own or other queues might give up enough, or if shares do not matter."""
+        """Returns True if a search might free enough in any queue, or if shares do not matter."""
         own = own_usages(self._cache, queue, first)
         if own and amount <= free + total(own, cell):
             return True

@@ -29,8 +29,8 @@ class RecordedOracle:
         workload: the workload to which flavors are assigned.
 
     Attributes:
-        checks: the quota of the flavor-resources that were considered.
-        no_place: the topology request of the workload if no place was found for it; otherwise None.
+        checks: the answers about the quota of the flavor-resources that were considered.
+        no_place: the topology request of the workload if no place was found for it, or None.
         failed: the searches that found no targets.
         found_targets: whether any search found targets.
     """
@@ -60,7 +60,7 @@ class RecordedOracle:
         return quota
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places next to all pods that are present; None if some pod set has no place."""
+        """Returns places beside all pods that are present, or None if some pod set has no place."""
         placed = topology.place()
         if placed is None:
             self.no_place = topology

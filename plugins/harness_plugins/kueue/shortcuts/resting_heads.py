@@ -7,8 +7,8 @@ next cycle would then do the same with these other heads, so they rest. Resting 
 cycle, without any work, until their tree changes or another head of the tree must be considered. Futile heads
 (see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
 
-A head that fits can fail because futile heads reserve quota before it is served. Such a head fails again as
-long as the next futile heads do the same. These cycles are skipped as well.
+A head that fits can fail because futile heads reserve quota before it is served. Such a head fails again if
+the next futile heads also reserve this quota. These cycles are skipped as well.
 
 Results are valid for one version of a tree, because every change to a tree reactivates its heads.
 """
@@ -34,13 +34,13 @@ class Vain(Protocol):
     """Finds futile heads. See `InVain`."""
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue; None if the first head must be considered."""
+        """Returns the futile heads at the front of a queue, or None if the first head must be considered."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates what is known about heads that were considered, because their reasons may have changed."""
+        """Updates the known lack of quota of considered heads, because their reasons may have changed."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Updates what is known about a workload whose reason for waiting has changed."""
+        """Updates the known lack of quota of a workload whose reason for waiting has changed."""
 
 
 @final
@@ -50,7 +50,8 @@ class RestingHeads:
     Args:
         pending: the queues, by number.
         in_vain: finds futile heads.
-        kept_out: returns for how many of the next cycles futile heads block a head that fits; 0 if not known.
+        kept_out: returns for how many of the next cycles futile heads block a head that fits, or 0 if not
+            known.
         stirred: the heads of the current cycle whose next turn may differ (see `KeptNominations`).
         gates: the feature gates.
         by_name: whether the order of trees depends on the names of all heads. In trees that have cohorts
@@ -129,7 +130,7 @@ class RestingHeads:
             self._to_requeue[root] = None
 
     def reason_changed(self, workload: Workload) -> None:
-        """Considers a workload at its next turn, because its reason for waiting has changed."""
+        """Makes a cycle consider a workload at its next turn, because its reason for waiting has changed."""
         self._in_vain.reason_changed(workload)
 
     def waits(self, root: int) -> bool:
@@ -138,7 +139,7 @@ class RestingHeads:
         return any(self._pending[each].queue.root == root for each in with_heads)
 
     def only(self, root: int) -> None:
-        """Considers the heads of other trees no more."""
+        """Stops considering the heads of other trees."""
         self._active = {each for each in self._active if self._pending[each].queue.root == root}
 
     @property

@@ -1,4 +1,4 @@
-"""Keeps the shares right below each cohort in order.
+"""Keeps the shares of each cohort's children sorted.
 
 An entry is valid for one generation of a ClusterQueue. The cache lists the queues that changed, and only
 these are checked again.
@@ -15,7 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """The order of the shares of each cohort's children. It ignores what a cycle only tries or reserves.
+    """The order of the shares of each cohort's children, without a cycle's trials and reservations.
 
     Args:
         cache: lists the queues that changed.
@@ -31,7 +31,7 @@ class ShareRanking:
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
     def of(self, cohort: int) -> list[tuple[Share, int]]:
-        """Returns the share and number of each node with queues right below a cohort, in ascending order."""
+        """Returns the share and number of each child of a cohort that has queues, in ascending order."""
         if self._changed:
             for queue in self._changed.values():
                 for above, below in queue.below.items():

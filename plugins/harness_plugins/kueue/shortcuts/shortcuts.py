@@ -47,7 +47,7 @@ class World(NamedTuple):
         pending: the pending queues, indexed by the number of their ClusterQueue.
         shares: the shares of all nodes.
         search: the search for preemption targets.
-        topologies: the flavors with a topology; None if no flavor has one.
+        topologies: the flavors with a topology, or None if no flavor has one.
         gates: the feature gates.
         order: the order in which entries are served.
     """
@@ -84,7 +84,7 @@ class Shortcuts:
         return KeptShares(tree, shares) if self._on else shares
 
     def offers(self, offers: Offers) -> Offers:
-        """Returns a function that finds what queues offer to jobs."""
+        """Returns a function that finds the flavors that queues offer to jobs."""
         return KeptOffers(offers) if self._on else offers
 
     def topologies(self, topologies: Topologies) -> Topologies:

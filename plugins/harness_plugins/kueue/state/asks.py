@@ -53,7 +53,7 @@ class Asks:
     Attributes:
         present: the number of pods in each pod set.
         full: the number of pods in each pod set, including those that finished before the job arrived.
-        counts: the number of pods in each pod set that need quota until more pods finish.
+        counts: the number of pods in each pod set that need quota. It is valid until more pods finish.
         number: a number that differs for requests that are scheduled differently.
         reducible: whether partial admission can admit some pod set with fewer pods.
         valid: False if a container requests more than its limit.

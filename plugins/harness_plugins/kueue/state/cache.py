@@ -32,8 +32,8 @@ class Cache:
         queues: the queues by name.
         at: the queue at each node of the tree, or None for cohorts.
         holders: by the node of the queue, the workloads that hold its quota.
-        holding: for each root node, the usable queues in its tree that have a preemption candidate, by
-            number.
+        holding: for each root node, the usable queues of its tree that have a preemption candidate, by their
+            numbers.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
         changed: by node, the queues that are new, or whose workloads have changed since the reader cleared

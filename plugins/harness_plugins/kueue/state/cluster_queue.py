@@ -48,7 +48,7 @@ class ClusterQueueState:
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
-        """Returns the children of the lowest common ancestor that contain the two queues."""
+        """Returns the children of the lowest common ancestor that contain this queue and another queue."""
         mine, theirs = self.below, other.below
         for ancestor in theirs:  # nearest ancestors come first
             if ancestor in mine:

@@ -1,4 +1,4 @@
-"""Implements a line of a pending queue. It contains the first workload of every equivalence class.
+"""Implements a line, which orders the first workloads of all equivalence classes of a pending queue.
 
 Because lines can be long, they are divided into blocks. The data that a reader stores about the workloads of
 a block remain valid until the block changes.
@@ -41,7 +41,7 @@ class Block:
 
 @final
 class Line:
-    """The first workload of every equivalence class, no matter whether it is inadmissible.
+    """The first workload of every equivalence class, whether or not the class is inadmissible.
 
     All entries before the current position are inadmissible. When a class becomes inadmissible, or all
     classes are requeued, the position therefore moves and the entries do not.
@@ -132,7 +132,7 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """Moves the position past `number` entries that became inadmissible, from the one in `ahead` on."""
+        """Moves the position past `number` entries that became inadmissible, from `ahead`'s entry on."""
         self._at += number
 
     def start_over(self) -> None:

@@ -98,8 +98,8 @@ class LocalQueueUsage:
         label: the text that identifies the LocalQueue when preemption candidates are ordered.
         namesakes: whether another LocalQueue of the ClusterQueue has the same label.
         weight: the weight by which the usage is divided.
-        sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not.
-        begun: whether Kueue keeps usage for the LocalQueue. It does so from the first sample on.
+        sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not sampled.
+        begun: whether Kueue keeps the usage of the LocalQueue, which starts with the first sample.
         named: whether there is or was a LocalQueue of this name.
         consumed: the past usage of each resource, in billionths.
         held: the current usage of each resource, in billionths.
@@ -159,10 +159,10 @@ class LocalQueueUsages:
 
     Args:
         settings: the half-life, the sampling interval and the resource weights.
-        tree: the quota tree, which knows the resource of each flavor-resource.
+        tree: the quota tree, which has the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
-        by_namespace: whether the order of candidates distinguishes LocalQueues that have the same name in
-            different namespaces.
+        by_namespace: whether LocalQueues with the same name in different namespaces count as different when
+            candidates are ordered.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Number:
-    """A number that remains in use as long as something refers to this object.
+    """A number that remains in use until nothing refers to this object anymore.
 
     This module is never compiled, because objects of compiled classes do not support weak references.
     """

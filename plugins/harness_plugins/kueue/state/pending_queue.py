@@ -145,7 +145,7 @@ class PendingQueue:
     def add(self, workload: Workload) -> bool:
         """Adds a workload that arrived or returned, and returns whether it is to be tried.
 
-        If its class is inadmissible, so is the workload.
+        If its class is inadmissible, the workload is inadmissible, too.
         """
         if self._moved and _hash_of(workload) in self._moved:
             self._inadmissible[workload] = None
@@ -174,8 +174,8 @@ class PendingQueue:
     def add_to_be_tried(self, workload: Workload) -> bool:
         """Adds a workload whose LocalQueue is active again. It is tried even if its class is inadmissible.
 
-        The other workloads of the class stay inadmissible, and so are those that arrive before the next
-        requeue. Upstream: `AddFromLocalQueue` in pkg/cache/queue.
+        The other workloads of the class stay inadmissible. Workloads of the class that arrive before the next
+        requeue are inadmissible, too. Upstream: `AddFromLocalQueue` in pkg/cache/queue.
         """
         equal = self._class_of(workload)
         if equal.inadmissible:
@@ -286,9 +286,10 @@ class PendingQueue:
         return self._firsts[local_queue].first()
 
     def untried_up_to(self, workload: Workload) -> int | None:
-        """Returns a priority up to which a workload would never have been the first since it was added.
+        """Returns the highest known priority with which a workload would never have been first, or None.
 
-        An older workload has then been ahead all the time. The result is None if that is not known.
+        With this priority or a lower one, an older workload would have been ahead ever since the workload was
+        added.
         """
         ticket = workload.place.ticket
         first = None if self._by_usage or self._requeued else self._line.first()
@@ -312,7 +313,7 @@ class PendingQueue:
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """Returns the block of the first workload and its index, if the next ones are tried in order.
+        """Returns the block and index of the first workload if the next workloads are tried in order.
 
         If a different order applies, the result is None. Call this method directly after `first` has found a
         workload.
@@ -337,7 +338,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Marks consecutive workloads and their classes as inadmissible, starting with the one in `ahead`."""
+        """Marks consecutive workloads and their classes as inadmissible, starting with `ahead`'s workload."""
         for place in places:
             equivalence_class = place[4].place.equivalence_class
             equivalence_class.inadmissible = True

@@ -12,7 +12,7 @@ _ALL: Mapping[str, int] = {}
 
 
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods of each pod set that has quota for fewer pods than it originally had."""
+    """Returns the number of pods with quota in each pod set that originally had more pods."""
     return named(workload.asks, counts, workload.asks.full)
 
 

@@ -1,4 +1,4 @@
-"""Saves the state of one tree of ClusterQueues, so that cycles which were only tried out can be undone."""
+"""Saves the state of one tree of ClusterQueues, so that cycles that were tried out can be undone."""
 
 from __future__ import annotations
 

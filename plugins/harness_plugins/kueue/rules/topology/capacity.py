@@ -14,7 +14,7 @@ MOST_PODS = 1 << 60
 
 @final
 class Capacity:
-    """The capacities of all domains. Once a search chooses a domain, what it gets replaces its capacity.
+    """The capacities of all domains. For a chosen domain, the assigned pods replace the capacity.
 
     Attributes:
         pods, slices: how many pods and slices a domain can take.
@@ -51,8 +51,8 @@ def capacity_of(
         room: the free capacity of the leaves.
         wanted: the kind of place that the pod set requests.
         worker: the requests of one pod.
-        leader: the requests of the leader; None if there is no leader.
-        suitable: the leaves on which the pods can run; None for all leaves.
+        leader: the requests of the leader, or None if there is no leader.
+        suitable: the leaves on which the pods can run, or None for all leaves.
     """
     figures = Capacity(len(tree.values))
     if leader is None:

@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class JointGroup(NamedTuple):
-    """A resource group of a queue, and what several pod sets take from it.
+    """A resource group of a queue, and the parts of several pod sets that take resources from it.
 
     Attributes:
         offer: the flavors and flavor-resources for every resource that any pod set takes, without amounts.
@@ -38,7 +38,7 @@ class JointGroup(NamedTuple):
     entry: Part | None
 
     def with_counts(self, offers: Sequence[PodSetOffer], counts: Sequence[int]) -> GroupOffer:
-        """Returns what the group offers, with the amounts that all pods of the pod sets take in total."""
+        """Returns the offer of the group, with the amounts that all pods of the pod sets take in total."""
         amounts = [0] * len(self.offer.resources)
         for pod_set, group, resources in self.parts:
             for at, amount in zip(resources, offers[pod_set].groups[group].amounts, strict=True):

@@ -1,4 +1,4 @@
-"""Places the pod sets of a workload one by one, each next to those that were placed before it."""
+"""Places the pod sets of a workload one by one, each beside the pod sets that were placed before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Returns which leaves suit the pods of a pod set; None for all leaves, or if leaves are not nodes."""
+    """Returns the leaves that suit the pods of a pod set, or None if all do or if leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
@@ -46,7 +46,7 @@ def place(
     suitable: SuitableLeaves = suitable_leaves,
     capacities: Capacities = capacity_of,
 ) -> dict[str, TopologyAssignment | None]:
-    """Returns the places of a workload's pods by pod set; None for a pod set that has no place.
+    """Returns the places of a workload's pods by pod set, or None for a pod set that has no place.
 
     The search ends after the first pod set without a place, so later pod sets are missing from the result.
 

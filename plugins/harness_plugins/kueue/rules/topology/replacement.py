@@ -22,8 +22,8 @@ class Replacement(NamedTuple):
     """The new places of a workload.
 
     Attributes:
-        placed: all places of the workload; unchanged if some pod set has no other place.
-        without: a pod set that has no other place; None if every pod set has one.
+        placed: all places of the workload. They are unchanged if some pod set has no other place.
+        without: a pod set that has no other place, or None if every pod set has one.
     """
 
     placed: tuple[Placed, ...]
@@ -31,11 +31,11 @@ class Replacement(NamedTuple):
 
 
 def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
-    """Finds other places for a workload's pods on a node, next to all pods that are present.
+    """Finds other places for a workload's pods on a node, beside all pods that are present.
 
-    Pod sets that are not on the node keep their places. The others are placed one by one, even if they belong
-    to the same group, and each is placed next to those before it. All old places of the workload stay
-    occupied during the search.
+    Pod sets that are not on the node keep their places. The other pod sets are placed one by one, even if
+    they belong to the same group. Pods that were placed before, and all old places of the workload, occupy
+    capacity during the search.
 
     Args:
         placed: the places of the workload's pods in the current trees.
@@ -68,7 +68,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
 
 
 def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ...]:
-    """Returns the pods that each leaf gets in addition to those that it had before."""
+    """Returns the number of pods that each leaf gets in addition to the pods that it had before."""
     found = []
     held = {each.pod_set.name: dict(each.leaves) for each in before}
     for each in after:
@@ -107,7 +107,7 @@ def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> 
 def _new_leaves(
     tree: TopologyTree, room: Room, rest: Sequence[DomainAssignment], asked: PodSetRequest, *, mixed: bool
 ) -> TopologyAssignment:
-    """Returns places for the missing pods of a pod set; empty if they have no place.
+    """Returns places for the missing pods of a pod set. The result is empty if they have no place.
 
     The missing pods must go to the same domain as the remaining pods in two cases: if all pods must share a
     domain, or if a slice is incomplete.
@@ -140,7 +140,7 @@ def _new_leaves(
 def _broken(
     tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
 ) -> range | None:
-    """Returns the first domain in which the missing pods would complete all slices; None if there is none."""
+    """Returns the first domain in which the missing pods would complete all slices, or None."""
     pods: dict[range, int] = {}
     for leaf, number in rest:
         domain = _domain(tree, leaf, level)
@@ -150,7 +150,7 @@ def _broken(
 
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
-    """Returns the leaves of the domain that contains a leaf at a level; sorting makes them adjacent."""
+    """Returns the leaves of the domain that contains a leaf at a level. They are adjacent when sorted."""
     depth = tree.levels.index(level) + 1
     first = tree.leaves.start
     values = tree.values[first + leaf][:depth]

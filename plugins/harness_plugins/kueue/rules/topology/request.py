@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
-    """Returns the kind of place to search for; None if a level is missing or the layers do not nest.
+    """Returns the kind of place to search for, or None if a level is missing or the layers do not nest.
 
     Args:
         request: the topology request of the pod set. An empty request counts as unconstrained.

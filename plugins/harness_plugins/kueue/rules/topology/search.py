@@ -16,8 +16,8 @@ class Search:
 
     Args:
         tree: the topology domains.
-        figures: the capacities of the domains. The search replaces the capacities of the chosen domains with
-            what each domain gets.
+        figures: the capacities of the domains. For each chosen domain, the search replaces the capacity by
+            the number of assigned pods.
         wanted: the kind of place that the pod set requests.
         leaders: 1 if there is a leader, otherwise 0.
     """
@@ -29,7 +29,7 @@ class Search:
         self._leaders = leaders
 
     def place(self, pods: int) -> Sequence[int] | None:
-        """Returns leaves for this many pods; None if they do not fit. `figures` has the pods of each leaf.
+        """Returns leaves for this many pods, or None if they do not fit. `figures` has the pods of each leaf.
 
         Pods of an incomplete slice are left out.
         """
@@ -51,7 +51,7 @@ class Search:
     # --- choice of domains --------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
-        """Returns the one domain of a level that can take all pods, in a list; None if there is none."""
+        """Returns the one domain of a level that can take all pods, in a list, or None if there is none."""
         figures, leaders = self._figures, self._leaders
         if not leaders:
             # In both orders, the result is the domain with the least capacity that takes everything.
@@ -77,7 +77,7 @@ class Search:
         return None
 
     def _several(self, level: int, slices: int) -> list[int] | None:
-        """Returns domains of a level that can take all pods together; None if they are too small."""
+        """Returns domains of a level that can take all pods together, or None if they are too small."""
         figures, leaders, missing = self._figures, self._leaders, slices
         ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
         found: list[int] = []
@@ -173,7 +173,7 @@ class Search:
         return self._best(domains[at:], figure, missing, leaders)
 
     def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the first domain with the smallest sufficient figure; `domains[0]` if there is none."""
+        """Returns the first domain with the smallest sufficient figure, or `domains[0]` if none suffices."""
         able = [
             domain
             for domain in domains

@@ -66,11 +66,11 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """True for a single pod set without a leader. If it has no place, less free capacity cannot help."""
+        """True for a single pod set without a leader, for which less free capacity can never help."""
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
-        """Returns the places of the pods; None if some pod set has no place.
+        """Returns the places of the pods, or None if some pod set has no place.
 
         Args:
             empty: whether to search as if no other workload were present.
@@ -107,7 +107,7 @@ class WorkloadTopology:
         return tuple(found)
 
     def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """Returns the domain capacities for each pod set alone; [] if all pod sets have a place.
+        """Returns the domain capacities for each pod set alone, or [] if all pod sets have a place.
 
         The capacity is None if a pod set requests levels that do not exist.
         """
@@ -172,7 +172,7 @@ class WorkloadTopologies:
     def asked(
         self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
+        """Returns the topology request of a workload, or None under the conditions of `Topologies.asked`."""
         parts: dict[str, list[PodSetRequest]] = {}
         cells: set[int] = set()
         for offer, numbers, count in zip(offers, chosen, counts, strict=True):

@@ -100,7 +100,7 @@ class Placed(NamedTuple):
     def as_manifest(self) -> dict[str, Any]:
         """Returns the topology assignment in Kueue's format.
 
-        If leaves are nodes, it contains only host names.
+        If leaves are nodes, the assignment contains only host names.
         """
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
@@ -169,7 +169,7 @@ class TopologyFlavors:
         self.version = 0
 
     def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
-        """Converts places from before a node change to the current trees. The pods keep their leaves."""
+        """Converts places from before a node change to the current trees. The pods stay in their leaves."""
         return tuple(
             [
                 each

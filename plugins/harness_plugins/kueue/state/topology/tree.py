@@ -134,7 +134,8 @@ class TopologyTree:
     def is_of(self, node: Node) -> bool:
         """Returns True if a node has the labels of the flavor, and a label for each level.
 
-        As in Kueue's `NodeMatchesFlavor`, a node without a label has it with an empty value.
+        As in Kueue's `NodeMatchesFlavor`, a node without a label counts as having the label with an empty
+        value.
         """
         labels = node.labels
         return all(labels.get(key, "") == value for key, value in self.flavor.node_labels.items()) and all(
