@@ -1,9 +1,9 @@
 """Models how long evictions take after the victim's grace period, and slows down eviction loops.
 
-A scheduler can preempt and start the same jobs again and again. In a real cluster, each round of such a loop
-takes time, because pods must stop and controllers must notice this. In this model, each round takes twice as
-long as the previous round. A loop is therefore visible, but it can't continue forever while the clock stands
-still. Kueue's plugins and the plugins that bind pods share this model.
+A scheduler can preempt and start the same jobs again and again. In a real cluster, each round of this loop
+takes time, because pods must stop and controllers must notice the change. In this model, each round takes
+twice as long as the previous round. A loop is therefore visible, but it can't continue forever while the
+clock stands still. Kueue's plugins and the plugins that bind pods share this model.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Round(NamedTuple):
 
 @final
 class Evictions(Generic[V]):
-    """The victims whose pods are gone, while the scheduler does not yet see their resources as free.
+    """Tracks victims whose pods are gone, although the scheduler does not yet see their resources as free.
 
     Args:
         latency: the time until the scheduler sees the resources as free, in microseconds. If it is None, the

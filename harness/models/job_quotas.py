@@ -44,7 +44,7 @@ class Assignment(NamedTuple):
 
 @final
 class Request:
-    """What jobs of the same shape request from their queue.
+    """The quantities that jobs of the same shape request from their queue.
 
     Attributes:
         queue: the ClusterQueue, or "" if the cluster has none.
@@ -111,7 +111,7 @@ class Quotas:
         return found
 
     def request(self, job: Job) -> Request:
-        """Returns what a job requests from its queue. All jobs of the same shape share the object."""
+        """Returns the request of a job to its queue. All jobs of the same shape share the object."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:

@@ -83,7 +83,7 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """Yields what pods request from each resource group, with the flavors that all pods could use.
+    """Yields the request of pods to each resource group, with the flavors that all pods could use.
 
     Args:
         queue: the queue of the pods.

@@ -66,8 +66,8 @@ class QuotaTree:
         local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).
         potential_available: the largest quantity that a node could use if nothing else were used (flat).
-        usage: the usage. For a cohort, it is the part of its children's usage that exceeds what they keep
-            (flat).
+        usage: the usage. For a cohort, it is the part of its children's usage that exceeds the quota that
+            they keep (flat).
 
     Raises:
         ClusterError: a cohort is its own ancestor.
@@ -150,8 +150,9 @@ class QuotaTree:
     def charge(self, node: int, amounts: Amounts) -> None:
         """Adds quantities to the usage of a node.
 
-        The part that exceeds what the node keeps is also added to its parent. A negative quantity reduces
-        only the usage of this node. The usage becomes negative only if the node has a borrowing limit.
+        The part that exceeds the quota that the node keeps is also added to its parent. A negative quantity
+        reduces only the usage of this node. The usage becomes negative only if the node has a borrowing
+        limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -188,7 +189,7 @@ class QuotaTree:
                 at = up[at]
 
     def available(self, node: int, cell: int) -> int:
-        """Returns the quantity that a node could still use now, including what it could borrow.
+        """Returns the quantity that a node could still use now, including quota that it could borrow.
 
         The result is negative if the node or a cohort above it uses more than it may. Queues treat a negative
         result as zero when they admit jobs.
@@ -220,8 +221,8 @@ class QuotaTree:
     def covers(self, node: int, charged: Amounts) -> bool:
         """Returns True if the quantities charged to a node were available, so that no quota is exceeded.
 
-        A charge reduces `available` by exactly its quantity. After a charge, this method therefore shows what
-        `available` would have returned before it.
+        A charge reduces `available` by exactly its quantity. After a charge, this method can therefore tell
+        whether the quantity was available before.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often

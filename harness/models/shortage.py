@@ -1,4 +1,4 @@
-"""Computes what a queue lacks for a request. The decisions of all policies have the same fields."""
+"""Computes the quota that a queue lacks for a request. The decisions of all policies have the same fields."""
 
 from __future__ import annotations
 

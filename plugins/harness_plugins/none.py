@@ -5,8 +5,8 @@ On a cluster with nodes, it is kube-scheduler without preemption and uses the sa
 
 Without nodes, jobs wait in sub-queues. The first job of a sub-queue blocks the jobs behind it, but no
 sub-queue blocks another sub-queue. With `blocking=strict`, every queue is one sub-queue. With
-`blocking=skip`, jobs of one queue that have exactly the same request share a sub-queue, because either all of
-them fit or none of them fits.
+`blocking=skip`, jobs of one queue that have exactly the same request share a sub-queue, because either all or
+none of these jobs fit.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """The jobs of one sub-queue, and those of its jobs whose refusal was recorded."""
+    """The jobs of one sub-queue, in order, and the jobs among them whose refusal was recorded."""
 
     __slots__ = ("jobs", "told")
 

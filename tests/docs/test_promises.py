@@ -423,7 +423,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
                 priority_class(5, "high"),
                 *(elastic(each, f"{{max: {BOTH}}}", labels={"is-parent": "false"}) for each in "pq"),
             ],
-            "elastic quota p, q: may evict pods and still refuse the pod that preempts them",
+            "elastic quota p, q: may still refuse a pod after other pods were evicted for it",
         ),
         (
             "a queue that should order jobs by usage, if Kueue's Configuration has no `admissionFairSharing`",

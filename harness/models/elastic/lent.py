@@ -1,4 +1,4 @@
-"""Computes what quotas use beyond their guarantees, which other quotas can reclaim."""
+"""Computes the usage of quotas beyond their guarantees, which other quotas can reclaim."""
 
 from __future__ import annotations
 

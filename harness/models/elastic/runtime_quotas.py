@@ -1,4 +1,4 @@
-"""Models Koordinator's runtime quotas, which say what each quota can use given the requests of all quotas.
+"""Models Koordinator's runtime quotas, which limit each quota depending on the requests of all quotas.
 
 They don't depend on pods, nodes or time, because callers pass the requests and the capacity. The rules are
 based on Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` as of July 2026.
@@ -139,8 +139,9 @@ class RuntimeQuotas:
         Upstream: `UpdateQuota`, `DeleteQuota` and the functions that they call.
 
         With quirks, a guarantee keeps its scale unless its own quota changes. If the `max` of a quota
-        changes, Koordinator updates the request that it stores for the quota. If the `min` changes, it does
-        not. If a quota starts or stops lending, or starts or stops being a parent, all quotas are reset.
+        changes, Koordinator updates the request that it stores for the quota. If the `min` changes, it keeps
+        the stored request. If a quota starts or stops lending, or starts or stops being a parent, all quotas
+        are reset.
 
         Args:
             quotas: all quotas after the change.
@@ -194,7 +195,7 @@ class RuntimeQuotas:
         return self._quotas[name].unnamed
 
     def runtime(self, name: str) -> Mapping[str, int]:
-        """Returns what a quota can use now, for the resources in its `max`.
+        """Returns the quantity of each resource in its `max` that a quota can use now.
 
         With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
         """

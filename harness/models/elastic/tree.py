@@ -62,9 +62,9 @@ class QuotaTree:
         manifests: the quotas by name.
         hierarchical: whether a quota also limits the quotas below it. If not, only leaves count, and each
             leaf counts alone.
-        runtimes: what quotas can use, if this depends on the requests of all quotas (Koordinator). In that
-            case, a `max` limits only the resources that it names, and does not limit the quotas below.
-            Nominated pods do not count.
+        runtimes: the runtimes that limit quotas, if these depend on the requests of all quotas (Koordinator).
+            In that case, a `max` limits only the resources that it names, and does not limit the quotas
+            below. Nominated pods do not count.
         asks_above: whether a quota is also limited by the runtimes of its ancestors
             (`enableCheckParentQuota`).
 
@@ -219,7 +219,7 @@ class QuotaTree:
     # --- questions ----------------------------------------------------------------------------------------
 
     def runtime(self, quota: Quota) -> Amounts:
-        """Returns what a quota can use now, for the resources in its `max`, or {} without runtimes."""
+        """Returns the runtime of a quota for the resources in its `max`, or {} without runtimes."""
         found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
         return found
 

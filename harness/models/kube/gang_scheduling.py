@@ -90,7 +90,7 @@ class PermitGang:
         return self.placed + len(self.unplaced) + len(self.held)
 
     def waits(self) -> str:
-        """Returns what the gang is waiting for, as a sentence without its full stop."""
+        """Returns a message about the event for which the gang waits, as a sentence without its full stop."""
         if self.least == _NEVER:
             return f"{self.name} does not exist, and its pods wait for it"
         if self.held:
@@ -205,7 +205,7 @@ class PermitGangs:
     def lose_place(self, pod: PodInfo) -> None:
         """Takes away the place of a waiting pod, because another pod needs the place."""
         gang = self.of(pod)
-        assert gang is not None, "a pod waited for a gang but belongs to none"
+        assert gang is not None, "a pod waited for a gang but belongs to no gang"
         del gang.waiting[pod]
         gang.unplaced[pod] = None
         if not gang.waiting:

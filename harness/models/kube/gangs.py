@@ -123,7 +123,7 @@ class Gang:
 
     @property
     def is_whole(self) -> bool:
-        """True if none of the pods is bound."""
+        """True if no pod of the gang is bound."""
         return not self.bound
 
     @property

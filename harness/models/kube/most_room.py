@@ -1,8 +1,8 @@
-"""Computes the most that nodes could offer to a pod: free resources plus those of preemptible pods.
+"""Computes the largest quantities that nodes could offer to a pod, with the resources of preemptible pods.
 
 The result is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and
-preemption cannot help. Other rules, such as budgets or resources for nominated pods, only reduce what nodes
-offer.
+preemption cannot help. Other rules, such as budgets or resources for nominated pods, only reduce the offered
+quantities.
 """
 
 from __future__ import annotations

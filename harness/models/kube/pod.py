@@ -214,7 +214,7 @@ class PodInfo:
             priority of the pod.
         preempted: whether the pod is terminating because the scheduler preempted it.
         peers: the pods that are equal to this pod, including itself.
-        quota: what a scheduler with quotas stores for the pod, or None without quotas.
+        quota: the data that a scheduler with quotas stores for the pod, or None without quotas.
         gang: the gang with which the pod is placed, or None if it is placed alone.
         devices: the devices that the pod has on its node, or that it will have if they are known before the
             pod is bound.

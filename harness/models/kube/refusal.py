@@ -1,4 +1,4 @@
-"""Records why a pod waits: its requests, what the nodes lack, and why it preempts no pod."""
+"""Records why a pod waits: its requests, the resources that nodes lack, and why it preempts no pod."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Ask:
     Attributes:
         counts: the number of pods of each template.
         fits: whether the pods fitted.
-        crowded: True if the pods did not fit because one of them fits on no single node.
+        crowded: True if the pods did not fit because one pod, by itself, fits on no node.
         tried: the number of changes before the last attempt, or -1 before the first attempt.
     """
 
@@ -89,7 +89,7 @@ class Room:
         self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
-        """Removes those of these pods that were bound."""
+        """Removes pods of a job from their nodes. Pods that were not bound are ignored."""
         for pod in pods:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:

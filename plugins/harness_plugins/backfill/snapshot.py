@@ -1,7 +1,7 @@
 """Models nodes that run the pods of whole jobs, either now or at a future time.
 
-kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
-all of its pods, or for none of them.
+kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets either
+nodes for all of its pods, or no nodes.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 @final
 class QuotaLimits:
-    """The most that jobs can request from their quotas.
+    """The largest quantities that jobs can request from their quotas.
 
     Args:
         cluster: the cluster with the pod groups.
@@ -72,7 +72,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a job exceeds its quota even without other pods, or None if it does not."""
+        """Returns why a job exceeds its quota even without other pods, or None if the job might fit."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)

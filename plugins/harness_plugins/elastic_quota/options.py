@@ -42,7 +42,7 @@ def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
 
 
 def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
-    """Returns the semantics from the options, or else those of all quotas that ever exist."""
+    """Returns the semantics from the options or, by default, the semantics of all quotas that ever exist."""
     return semantics_of(quotas_ever(cluster), options["semantics"])
 
 

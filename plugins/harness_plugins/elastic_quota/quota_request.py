@@ -107,7 +107,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns the requests that count in addition to those of a pod with this quota and priority."""
+        """Returns the nominated pods' requests that count together with a pod of this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()

@@ -46,9 +46,8 @@ class QuotaUsage:
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
         """Counts all pods again, because quotas or the queues that lead to quotas have changed.
 
-        In scheduler-plugins, where quotas have neither hierarchy nor runtimes, a quota counts only the pods
-        that were bound while it existed. The reason is that pods are added to a quota only when they are
-        bound.
+        In scheduler-plugins, quotas have neither hierarchy nor runtimes. There, pods are added to a quota
+        only when they are bound, so a quota counts only pods that were bound after it was created.
         """
         tree = self.tree
         later = not tree.hierarchical and tree.runtimes is None
@@ -117,7 +116,7 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """Adds the request of a pending or running pod (1), or removes that of a pod that is gone (-1)."""
+        """Adds the request of a pending or running pod (1), or removes the request of a deleted pod (-1)."""
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)

@@ -100,7 +100,8 @@ class QuotaSearch:
         scheduling: the nodes, and the results of pods on them.
         budgets: the PodDisruptionBudgets.
         rules: the preemption rules.
-        reclaims: for each quota of the attempt's pods, whether all of its pods together claim its guarantee.
+        reclaims: for each quota of the attempt's pods, whether all of the quota's pods together claim its
+            guarantee.
         dry_runs: performs the dry runs on the nodes that may have a victim.
     """
 
@@ -242,7 +243,7 @@ class DefaultSearch:
 
     def why_never(self, failure: Failure) -> str | None:
         """See `Search`. Preemption by priority cannot change the decision of a quota."""
-        return None if failure.diagnosis is not None else "its quota does not admit it"
+        return None if failure.diagnosis is not None else "the quota of the pod does not admit the pod"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """See `Search`. A node with victims of the pod's own gang or job is not a candidate.

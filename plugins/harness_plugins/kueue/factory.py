@@ -187,7 +187,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
-    """Returns the requested release, or else that of the cluster's controller, or else the newest one."""
+    """Returns the requested release, or the release of the cluster's controller, or the newest release."""
     asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
     if asked is not None:
         return asked

@@ -385,7 +385,7 @@ class Scheduler:
 
     @contextmanager
     def trial(self, root: int, changes: Sequence[Change]) -> Iterator[None]:
-        """Tries out what happens in one tree after changes of its queues, and undoes all of it in the end.
+        """Tries out changes of the queues of one tree, and undoes all of their effects in the end.
 
         The parts that depend on quotas are built again, so that none of their cached results outlives the
         trial. The trial considers only this tree, and records no refusals.

@@ -173,5 +173,5 @@ class TimeLimits:
         for workload in self._given_up:
             times = pods_ready.forget(workload)
             self._forget(workload)
-            yield Reject(workload.job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
+            yield Reject(workload.job, f"{DEACTIVATED}: its pods missed their time limit {times:,} times")
         self._given_up.clear()

@@ -28,11 +28,11 @@ def test_evictions_that_do_not_help_need_priorities_and_a_quota_that_may_be_full
     """One quota for all that nodes have refuses nobody for whom a node has room."""
     (both,) = warned(A, B, CLASS)
     assert both.startswith(
-        "elastic quota a, b: may evict pods and still refuse the pod that preempts them. With quirks=on"
+        "elastic quota a, b: may still refuse a pod after other pods were evicted for it. With quirks=on"
     )
     assert warned(A, B) == warned(A, CLASS) == []
     (less,) = warned(flat("a", 0, 9), CLASS)
-    assert less.startswith("elastic quota a: may evict pods")
+    assert less.startswith("elastic quota a: may still refuse a pod")
 
 
 def test_several_resources_in_max_are_warned_of() -> None:
@@ -58,7 +58,7 @@ def test_pods_that_must_not_be_preempted_are_warned_of_where_there_are_any() -> 
 def test_guarantees_that_are_scaled_are_warned_of() -> None:
     """Beyond what nodes have; also that one is not lent, and one without weight below another quota."""
     (scaled, idle) = warned(flat("a", 6, 10), flat("b", 6, 10, allow_lent_resource="false"))
-    assert scaled.endswith("with enableMinQuotaScale=true each is scaled down when its quota is queried")
+    assert scaled.endswith("with enableMinQuotaScale=true each min is scaled down when its quota is queried")
     assert idle.startswith("elastic quota b: does not lend its min: with quirks=on")
     group, below = flat("group", 4, 10, is_parent="true"), flat("a", 2, 10, parent="group")
     assert warned(group, below) == []

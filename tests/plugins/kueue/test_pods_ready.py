@@ -215,7 +215,7 @@ def test_a_workload_that_times_out_too_often_is_given_up() -> None:
         "10 evict stuck: PodsReadyTimeout",
         "30 admit stuck",
         f"40 evict stuck: {deactivated}",
-        f"40 reject stuck: {deactivated}: its pods were not ready in time 2 times",
+        f"40 reject stuck: {deactivated}: its pods missed their time limit 2 times",
         "40 admit other",
         "45 finish other",
     ]

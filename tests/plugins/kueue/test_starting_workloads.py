@@ -304,7 +304,7 @@ def test_with_nodes_the_pods_of_a_workload_are_bound_at_the_start() -> None:
 
 def test_workloads_that_hold_more_than_there_is_are_a_named_error() -> None:
     """And so is a flavor that does not exist."""
-    with pytest.raises(ClusterError, match="they hold 5 of cpu, but all quotas together are only 4"):
+    with pytest.raises(ClusterError, match="hold 5 of cpu, but all quotas together are only 4"):
         Happened(cluster(queue("q", cpu=4), workload("old", 5, hour=1, since=2)), Jobs())
     others = queue("q", flavors={"g": {"cpu": 9}})
     where = cluster(flavor("g"), others, workload("old", 5, hour=1, since=2), flavors=False)
@@ -348,7 +348,7 @@ def test_workloads_that_were_admitted_while_others_leave_wait_for_them() -> None
         "30 start default/f",
     ]
     alone = workload("v", 7, hour=1, since=2, queue="b", evicted="Preempted")
-    with pytest.raises(ClusterError, match="they hold 7 of cpu, but all quotas together are only 2"):
+    with pytest.raises(ClusterError, match="hold 7 of cpu, but all quotas together are only 2"):
         Happened(cluster(queue("b", cpu=2), alone), Jobs())
 
 

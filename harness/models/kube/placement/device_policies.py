@@ -202,7 +202,7 @@ class Packing(_Tightest):
 
 @final
 class Clustering(_Largest):
-    """Prefers nodes where all pods, or else some pods, request as many GPUs as this pod, then idle nodes.
+    """Prefers nodes where all pods request as many GPUs as this pod, then where some do, then idle nodes.
 
     All requests for a share of a GPU count as the same number. Among equal nodes, the policy prefers fuller
     nodes.

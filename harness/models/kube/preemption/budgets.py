@@ -69,9 +69,10 @@ class Budgets:
         )
 
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Returns the potential victims that would violate a budget and the others, each in the given order.
+        """Returns two lists: the potential victims that would violate a budget, and the other ones.
 
-        Every pod uses one disruption of each budget that covers it, even if it does not become a victim.
+        Both lists keep the given order. Every pod uses one disruption of each budget that covers it, even if
+        the pod does not become a victim.
         """
         violating: list[PodInfo] = []
         others: list[PodInfo] = []

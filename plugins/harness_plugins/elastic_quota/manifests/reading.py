@@ -36,7 +36,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
     root = spec.child("root")
     _read_tree(root, "", draft)
     if "children" not in root and "namespaces" not in root:
-        what = "has no quota below its root, so only pods that name the root, or their queue, belong to it"
+        what = "has no quota below its root, so only pods whose label or queue names the root belong to it"
         draft.warnings.add("ElasticQuotaTree", name, what)
     top = draft.quota_nodes.get(root.string("name"))
     if top is not None and any(top.min_of(each) != top.max_of(each) for each in top.named):

@@ -26,8 +26,8 @@ _ROOT = "root"  # the older, shorter name of the root in Koordinator's labels
 
 
 _EVICTS = (
-    "may evict pods and still refuse the pod that preempts them. With quirks=on, dry runs check the "
-    "quota only when they put a victim back; if it refuses the victim, too, the node is not a candidate"
+    "may still refuse a pod after other pods were evicted for it. With quirks=on, dry runs check the quota "
+    "only when they put a victim back; if the quota refuses this victim, the node is not a candidate"
 )
 _SPARES = (
     "names several resources in its max: with quirks=on, a pod that does not request the overused "
@@ -75,7 +75,7 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
         if quota.max is not None:
             missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
             if missing and quota.semantics != KOORDINATORS:
-                them = "it" if len(missing) == 1 else "any of it"
+                them = "it" if len(missing) == 1 else " or ".join(missing)
                 what = (
                     f"max does not name {' and '.join(missing)}: pods that request {them} are not admitted, "
                     f"except with semantics={KOORDINATORS}"
@@ -201,7 +201,7 @@ def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
             promised, has = _amounts(resource, total, there)
             what = f"min of {resource} is {promised} in total, but the nodes have {has}"
             if any(quota.semantics == KOORDINATORS for quota in quotas.values()):
-                what += "; with enableMinQuotaScale=true each is scaled down when its quota is queried"
+                what += "; with enableMinQuotaScale=true each min is scaled down when its quota is queried"
             draft.warnings.add("elastic quota", roots[0].name, what)
 
 

@@ -129,8 +129,8 @@ class KeptDryRuns:
             reclaims: whether the pod reclaims the guarantee of its quota from other quotas.
 
         Returns:
-            The results, to which the caller can add others, or None if a result depends on input that equal
-            pods do not share.
+            The results, to which the caller can add more results. None if a result depends on input that
+            equal pods do not share.
         """
         request = failure.request
         pod, quota = request.pod, request.quota
@@ -145,7 +145,7 @@ class KeptDryRuns:
     def of_any(
         self, answers: Answers, pod: PodInfo, borrowed: Borrowed
     ) -> dict[int, Candidate | Status] | None:
-        """Returns the results that are still valid, to which `keep` can add others.
+        """Returns the results that are still valid, to which `keep` can add more results.
 
         Returns:
             The results, or None if the pod has other pods in its job or gang (see `moment`).

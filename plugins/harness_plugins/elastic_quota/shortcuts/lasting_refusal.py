@@ -51,9 +51,9 @@ class LastingQuotaRefusal:
     If a quota cannot claim its guarantee and has no less important pods, this remains true until its own pods
     change, because nominated pods only add to its requests.
 
-    A pod without a quota preempts by priority, and has no victims while no less important pod is bound.
-    Nominated pods only reduce the number of feasible nodes. They don't change the reason, unless bound pods
-    have affinities.
+    A pod without a quota preempts by priority. It has no victims if no less important pod is bound. Nominated
+    pods only reduce the number of feasible nodes. They don't change the reason, unless bound pods have
+    affinities.
 
     Args:
         refusal: the recorded refusal.

@@ -118,7 +118,7 @@ class Driver:
         last = scheduler.cycles + _CYCLES
         for decision in self._policy.cycle(now):
             if scheduler.cycles > last:
-                raise PolicyError(f"more than {_CYCLES:,} cycles at {now / SECOND:g} s, and still no end")
+                raise PolicyError(f"more than {_CYCLES:,} cycles at {now / SECOND:g} s without an end")
             if isinstance(decision, Refuse):
                 continue
             yield decision

@@ -48,7 +48,7 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """Counts an admission, and returns the time until the pods are ready, or None if they never are."""
+        """Counts an admission, and returns the time until the pods are ready, or None if there is none."""
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0

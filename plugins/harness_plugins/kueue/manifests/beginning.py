@@ -322,7 +322,7 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
         have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
         yield Fault(
             "Workloads that hold quota",
-            f"they hold {hold} of {resource}, but all quotas together are only {have}; "
+            f"these Workloads hold {hold} of {resource}, but all quotas together are only {have}; "
             "add the ClusterQueues to which they were admitted, or leave some Workloads out",
         )
 

@@ -13,7 +13,7 @@ REJECTED_BY_CHECK = "DeactivatedDueToAdmissionCheck"
 
 
 def evicted_by_checks(manifest: Workload) -> str:
-    """Returns the reason why Kueue evicts a Workload because of its checks, or "" if it does not."""
+    """Returns why Kueue evicts a Workload because of its checks, or "" if the checks allow it to stay."""
     if not manifest.holds_quota or manifest.is_true("Evicted"):
         return ""
     states = {each.state for each in manifest.unready}

@@ -50,7 +50,7 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
             their order.
         mask: the flavor-resources that are needed.
         allowed: the workloads that the policy allows the queue to preempt.
-        evicted: True to yield only workloads that are already evicted, False to yield only the others.
+        evicted: True to yield only workloads that are already evicted, False to yield only other workloads.
     """
     workloads = holders.workloads
     if evicted:
@@ -65,7 +65,7 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
     """Yields, in the given order, the workloads that use a resource and can be preempted under a policy.
 
     Args:
-        workloads: the workloads in candidate order. Either all of them are evicted or none is.
+        workloads: the workloads in candidate order. Either all or none of these workloads are evicted.
         mask: the flavor-resources that are needed.
         allowed: the workloads that the policy allows the queue to preempt.
     """

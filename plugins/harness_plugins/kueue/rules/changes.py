@@ -236,7 +236,8 @@ class ClosedQueues:
         """Applies a change to a LocalQueue.
 
         Returns the workloads that can be queued again, and whether each was on hold. Workloads that were on
-        hold are queued like new workloads. The others are tried, even if equal workloads are inadmissible.
+        hold are queued like new workloads. The other workloads are tried, even if equal workloads are
+        inadmissible.
         """
         namespace, name = edit.name.split("/", 1)
         if _stop_policy(edit.after) != "None":

@@ -1,4 +1,4 @@
-"""The dominant resource share, which compares what a node borrows with the quota that can be lent to it.
+"""The dominant resource share, which compares a node's borrowed quota with the quota it can borrow.
 
 Kueue computes the share in double precision and bases its decisions on the unrounded value. For the same
 results, this module performs the same operations in the same order.
@@ -33,7 +33,7 @@ class Shares(Protocol):
         """
 
     def ratio(self, node: int) -> float:
-        """Returns a node's share before weighting, in thousandths of the quota that others can lend it."""
+        """Returns a node's share before weighting, in thousandths of the quota that the node can borrow."""
 
 
 @final

@@ -31,7 +31,7 @@ NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
 PENDING = "Pending the preemption of its targets"
 LIMITED = "Its targets would exceed the rate limit of preemptions of their queue (preview)"
-DEFERRED = "It fits once the targets of other workloads are gone"
+DEFERRED = "It fits after the targets of other workloads are gone"
 
 _NO_PLACE = "no place"
 
@@ -106,7 +106,7 @@ class Failed(NamedTuple):
         ahead: the workloads that earlier entries reserved quota for, with the amounts.
         waits_for: the evicted workloads that matter to the entry. Each is mapped to its preemptor, or to None
             if it was preempted in an earlier cycle.
-        again: whether the same failure was already recorded with all figures since the workload was queued.
+        again: whether this failure was already recorded with all figures after the workload was queued.
     """
 
     entry: Entry

@@ -22,7 +22,7 @@ Quota = tuple[bool, tuple[int, bool]]
 
 
 def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
-    """Returns True if a queue could use an additional quantity of a flavor-resource now."""
+    """Returns True if a queue could use this additional quantity of a flavor-resource now."""
     return amount <= cache.tree.available(queue.node, cell) or not amount
 
 
@@ -40,7 +40,7 @@ class Oracle(Protocol):
         """The workload to which flavors are assigned."""
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
+        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
         """Returns places beside all pods that are present, or None if some pod set has no place."""
@@ -78,7 +78,7 @@ class PreemptionOracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
+        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 

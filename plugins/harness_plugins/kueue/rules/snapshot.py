@@ -61,7 +61,7 @@ class Snapshot:
         self.reserved.clear()
 
     def gone(self, root: int) -> list[Workload]:
-        """Returns the victims that matter to a tree: its own, and those in other trees that free places."""
+        """Returns the victims that matter to a tree: its own victims, and other victims that free places."""
         return [
             victim
             for tree, those in self.victims.items()

@@ -40,7 +40,7 @@ class Terms:
         self.first = self._due[0][0]
 
     def drop(self, workload: Workload) -> None:
-        """Removes a workload, if it has a time."""
+        """Removes a workload and its time, if it has one."""
         self._at.pop(workload, None)
 
     def due(self, now: int) -> Iterator[Workload]:

@@ -2,7 +2,7 @@
 
 When quota is freed anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and almost
 all of these attempts fail. If the reasons are the queue's own state and its available quota, they can be
-checked without a search. The result is the same as that of a search.
+checked without a search. A search would have the same result.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class CachedNoFits:
         return no_fit.assignment
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Caches a failed assignment, unless it can change in ways that the cache does not check.
+        """Caches a failed assignment, unless it depends on facts that the cache does not check.
 
         Args:
             workload: the workload that failed.

@@ -43,7 +43,8 @@ class KeptNominations:
         no_fits: the failed assignments of classes.
 
     Attributes:
-        stirred: the heads of this cycle whose scan continued after tried flavors, or that may evict others.
+        stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried
+            flavors.
     """
 
     def __init__(

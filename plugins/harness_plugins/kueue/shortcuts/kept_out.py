@@ -62,7 +62,7 @@ class KeptOut:
 
         Args:
             runs: the futile heads.
-            head: a head that is not one of them.
+            head: another head, which is not futile.
         """
         queue, place = head.cluster_queue, head.place
         # The order of entries from different cohorts depends on the shares of the cohorts.

@@ -73,7 +73,7 @@ class Lacks:
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """Returns what a head that was refused for lack of quota lacks, or None if numbers cannot show it."""
+        """Returns the quota that a refused head lacks, or None if numbers cannot show why it was refused."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:

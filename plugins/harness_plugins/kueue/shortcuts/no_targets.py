@@ -104,8 +104,8 @@ class ClassicReasons:
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if the queue's own candidates hold enough, or if it can preempt in other queues.
 
-        Unless a queue may borrow or has a hierarchical advantage, it preempts in other queues only for what
-        fits within its own quota after its own candidates are gone.
+        Unless a queue may borrow or has a hierarchical advantage, it preempts in other queues only for
+        requests that fit within its own quota after its own candidates are gone.
         """
         own = own_usages(self._cache, queue, first)
         held = total(own, cell) if own else 0

@@ -53,7 +53,7 @@ class RecordedOracle:
         return bool(self._known)
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
+        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
         cache, queue = self._cache, self.workload.cluster_queue
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))

@@ -44,7 +44,7 @@ class Line:
     """The first workload of every equivalence class, whether or not the class is inadmissible.
 
     All entries before the current position are inadmissible. When a class becomes inadmissible, or all
-    classes are requeued, the position therefore moves and the entries do not.
+    classes are requeued, only the position therefore changes, not the entries.
 
     Attributes:
         scattered: whether entries after the position can also be inadmissible.

@@ -1,8 +1,8 @@
 """Models the pending workloads of a ClusterQueue, its head, and the inadmissible workloads.
 
 Workloads that the scheduler treats alike form an equivalence class. A class becomes inadmissible or is
-requeued as a whole, so the cost does not grow with the length of the queue. The head stays in the queue while
-it is tried. It leaves the queue when it is admitted.
+requeued as a whole, so the cost does not grow with the length of the queue. The head stays in the queue
+during an attempt, and leaves the queue when it is admitted.
 
 If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has its own line.
 Otherwise, all workloads are in one line. The usage determines which line comes first, and it can change at
