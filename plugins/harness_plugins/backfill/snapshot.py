@@ -53,7 +53,7 @@ class Failure(NamedTuple):
     Attributes:
         pod: the first pod of the job that finds no node.
         detail: the figures when the earlier pods of the job are in place.
-        by_nodes: whether no rule between pods was involved.
+        by_nodes: whether only nodes are the reason, and not rules between pods.
     """
 
     pod: PodInfo

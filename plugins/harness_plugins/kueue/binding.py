@@ -378,7 +378,7 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace that are not terminating."""
+        """Returns True if a node has pods of a namespace, apart from terminating pods."""
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:

@@ -27,7 +27,7 @@ class Pods(Protocol):
     """The pods of workloads that are placed in topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace that are not terminating."""
+        """Returns True if a node has pods of a namespace, apart from terminating pods."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
         """Returns the nodes that the pods of a workload have left."""
