@@ -38,12 +38,9 @@ class AckRules:
     """The `Rules` of ACK.
 
     Args:
-        usage: the quota tree.
         budgets: the PodDisruptionBudgets. Under these rules, preemption never violates them.
-        protection: determines which pods are never preempted.
         by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if the
             usage plus the request must be within its `min`.
-        examines_all: see `Rules`.
     """
 
     names_nodes = False
@@ -145,10 +142,6 @@ class AckClaim:
     quota.
 
     Args:
-        rules: the rules. They determine which pods can be preempted at all.
-        usage: the quotas.
-        budgets: the PodDisruptionBudgets.
-        quota: the quota of the preemptor.
         reclaims: whether the preemptor reclaims the guarantee of its quota from other quotas.
     """
 

@@ -63,9 +63,7 @@ class Planned:
     """The outcome if preemption helps all pods.
 
     Attributes:
-        nodes: the node of each pod.
         steps: the preemptions for the pods that do not fit.
-        search: the search that found the preemptions.
         rejecting: the plugins that rejected pods.
     """
 
@@ -83,13 +81,7 @@ class Attempts:
     """Tries to place pods and gangs.
 
     Args:
-        scheduling: finds nodes.
-        budgets: the PodDisruptionBudgets.
-        usage: the quotas.
-        nominated: the pods that are nominated to nodes.
-        rules: the rules for preemption between quotas.
         default: the preemption for pods without a quota. If it is None, the rules also apply to these pods.
-        preempts: whether any pod can preempt.
         dry_runs: creates the function that performs the dry runs of the rules.
     """
 

@@ -82,8 +82,6 @@ class CapacityClaim:
     quota.
 
     Args:
-        usage: the quotas.
-        quota: the quota of the pod.
         reclaims: whether the pod claims the guarantee of its quota.
     """
 

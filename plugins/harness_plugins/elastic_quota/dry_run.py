@@ -46,9 +46,6 @@ class Shortfall:
     """The amounts that must be freed before a quota admits a pod.
 
     No other limits can become exceeded, because a dry run puts back only pods that it has removed.
-
-    Args:
-        excesses: the exceeded limits.
     """
 
     __slots__ = ("_excesses", "_left")
@@ -77,7 +74,6 @@ class QuotaBound:
     """The limits that a preemptor exceeds. See `harness.models.kube.preemption.victims.Bound`.
 
     Args:
-        exceeded: the limits.
         twice: whether a victim that no longer fits on the node is also checked against the quota. If the
             quota refuses the victim, too, the node is not a candidate, as in scheduler-plugins and
             Koordinator.

@@ -12,11 +12,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 @final
 class Equals:
-    """Finds the peers of each pod and gang.
-
-    Args:
-        usage: finds the quota of a pod.
-    """
+    """Finds the peers of each pod and gang."""
 
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage

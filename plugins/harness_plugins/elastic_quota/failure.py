@@ -26,9 +26,7 @@ class Failure(NamedTuple):
     """A pod that did not get a node.
 
     Attributes:
-        request: the request of the pod.
         state: the counts of the attempt.
-        cache: the nodes.
         diagnosis: why each node rejected the pod, or None if the quota rejected the pod before any node was
             checked.
         excess: why the quota rejected the pod or its gang, or None if it did not.

@@ -101,12 +101,7 @@ class KoordinatorRules:
 
 @final
 class KoordinatorClaim:
-    """The potential victims of a pod, which are the less important pods of its own quota.
-
-    Args:
-        usage: the quotas.
-        quota: the quota of the pod.
-    """
+    """The potential victims of a pod, which are the less important pods of its own quota."""
 
     def __init__(self, usage: QuotaUsage, quota: Quota | None) -> None:
         self._usage = usage

@@ -58,12 +58,7 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 @final
 class QuotaLimits:
-    """The largest quantities that jobs can request from their quotas.
-
-    Args:
-        cluster: the cluster with the pod groups.
-        options: the options, which determine whether gangs are placed together.
-    """
+    """The largest quantities that jobs can request from their quotas."""
 
     def __init__(self, usage: QuotaUsage, cluster: Cluster, options: Mapping[str, Any]) -> None:
         self._usage = usage

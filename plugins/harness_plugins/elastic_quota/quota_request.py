@@ -135,12 +135,7 @@ class Others:
 
 @final
 class Nominated:
-    """Finds the other nominated pods for each attempt.
-
-    Args:
-        usage: the quotas.
-        cache: the cache with the nominations.
-    """
+    """Finds the other nominated pods for each attempt."""
 
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage

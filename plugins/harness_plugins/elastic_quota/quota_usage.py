@@ -28,12 +28,7 @@ class PodQuota(NamedTuple):
 
 @final
 class QuotaUsage:
-    """The quota tree of a cluster, with the pods that are charged to it.
-
-    Args:
-        cluster: the cluster with the elastic quotas and LocalQueues.
-        tree: the quotas of this cluster.
-    """
+    """The quota tree of a cluster, with the pods that are charged to it."""
 
     def __init__(self, cluster: Cluster, tree: QuotaTree) -> None:
         self.tree = tree

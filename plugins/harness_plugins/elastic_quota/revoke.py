@@ -30,10 +30,8 @@ class Revocation:
     which nothing can change.
 
     Args:
-        usage: the usage of quotas.
         after: how long a quota can exceed its runtime, in microseconds.
         quirks: whether only the resources of the last removed pod are checked.
-        cache: the pods on nodes.
         budgets: the PodDisruptionBudgets. Evictions never violate them.
     """
 

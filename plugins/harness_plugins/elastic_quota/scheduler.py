@@ -54,11 +54,8 @@ class QuotaScheduler:
     """Schedules pods and gangs onto nodes within quotas.
 
     Args:
-        cluster: the nodes, namespaces, budgets, quotas and priority classes.
-        configuration: the KubeSchedulerConfiguration fields that are used.
         rules: a function that creates the rules of the semantics from the quotas and budgets.
         falls_back: whether pods without a quota use default preemption.
-        gangs: whether gangs are placed together.
         revocation: a function that creates the over-use revoke from the nodes, or None if the semantics have
             none.
         shortcuts: whether shortcuts avoid repeated work. Without them, all decisions are the same.

@@ -46,9 +46,7 @@ class Search(Protocol):
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Performs dry runs for one pod in the current state of the plan, and returns the candidates.
 
-        Args:
-            failure: the failure of the pod.
-            failures: the failures of all pods of the attempt that have no node, including this one.
+        `failures` has the failures of all pods of the attempt that have no node, including this pod.
         """
 
     def reason(self, pod: PodInfo) -> str:
@@ -68,10 +66,7 @@ class Tries(NamedTuple):
     """The input that all dry runs of one search share.
 
     Attributes:
-        failure: why the pod did not get a node.
-        claim: the potential victims of the pod.
         exceeded: the exceeded limits that count.
-        nodes: the results of the pod's shape on the nodes.
         reclaims: whether the pod, with its gang, claims the guarantee of its quota.
     """
 
@@ -97,9 +92,6 @@ class QuotaSearch:
     """A search by quotas.
 
     Args:
-        scheduling: the nodes, and the results of pods on them.
-        budgets: the PodDisruptionBudgets.
-        rules: the preemption rules.
         reclaims: for each quota of the attempt's pods, whether all of the quota's pods together claim its
             guarantee.
         dry_runs: performs the dry runs on the nodes that may have a victim.
@@ -135,12 +127,8 @@ class QuotaSearch:
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
         """Performs dry runs on the nodes that may have a victim, and returns the candidates.
 
-        A node that may help one pod of a gang is also tried for the other pods of the gang.
-
-        Args:
-            failure: the failure of the pod.
-            failures: see `Search`.
-            explain: whether to also explain why nodes are not candidates if other nodes are candidates.
+        A node that may help one pod of a gang is also tried for the other pods of the gang. If `explain` is
+        True, the result explains why nodes are not candidates even if other nodes are candidates.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -226,11 +214,7 @@ class QuotaSearch:
 
 @final
 class DefaultSearch:
-    """A search by default preemption, for the pods of a gang one after another.
-
-    Args:
-        preemption: kube-scheduler's preemption.
-    """
+    """A search by default preemption, for the pods of a gang one after another."""
 
     def __init__(self, preemption: Preemption) -> None:
         self._preemption = preemption

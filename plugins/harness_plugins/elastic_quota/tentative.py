@@ -21,8 +21,6 @@ class TentativePlacement:
     """Trial placements and evictions, which `undo` reverts.
 
     Args:
-        cache: the nodes and pods.
-        usage: the quotas.
         budgets: the PodDisruptionBudgets. Evictions use up their disruptions.
 
     Attributes:

@@ -76,12 +76,7 @@ class _Pods(NamedTuple):
 
 @final
 class KeptDryRuns:
-    """A cache of the results of dry runs.
-
-    Args:
-        usage: the quotas.
-        cache: the nodes.
-    """
+    """A cache of the results of dry runs."""
 
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage
@@ -187,11 +182,7 @@ class KeptDryRuns:
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
         """Returns the input of a pod's result on a node that equal pods do not share.
 
-        Args:
-            pod: the pod.
-            node: the node.
-            borrowed: the quantities borrowed by the quotas from which the pod can reclaim (see
-                `borrowed_from`). It is empty if the pod can preempt only in its own quota.
+        `borrowed` comes from `borrowed_from`. It is empty if the pod can preempt only in its own quota.
 
         Returns:
             The input, or None if the result depends on further input and must not be cached.

@@ -27,15 +27,7 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 
 
 class World(NamedTuple):
-    """The environment of a scheduler.
-
-    Attributes:
-        rules: the rules of the semantics.
-        usage: the quotas.
-        nominated: the nominated pods.
-        scheduling: the results of pods on nodes.
-        said: the recorded reason for each gang.
-    """
+    """The environment of a scheduler."""
 
     rules: Rules
     usage: QuotaUsage
@@ -54,12 +46,6 @@ class LastingQuotaRefusal:
     A pod without a quota preempts by priority. It has no victims if no less important pod is bound. Nominated
     pods only reduce the number of feasible nodes. They don't change the reason, unless bound pods have
     affinities.
-
-    Args:
-        refusal: the recorded refusal.
-        pods: the pod, or all pods of the gang.
-        world: the environment of the scheduler.
-        places: the number of pods of each shape that fit on the nodes.
 
     Attributes:
         spared: the last pod whose attempt was skipped because it would have failed in the same way. It is

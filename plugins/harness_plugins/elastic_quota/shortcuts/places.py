@@ -20,10 +20,6 @@ _MOST_SHAPES = 2048
 class Places:
     """The number of pods of each shape that fit on the nodes.
 
-    Args:
-        scheduling: the scheduling with the nodes.
-        usage: the quotas.
-
     Attributes:
         valid: whether the nodes are the same as when this object was created.
     """
@@ -58,7 +54,6 @@ class Gone:
     preempted.
 
     Args:
-        usage: the quotas.
         priority: the priority of the preempting pods.
     """
 
@@ -82,7 +77,6 @@ class PlacesOfShape:
     fewer places if resources are reserved for nominated pods.
 
     Args:
-        scheduling: the scheduling with the nodes.
         gone: the pods that count as gone, or None if there are none.
     """
 

@@ -57,13 +57,6 @@ class AdmissionCycle:
 
     Args:
         cache: the workloads that hold quota. Only admissions change the cache.
-        pending: the pending queues, indexed by the number of their ClusterQueue.
-        nominator: finds an assignment for each head.
-        order: determines the order in which a cycle serves its entries.
-        gates: the feature gates.
-        figures: records why an entry failed.
-        rate: limits how many workloads can be preempted per period, or None if there is no limit.
-        again: the object that finds other places for workloads that lost a node, or None without topologies.
 
     Attributes:
         entries: the heads of the last cycle.
@@ -102,13 +95,7 @@ class AdmissionCycle:
         self._snapshot = Snapshot(cache)
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
-        """Runs one cycle, and requeues the heads that the cycle does not admit.
-
-        Args:
-            heads: one workload from each queue that is not empty.
-            cycle: the number of the cycle.
-            second: the workloads that lost a node and need another place.
-        """
+        """Runs one cycle, and requeues the heads that the cycle does not admit."""
         self._snapshot = Snapshot(self._cache)
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
@@ -352,14 +339,7 @@ def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
 
 
 def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *, borrows: bool) -> Amounts:
-    """Returns the quota to reserve for an entry: its requests, limited to the quota left for the queue.
-
-    Args:
-        tree: the quota tree.
-        queue: the queue of the entry.
-        usage: the requests of the entry.
-        borrows: whether the queue would have to borrow to admit the entry.
-    """
+    """Returns the quota to reserve for an entry: its requests, limited to the quota left for the queue."""
     reserved = []
     for cell, amount in usage:
         at = queue.node * tree.width + cell

@@ -113,12 +113,7 @@ def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState
     """Invalidates old scan positions, and requeues the inadmissible workloads of the object's new tree.
 
     As in Kueue, a deletion requeues no workload. A move requeues no workload of the tree that the object
-    leaves.
-
-    Args:
-        edit: the change.
-        after: the scheduler's machinery after the change.
-        concerned: the queues of the tree that the object was in before the change.
+    leaves. `concerned` has the queues of the tree that the object was in before the change.
     """
     joined = tree_of(edit, after.cache)
     if outdates(edit, after.cache):
@@ -136,11 +131,6 @@ def leaving(
 
     Upstream: `reconcileOnClusterQueueActiveState` and `reconcileOnLocalQueueActiveState` in
     pkg/controller/core/workload_controller.go.
-
-    Args:
-        edit: the change.
-        workloads: all workloads.
-        admitted: returns whether all admission checks of a workload with reserved quota are ready.
     """
     if edit.kind not in _STOPPED:
         return []
@@ -159,12 +149,7 @@ def leaving(
 
 
 def closing(edit: Edit, pending: Mapping[str, PendingQueue]) -> list[Workload]:
-    """Returns the pending workloads of a ClusterQueue that a change stops or deletes, sorted by name.
-
-    Args:
-        edit: the change.
-        pending: the queues after the change.
-    """
+    """Returns the pending workloads of a ClusterQueue that a change stops or deletes, sorted by name."""
     if edit.kind != "ClusterQueue" or edit.before is None or edit.before.stop_policy != "None":
         return []
     if _stop_policy(edit.after) == "None":
@@ -193,9 +178,6 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
 @final
 class ClosedQueues:
     """The stopped LocalQueues, the workloads that wait for their restart, and the jobs without a queue.
-
-    Args:
-        cluster: the LocalQueues.
 
     Attributes:
         homeless: the jobs whose queue does not exist yet.

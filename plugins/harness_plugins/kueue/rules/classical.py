@@ -59,11 +59,7 @@ class _Phase(NamedTuple):
 
 @final
 class ClassicPreemption:
-    """Chooses preemption targets by the classic rules.
-
-    Args:
-        cache: the workloads that hold quota.
-    """
+    """Chooses preemption targets by the classic rules."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache

@@ -25,12 +25,7 @@ class _RefusedError(Exception):
 
 @final
 class DeviceClaims:
-    """Counts the devices that pods claim, by DeviceClass.
-
-    Args:
-        cluster: the claim templates, and the device classes in Kueue's Configuration.
-        gates: the feature gates and the rules of the release.
-    """
+    """Counts the devices that pods claim, by DeviceClass."""
 
     def __init__(self, cluster: Cluster, gates: Gates) -> None:
         self._templates = cluster.claim_templates

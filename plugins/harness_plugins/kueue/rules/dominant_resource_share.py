@@ -41,8 +41,6 @@ class DominantResourceShares:
     """Computes the shares of the nodes of a quota tree. Each share depends only on the usage of that node.
 
     Args:
-        tree: the quota tree.
-        weights: the fair-sharing weight of each node.
         counts_unlendable: whether a node counts as borrowing if it exceeds its own quota by an amount that no
             node can lend. Before PR 9738, a node with a share of 0 did not count as borrowing.
     """

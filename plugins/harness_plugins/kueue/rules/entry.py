@@ -19,8 +19,6 @@ class Entry:
     """The head of a queue in a cycle.
 
     Attributes:
-        workload: the workload at the head.
-        assignment: the assignment of the workload.
         marked: whether this workload was the last one in its queue to issue preemptions.
         reason: why the workload is not admitted, or "" while it can still be admitted. Serving an entry that
             starts with a reason changes nothing.

@@ -34,10 +34,7 @@ class FairObstacle:
     """Finds the reason why there are no preemption targets for a workload.
 
     Args:
-        cache: the workloads that hold quota.
         incoming: the workload for which no targets were found.
-        shares: the shares of all nodes.
-        strategies: the fair-sharing strategies, in order.
         takes_back: returns whether the incoming workload, whose requests must already be charged, can preempt
             in other queues without comparing shares.
     """

@@ -30,8 +30,6 @@ class Candidates:
     """The candidates of each queue in order, which are looked up when they are first needed.
 
     Args:
-        cache: the workloads that hold quota.
-        incoming: the workload that needs quota.
         within: the workloads that the queue's policy allows within the queue, or None if it allows none.
         reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
     """

@@ -21,17 +21,11 @@ class FairSharing:
     """Chooses preemption targets by comparing shares.
 
     Args:
-        cache: the workloads that hold quota.
-        shares: the shares of all nodes.
         strategies: the names of the strategies, in order.
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
         crashed: a function that is called for a workload whose search continues after the last candidate of a
             queue without a cohort. It is None if the search ends there (since PR 10891).
-
-    Attributes:
-        shares, crashed: the arguments.
-        strategies: the strategies that have these names.
     """
 
     def __init__(

@@ -20,7 +20,6 @@ class Gates:
     """Kueue's feature gates, with their names in snake case.
 
     Attributes:
-        release: the Kueue release.
         rules: the rules of the release that have no gate.
         always_reclaims: whether a queue that can reclaim from any workload always gets its quota back. False
             if previews are on.

@@ -20,14 +20,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Fit:
-    """Checks for quota without preemption. The capacity of topologies is ignored.
-
-    Args:
-        cache: the workloads that hold quota.
-        offers: returns the flavors that a queue offers to a job.
-        gates: the feature gates.
-        fair: whether fair sharing is on.
-    """
+    """Checks for quota without preemption. The capacity of topologies is ignored."""
 
     def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
         self._cache = cache

@@ -35,14 +35,7 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 
 @final
 class Assigner:
-    """Assigns flavors to pod sets, based on the current state of the cache.
-
-    Args:
-        cache: the workloads that hold quota.
-        fair: whether fair sharing is on.
-        gates: the feature gates.
-        topologies: finds the topology requests of workloads, or None if no flavor has a topology.
-    """
+    """Assigns flavors to pod sets, based on the current state of the cache."""
 
     def __init__(
         self, cache: Cache, *, fair: bool, gates: Gates, topologies: Topologies | None = None

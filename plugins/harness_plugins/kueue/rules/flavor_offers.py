@@ -68,13 +68,7 @@ Offers: TypeAlias = Callable[[Asks, ClusterQueueState], tuple[PodSetOffer, ...]]
 
 @final
 class FlavorOffers:
-    """Finds the flavors that queues can offer to jobs.
-
-    Args:
-        cluster: the flavors and topologies.
-        tree: numbers the flavor-resources.
-        gates: the feature gates and the rules of the release.
-    """
+    """Finds the flavors that queues can offer to jobs."""
 
     def __init__(self, cluster: Cluster, tree: QuotaTree, gates: Gates) -> None:
         self._cluster = cluster

@@ -44,9 +44,6 @@ class Impossible:
     """Finds the jobs that can never start.
 
     Args:
-        cluster: the queues and flavors.
-        cache: the quotas.
-        gates: the feature gates, which determine whether fewer pods can be admitted.
         binder: checks the nodes, or None if pods are not bound to nodes.
     """
 

@@ -41,12 +41,8 @@ class NodeController:
     """Checks nodes when they change and when pods leave them.
 
     Args:
-        gates: the feature gates.
         nodes: the initial nodes. A node that is not ready at first counts as not ready for a long time.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
-
-    Attributes:
-        nodes: the current nodes.
     """
 
     def __init__(

@@ -49,14 +49,7 @@ class Nominates(Protocol):
 
 @final
 class Nominator:
-    """Finds assignments for heads, based on the current state of the cache.
-
-    Args:
-        offers: returns the flavors that queues offer to jobs.
-        assigner: assigns flavors to a fixed number of pods.
-        oracle: makes the oracle that answers the assigner's questions about the current state.
-        gates: the feature gates.
-    """
+    """Finds assignments for heads, based on the current state of the cache."""
 
     def __init__(self, offers: Offers, assigner: Assigner, oracle: OracleFactory, gates: Gates) -> None:
         self._offers = offers
@@ -112,10 +105,7 @@ class Nominator:
     def assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
         """Assigns flavors to all pods. If that fails and the job allows it, assigns flavors to fewer pods.
 
-        Args:
-            workload: the head.
-            tried: the flavors after which the scans continue.
-            allowed: the only flavors that can be chosen, or None if there is no restriction.
+        `tried` and `allowed` are the same as for `Assigner.assign`.
         """
         offers = self._offers(workload.asks, workload.cluster_queue)
         whole = self._assigner.assign(self._oracle(workload), offers, workload.counts, tried, allowed)

@@ -52,8 +52,6 @@ class Preempted(NamedTuple):
     """The workloads that are preempted so that a head can be admitted in a later cycle.
 
     Attributes:
-        preemptor: the head.
-        assignment: the assignment of the head.
         targets: the workloads to preempt, excluding those that were already evicted.
     """
 
@@ -63,12 +61,7 @@ class Preempted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A workload that lost a node and continues in other places.
-
-    Attributes:
-        placed: the new places of all its pods.
-        node: the name of the failed node.
-    """
+    """A workload that lost a node and continues in other places."""
 
     workload: Workload
     placed: tuple[Placed, ...]
@@ -86,12 +79,7 @@ Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
 
 
 class Refused(NamedTuple):
-    """A head that returns to its queue for a different reason than at its last attempt.
-
-    Attributes:
-        workload: the head.
-        figures: the figures to record, as they were at the time of the failure.
-    """
+    """A head that returns to its queue for a different reason than at its last attempt."""
 
     workload: Workload
     reason: str

@@ -41,9 +41,6 @@ class Incoming:
     """A workload that needs quota.
 
     Args:
-        workload: the preemptor.
-        queue: the queue to which the workload was submitted.
-        requests: the total request of the workload.
         need: the flavor-resources that only preemption can free.
         topology: the pods that need places in topologies, or None if there are none.
 
@@ -109,7 +106,6 @@ class Obstacle(NamedTuple):
     """The reason why a search finds no targets.
 
     Attributes:
-        text: a description of the obstacle.
         fields: the fields of the queue's manifest that cause it, with their values.
         borrowed: the flavor-resources that the queue would borrow, if that is the obstacle.
         compared: the shares that prevent preemption, or None if shares are not the obstacle.
@@ -156,10 +152,7 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
     """Removes a workload's usage from the tree and its pods from the topologies, as a trial.
 
-    Args:
-        tree: the quota tree.
-        workload: the workload.
-        cells: the flavor-resources to refund, or None for all of them.
+    `cells` has the flavor-resources to refund. It is None for all of them.
     """
     node, usage = workload.cluster_queue.node, workload.usage
     tree.refund(node, usage if cells is None else amounts_of(usage, cells))

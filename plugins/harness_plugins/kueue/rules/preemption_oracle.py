@@ -48,13 +48,7 @@ class Oracle(Protocol):
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Returns the workloads to preempt so that `requests` fit.
-
-        Args:
-            requests: the requested quantities.
-            need: the flavor-resources that preemption must free.
-            topology: the pods that also need places, or None if there are none.
-        """
+        """Returns the workloads to preempt so that `requests` fit. See `Incoming` for the arguments."""
 
 
 OracleFactory: TypeAlias = Callable[[Workload], Oracle]
@@ -62,13 +56,7 @@ OracleFactory: TypeAlias = Callable[[Workload], Oracle]
 
 @final
 class PreemptionOracle:
-    """Answers every question from the current state of the cache.
-
-    Args:
-        cache: the workloads that hold quota.
-        search: finds preemption targets.
-        workload: the workload to which flavors are assigned.
-    """
+    """Answers every question from the current state of the cache."""
 
     __slots__ = ("_cache", "_search", "workload")
 

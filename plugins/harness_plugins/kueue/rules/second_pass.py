@@ -46,15 +46,7 @@ class _OtherPlaces:
 
 @final
 class SecondPassNominator:
-    """Finds other places, or targets that free such places, based on the current state of the cache.
-
-    Args:
-        cache: the workloads that hold quota.
-        search: finds preemption targets.
-        flavors: the flavors with a topology.
-        offers: returns the flavors that a workload's queue offers to the workload.
-        gates: the feature gates.
-    """
+    """Finds other places, or targets that free such places, based on the current state of the cache."""
 
     def __init__(
         self,

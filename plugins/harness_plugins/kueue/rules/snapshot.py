@@ -30,9 +30,6 @@ class Reservation(NamedTuple):
 class Snapshot:
     """The assumptions of one cycle.
 
-    Args:
-        cache: the workloads that hold quota.
-
     Attributes:
         reserved: the reservations so far, which are charged to the quota tree and to the topologies.
         victims: for each tree, by its root, the victims of the cycle with their preemptors.

@@ -57,12 +57,6 @@ class QueueOrdering:
     incoming workload. If queues have equal shares, the queue whose next candidate ranks first comes first. To
     save work, the next candidates of queues are looked up only when the turn of these queues has come.
 
-    Args:
-        shares: the shares of all nodes.
-        own: the queue of the incoming workload.
-        queues: the queues that can have candidates.
-        head: returns the next candidate of a queue, or None if there are no more.
-
     Attributes:
         share: the largest share at the time of the last call of `first`.
     """
@@ -155,13 +149,6 @@ class TargetClusterQueueOrdering:
     Nodes without candidates are dropped, and so are nodes that do not borrow, except the queue of the
     incoming workload and the cohorts above this queue. If shares are equal, cohorts come before queues. Among
     queues, the rank of the next candidate decides. Among cohorts, the one whose name sorts last comes first.
-
-    Args:
-        shares: the shares of all nodes.
-        own: the queue of the incoming workload.
-        queues: the queues that can have candidates.
-        head: returns the next candidate of a queue, or None if there are no more. It is called for a queue
-            only when that queue's turn has come.
     """
 
     __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares", "_taken", "_turns")

@@ -69,9 +69,6 @@ class _Admission:
 class PodsReady:
     """The workloads that hold quota, and how often their pods were not ready in time.
 
-    Args:
-        settings: the timeouts, backoff and requeuing limit.
-
     Attributes:
         deadlines: the times by which the pods of workloads must be ready.
     """
@@ -148,10 +145,7 @@ class PodsReady:
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
         """Marks pods of a workload as no longer ready.
 
-        Args:
-            workload: the workload of the pods.
-            now: the current time.
-            pods: the lost pods, if the workload is ready again as soon as these pods are ready.
+        `pods` has the lost pods, if the workload is ready again as soon as these pods are ready.
         """
         admission = self._admissions[workload]
         if admission.missing:

@@ -27,7 +27,6 @@ class CachedFits:
     """The last assignment that fitted, for each request and queue.
 
     Args:
-        cache: the workloads that hold quota.
         placed: whether any flavor has a topology. If so, nothing is cached, because places are not checked
             here.
     """
@@ -55,10 +54,7 @@ class CachedFits:
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Caches an assignment that fits, unless a search for preemption targets took place.
 
-        Args:
-            workload: the workload.
-            assignment: the assignment of all its pods, starting with the first flavor.
-            oracle: the oracle that recorded the questions of this assignment.
+        The assignment must be for all pods of the workload, starting with the first flavor.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

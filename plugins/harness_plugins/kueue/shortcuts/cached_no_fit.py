@@ -39,7 +39,6 @@ class CachedNoFit:
         version: the version of the queue's tree at the last check.
         checks: the recorded quota of the flavor-resources.
         no_place: the topology request for which there was quota but no place, or None if there was none.
-        searches: the searches for targets.
         why: the reason for each failed search that depends on other queues.
 
     Attributes:
@@ -127,13 +126,6 @@ class CachedNoFits:
 
     The cache key consists of the ClusterQueue and the scheduling hash. An entry is valid while its facts
     hold.
-
-    Args:
-        cache: the workloads that hold quota.
-        pending: the pending queues, indexed by the number of their ClusterQueue.
-        reasons: finds out why searches fail.
-        gates: the feature gates.
-        topologies: the flavors with a topology, or None if no flavor has one.
     """
 
     def __init__(
@@ -171,10 +163,7 @@ class CachedNoFits:
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Caches a failed assignment, unless it depends on facts that the cache does not check.
 
-        Args:
-            workload: the workload that failed.
-            assignment: the assignment of all its pods, starting with the first flavor.
-            oracle: the oracle that recorded the questions of this assignment.
+        The assignment must be for all pods of the workload, starting with the first flavor.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:

@@ -75,12 +75,7 @@ class Heads(Protocol):
 
 @final
 class EveryCycle:
-    """Skips no cycle, and considers all heads.
-
-    Attributes:
-        resting: 0.
-        stirs: True, because all queues are considered.
-    """
+    """Skips no cycle, and considers all heads."""
 
     def __init__(self, heads: AllHeads) -> None:
         self._heads = heads

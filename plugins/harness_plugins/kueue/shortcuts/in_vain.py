@@ -47,7 +47,6 @@ class Run:
     """Consecutive futile heads of a queue.
 
     Attributes:
-        pending: the queue.
         number: the number of heads that are left.
         parts: the smallest and the largest requests of the heads. It is empty if they are not known.
         reserves: whether a head may reserve quota that later entries then cannot use.
@@ -142,16 +141,7 @@ class _Room:
 
 @final
 class InVain:
-    """Finds futile heads.
-
-    Args:
-        pending: the pending queues, indexed by the number of their ClusterQueue.
-        lacks: finds the quota that heads lack.
-        no_fits: the failed assignments of classes.
-        reasons: finds out whether preemption could free enough.
-        gates: the feature gates.
-        tree: the quota tree.
-    """
+    """Finds futile heads."""
 
     def __init__(
         self,

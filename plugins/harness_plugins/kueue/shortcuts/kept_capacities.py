@@ -90,11 +90,7 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """The capacities of domains for pod sets without a leader, beside the workloads that are present.
-
-    Args:
-        capacities: counts the capacities.
-    """
+    """The capacities of domains for pod sets without a leader, beside the workloads that are present."""
 
     def __init__(self, capacities: Capacities) -> None:
         self._capacities = capacities

@@ -36,12 +36,6 @@ class KeptNominations:
     - It failed for a workload of the same class, and the failure is still valid.
     - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
-    Args:
-        nominator: finds assignments.
-        oracles: creates the oracles of `nominator`.
-        fits: the assignments that fitted.
-        no_fits: the failed assignments of classes.
-
     Attributes:
         stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried
             flavors.

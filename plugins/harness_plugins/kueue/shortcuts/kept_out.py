@@ -30,14 +30,7 @@ _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 
 @final
 class KeptOut:
-    """Finds out for how many cycles futile heads block another head.
-
-    Args:
-        cache: the workloads that hold quota.
-        order: the order in which entries are served.
-        gates: the feature gates.
-        assigned: returns the assignment that a head would get.
-    """
+    """Finds out for how many cycles futile heads block another head."""
 
     def __init__(
         self,
@@ -59,10 +52,6 @@ class KeptOut:
         Returns 0 if this is not known. The check uses bounds: even the smallest request of a run must reserve
         enough, and even its largest request must be served before `head`. If these bounds fail for all heads
         of a run, they are checked for its first heads.
-
-        Args:
-            runs: the futile heads.
-            head: another head, which is not futile.
         """
         queue, place = head.cluster_queue, head.place
         # The order of entries from different cohorts depends on the shares of the cohorts.

@@ -23,10 +23,6 @@ class KeptShares:
     """Caches the shares of the nodes of a quota tree.
 
     The cache key consists of the node and its usage.
-
-    Args:
-        tree: the quota tree.
-        shares: computes the shares.
     """
 
     __slots__ = ("_known", "_many", "_shares", "_usage", "_width")

@@ -57,13 +57,7 @@ Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
 
 @final
 class Lacks:
-    """Finds the quota that heads lack.
-
-    Args:
-        tree: the quota tree.
-        offers: returns the flavors that queues offer to jobs.
-        fair: whether fair sharing is on.
-    """
+    """Finds the quota that heads lack."""
 
     def __init__(self, tree: QuotaTree, offers: Offers, *, fair: bool) -> None:
         self._tree = tree

@@ -13,13 +13,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class LacksQuota:
-    """Finds out whether workloads have quota. A scan of flavors is needed only if quota is sufficient.
-
-    Args:
-        cache: the workloads that hold quota.
-        offers: returns the flavors that a queue offers to a job.
-        fits: the rule. See `Fit.fits`.
-    """
+    """Finds out whether workloads have quota. A scan of flavors is needed only if quota is sufficient."""
 
     def __init__(self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]) -> None:
         self._cache = cache

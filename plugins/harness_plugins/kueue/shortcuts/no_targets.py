@@ -76,11 +76,7 @@ class Reasons(Protocol):
 
 @final
 class ClassicReasons:
-    """Finds reasons for classic preemption: the queue has no candidate of its own and cannot reclaim.
-
-    Args:
-        cache: the workloads that hold quota.
-    """
+    """Finds reasons for classic preemption: the queue has no candidate of its own and cannot reclaim."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -130,13 +126,7 @@ class ClassicReasons:
 
 @final
 class FairReasons:
-    """Finds reasons for fair sharing: own candidates and other queues together give up too little.
-
-    Args:
-        cache: the workloads that hold quota.
-        shares: the shares of all nodes.
-        search: preemption with fair sharing.
-    """
+    """Finds reasons for fair sharing: own candidates and other queues together give up too little."""
 
     def __init__(self, cache: Cache, shares: Shares, search: FairSharing) -> None:
         self._cache = cache

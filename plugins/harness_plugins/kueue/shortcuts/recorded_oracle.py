@@ -23,11 +23,6 @@ class RecordedOracle:
     Searches are cached by their arguments, because the trial for one flavor-resource is often the same as the
     search for the whole workload.
 
-    Args:
-        cache: the workloads that hold quota.
-        search: finds preemption targets.
-        workload: the workload to which flavors are assigned.
-
     Attributes:
         checks: the answers about the quota of the flavor-resources that were considered.
         no_place: the topology request of the workload if no place was found for it, or None.
@@ -85,10 +80,6 @@ class RecordedOracle:
 @final
 class RecordedOracles:
     """Creates an oracle for each assignment.
-
-    Args:
-        cache: the workloads that hold quota.
-        search: finds preemption targets.
 
     Attributes:
         last: the oracle of the last assignment.

@@ -48,12 +48,9 @@ class RestingHeads:
     """Finds the heads that a cycle must consider.
 
     Args:
-        pending: the queues, by number.
-        in_vain: finds futile heads.
         kept_out: returns for how many of the next cycles futile heads block a head that fits, or 0 if not
             known.
         stirred: the heads of the current cycle whose next turn may differ (see `KeptNominations`).
-        gates: the feature gates.
         by_name: whether the order of trees depends on the names of all heads. In trees that have cohorts
             below their root, the order of cohorts then depends on the shares of all heads.
         room: the roots of the trees that share the capacity of topologies.

@@ -15,12 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """The order of the shares of each cohort's children, without a cycle's trials and reservations.
-
-    Args:
-        cache: lists the queues that changed.
-        shares: the shares of all nodes.
-    """
+    """The order of the shares of each cohort's children, without a cycle's trials and reservations."""
 
     __slots__ = ("_changed", "_known", "_order", "_shares")
 

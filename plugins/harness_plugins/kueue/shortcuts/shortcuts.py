@@ -40,17 +40,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class World(NamedTuple):
-    """The environment of a scheduler.
-
-    Attributes:
-        cache: the workloads that hold quota.
-        pending: the pending queues, indexed by the number of their ClusterQueue.
-        shares: the shares of all nodes.
-        search: the search for preemption targets.
-        topologies: the flavors with a topology, or None if no flavor has one.
-        gates: the feature gates.
-        order: the order in which entries are served.
-    """
+    """The environment of a scheduler."""
 
     cache: Cache
     pending: Sequence[PendingQueue]
@@ -66,9 +56,6 @@ class Shortcuts:
     """The shortcuts of one scheduler.
 
     Without them, all decisions, figures, cycles and heads are the same, but replays take longer.
-
-    Args:
-        on: whether the shortcuts are used.
     """
 
     def __init__(self, *, on: bool = True) -> None:

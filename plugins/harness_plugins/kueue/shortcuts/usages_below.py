@@ -11,11 +11,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class UsagesBelow:
-    """The usages of workloads below cohorts.
-
-    Args:
-        cache: the workloads that hold quota.
-    """
+    """The usages of workloads below cohorts."""
 
     __slots__ = ("_cache", "_known")
 

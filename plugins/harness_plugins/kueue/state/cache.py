@@ -22,14 +22,11 @@ class Cache:
     """The quota tree, its queues, and the workloads that hold quota of these queues.
 
     Args:
-        cluster: the queues, cohorts and flavors.
         also: flavor-resources that are in use although no queue has quota for them.
         before: the cache before the cluster changed, or None at the start. Workloads keep their quota, and
             the queue objects are reused.
 
     Attributes:
-        tree: the quotas and their usage.
-        queues: the queues by name.
         at: the queue at each node of the tree, or None for cohorts.
         holders: by the node of the queue, the workloads that hold its quota.
         holding: for each root node, the usable queues of its tree that have a preemption candidate, by their

@@ -12,9 +12,7 @@ class ClusterQueueState:
     """A ClusterQueue in the quota tree.
 
     Attributes:
-        spec: the manifest.
         number: the index of the queue among the ClusterQueues.
-        node: the node of the queue in the quota tree.
         root: the root node of its tree. If the queue has no cohort, it is the same as `node`.
         path: the cohorts above the queue, starting with its own cohort.
         below: for each cohort in `path`, its child node that contains the queue.

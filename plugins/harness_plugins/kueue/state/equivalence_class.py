@@ -15,7 +15,6 @@ class EquivalenceClass:
     With the SchedulingEquivalenceHashing gate, they become inadmissible together.
 
     Attributes:
-        scheduling_hash: the hash that the workloads share.
         key: the ClusterQueue and the hash, as a string.
         inadmissible: whether all workloads of the class wait until quota becomes free.
     """

@@ -17,7 +17,6 @@ class Holders:
     """The workloads that hold quota of a ClusterQueue. This class does not change the quota tree.
 
     Attributes:
-        queue: the ClusterQueue.
         workloads: the preemption candidates in order, regardless of the usage of LocalQueues.
         spared: the workloads that are not candidates yet, in the order in which they were added.
         evicted: how many candidates at the beginning of `workloads` are already evicted.

@@ -33,7 +33,6 @@ class Admission(NamedTuple):
     """The admission of a workload.
 
     Attributes:
-        chosen: the assigned flavors.
         counts: the number of admitted pods in each pod set.
     """
 

@@ -26,7 +26,6 @@ class Block:
     """Consecutive entries of a line.
 
     Attributes:
-        entries: the entries, in order.
         changed: whether entries were added or removed since the reader last set this to False.
         known: the data that the reader stores about the entries.
     """

@@ -158,8 +158,6 @@ class LocalQueueUsages:
     namespace. This LocalQueue has the weight 1.
 
     Args:
-        settings: the half-life, the sampling interval and the resource weights.
-        tree: the quota tree, which has the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
         by_namespace: whether LocalQueues with the same name in different namespaces count as different when
             candidates are ordered.

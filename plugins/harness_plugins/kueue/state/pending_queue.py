@@ -32,7 +32,6 @@ class PendingQueue:
     """The pending workloads of one ClusterQueue.
 
     Args:
-        queue: the ClusterQueue.
         sticky: whether the preemptor comes before all other workloads. In a StrictFIFO queue, this has no
             effect (PR 7157).
 
@@ -88,11 +87,7 @@ class PendingQueue:
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """Switches to the current manifest of the queue, which may have changed.
-
-        Args:
-            mismatches: a function that returns True if the queue does not admit workloads from a namespace.
-        """
+        """Switches to the current manifest of the queue. `mismatches` tells which namespaces it refuses."""
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
         for workload in (*self.active(), *self._waiting(inadmissible=True), *self._inadmissible, *set_aside):

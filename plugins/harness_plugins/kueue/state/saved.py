@@ -24,10 +24,6 @@ class SavedTree:
 
     The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree. Few
     of the workloads that hold quota change, so these are saved one by one.
-
-    Args:
-        cache: the workloads that hold quota.
-        pending: all queues of the tree.
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue]) -> None:

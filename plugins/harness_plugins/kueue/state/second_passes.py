@@ -23,7 +23,6 @@ class SecondPass(NamedTuple):
     """A workload, with its state at the time when its timer was first set.
 
     Attributes:
-        placed: the places of its pods.
         node: the name of the node that failed.
         tries: the number of failed attempts, which is counted up to six.
     """

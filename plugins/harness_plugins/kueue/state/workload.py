@@ -31,11 +31,8 @@ class Workload:
             eviction changed it.
         cluster_queue: the ClusterQueue to which the workload was submitted. The workload can hold quota of
             this queue.
-        has_quota: whether the workload holds quota.
-        usage: the quota that the workload holds.
         uses: a bit mask of the flavor-resources to which the workload was admitted, even if it does not hold,
             or no longer holds, quota for them.
-        placed: the places of the pods in the topologies of their flavors.
         unhealthy: the failed node in `placed` that the pods must leave, or "" if there is none.
         reserved: the time of the quota reservation, in microseconds.
         evicted: whether the workload was evicted and still holds its quota.
@@ -43,13 +40,9 @@ class Workload:
             `minimum_run_time`.
         held_back: a description of why the workload must not be queued, or "" if it can be queued.
         rank: the rank among preemption candidates. The lowest rank comes first.
-        job: the job in the replay.
-        asks: the request of the job.
         counts: the number of pods in each pod set that need quota. Finished pods do not count.
         local_queue: the usage of the LocalQueue, or None if the queue is not ordered by usage.
-        place: the place of the workload in its queue.
         admission: the last admission, or None if there was none.
-        admissions: how often the workload was admitted.
         wanted: the number of pods in each pod set as of the last admission, including pods that finished
             before.
         ended: the number of finished pods in each pod set, or () until the first pod finishes.

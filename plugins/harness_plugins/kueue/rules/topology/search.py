@@ -15,10 +15,8 @@ class Search:
     """The search for one pod set, with or without a leader.
 
     Args:
-        tree: the topology domains.
         figures: the capacities of the domains. For each chosen domain, the search replaces the capacity by
             the number of assigned pods.
-        wanted: the kind of place that the pod set requests.
         leaders: 1 if there is a leader, otherwise 0.
     """
 

@@ -15,10 +15,6 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 class Suiting:
     """Checks which flavors of a queue suit pod sets.
 
-    Args:
-        cluster: the flavors and topologies.
-        gates: the feature gates, including the one for topologies, and the rules of the release.
-
     Attributes:
         of_topologies: the resource groups that contain a flavor with a topology.
     """

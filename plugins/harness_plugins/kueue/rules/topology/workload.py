@@ -38,10 +38,6 @@ class WorkloadTopology:
     Args:
         parts: the pod sets of each flavor, sorted by the name of the flavor.
         cells: the flavor-resources that the pod sets take.
-        flavors: all flavors with a topology.
-        mixed: whether the `TASProfileMixed` gate is on.
-        suitable: finds the leaves on which the pods of a pod set can run.
-        capacities: counts how many pods the domains could take.
     """
 
     __slots__ = ("_capacities", "_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
@@ -72,8 +68,7 @@ class WorkloadTopology:
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
         """Returns the places of the pods, or None if some pod set has no place.
 
-        Args:
-            empty: whether to search as if no other workload were present.
+        If `empty` is True, the search assumes that no other workload is present.
         """
         if not empty:
             return self._place(empty=False)
@@ -147,14 +142,7 @@ class Topologies(Protocol):
 
 @final
 class WorkloadTopologies:
-    """Finds the topology requests of workloads.
-
-    Args:
-        flavors: all flavors with a topology.
-        mixed: whether the `TASProfileMixed` gate is on.
-        suitable: finds the leaves on which the pods of a pod set can run.
-        capacities: counts how many pods the domains could take.
-    """
+    """Finds the topology requests of workloads."""
 
     def __init__(
         self,

@@ -23,12 +23,10 @@ class TopologyFlavor:
     """A flavor whose nodes are grouped by a topology.
 
     Args:
-        topology: the topology that the flavor refers to.
         cluster: the nodes, and the pods on them that belong to no job. Pods that Kueue placed count as part
             of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
-        tree: the topology domains.
         free: the capacity of the leaves that is available to all workloads together.
         room: the part of `free` that workloads do not use.
     """
@@ -50,7 +48,6 @@ class Placed(NamedTuple):
     """The places of the pods of a pod set.
 
     Attributes:
-        flavor: the flavor of the pod set.
         leaves: the leaves that exist.
         named: all leaves in recorded order if some of them may not exist, or None if all of them exist.
     """
@@ -151,7 +148,6 @@ class TopologyFlavors:
     """All flavors with a topology, and the capacity that workloads use in them.
 
     Args:
-        cluster: the flavors, topologies, nodes and pods.
         overlapping: whether all flavors whose finest level is the host name share the capacity of the nodes
             (the TASHandleOverlappingFlavors gate).
 

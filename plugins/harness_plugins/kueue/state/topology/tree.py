@@ -16,7 +16,6 @@ class Room(dict[str, list[int]]):
     """Maps each resource to its free amount in each leaf. Amounts can be negative.
 
     Args:
-        amounts: the free amounts.
         lasts: whether to record changed leaves for readers that cache results.
 
     Attributes:
@@ -82,16 +81,12 @@ class TopologyTree:
     sets no limit.
 
     Args:
-        topology: the levels.
-        flavor: the flavor of the nodes.
         nodes: the nodes that are ready.
 
     Attributes:
         levels: the node labels of the levels.
         by_host: whether the finest level is the host name. Each leaf is then a node.
         values: for each domain, the label values of its level and all coarser levels.
-        domains: the domains of each level.
-        children: the children of each domain.
         parent: the parent of each domain below the coarsest level.
         nodes: the node of each leaf, if leaves are nodes.
         allocatable: the capacity of each leaf.
