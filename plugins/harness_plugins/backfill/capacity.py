@@ -24,7 +24,6 @@ class Reservation(Protocol):
 
     Attributes:
         at: the time at which the job is expected to fit, in microseconds.
-        job: the job that has the reservation.
     """
 
     at: int

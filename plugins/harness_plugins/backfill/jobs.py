@@ -35,9 +35,7 @@ class Running(Generic[A]):
     """A running job.
 
     Attributes:
-        assignment: the resources that the job uses.
         began: the start of the job, in microseconds.
-        end: the expected end of the job.
         step: how often the expected end was moved because the job ran longer.
         pods: the number of pods that have not finished.
         ending: whether the job ends at the current time but its assignment is not released yet.

@@ -40,9 +40,6 @@ class Less(NamedTuple):
 class Outlook:
     """The announced changes of a cluster, and the node capacity that is reliably available.
 
-    Args:
-        cluster: the cluster with all its changes.
-
     Attributes:
         times: the times of announced changes, in order.
     """

@@ -68,13 +68,7 @@ class Snapshot:
     All nodes are examined for each pod, because `percentageOfNodesToScore` has no effect. The largest pods of
     a job are placed first.
 
-    Args:
-        cluster: the cluster with the nodes.
-
     Attributes:
-        cache: the nodes with the pods on them.
-        templates: the templates that pods share.
-        scheduling: finds a node for a pod.
         between_pods: whether there has been a job whose pods have rules about other pods.
     """
 

@@ -25,8 +25,6 @@ class Question(NamedTuple):
         cluster: the cluster in the manifests.
         budgets: the PodDisruptionBudgets, with the allowed disruptions in the manifests.
         scheduling: the nodes. The pods in the manifests are bound or nominated to them.
-        running: the pods in the manifests.
-        pod: the pod to schedule.
     """
 
     cluster: Cluster

@@ -10,11 +10,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """Events that the scheduler has not processed yet.
-
-    Attributes:
-        cycling: whether a cycle is running.
-    """
+    """Events that the scheduler has not processed yet."""
 
     def __init__(self) -> None:
         self.cycling = False

@@ -47,11 +47,7 @@ class _Places(NamedTuple):
 
 @final
 class Binder:
-    """Creates the pods of admitted jobs, and finds nodes for them by kube-scheduler's rules.
-
-    Args:
-        cluster: the nodes and flavors.
-    """
+    """Creates the pods of admitted jobs, and finds nodes for them by kube-scheduler's rules."""
 
     def __init__(self, cluster: Cluster) -> None:
         configuration = replace(cluster.scheduler or SchedulerConfiguration(), disable_preemption=True)

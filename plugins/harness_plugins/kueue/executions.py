@@ -43,8 +43,6 @@ class Executions:
     Args:
         latency: the time until the scheduler learns that an evicted job is gone, in microseconds. If it is
             None, the scheduler always learns this immediately (see `Evictions`).
-        binder: the binder of the pods of admitted jobs, or None if pods are not bound to nodes.
-        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
 
     Attributes:
         evictions: the workloads that are being evicted, and the eviction loops.

@@ -62,15 +62,8 @@ class Settings:
     """The settings of a scheduler that do not depend on the cluster.
 
     Attributes:
-        gates: the feature gates.
-        strategies: the preemption strategies of fair sharing, or None for classic preemption.
-        weights: fair-sharing weights that override those in the manifests.
         also: flavor-resources that are in use although no queue has quota for them.
-        shortcuts: the shortcuts to use.
-        topologies: the flavors with a topology, or None if no flavor has a topology.
-        asked: the finder of the topology requests of workloads, or None if there are no topologies.
         crashes: the record of crashes of the release, or None if the release does not crash.
-        rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
     """
 
     gates: Gates
@@ -89,17 +82,11 @@ class Machinery:
     """The quota tree and everything that depends on it.
 
     Args:
-        cluster: the queues, cohorts and flavors.
-        settings: the settings of the scheduler.
         before: the machinery before the cluster changed, or None at the start.
 
     Attributes:
-        cache: the workloads that hold quota.
         pending: the pending workloads, by the name of the ClusterQueue.
         by_number: the pending workloads, by the number of the ClusterQueue.
-        shares: the shares of all nodes.
-        heads: the object that finds the heads of cycles.
-        cycle: the object that runs cycles.
         within_quota: a function that returns whether there is quota for a workload without preemption.
     """
 

@@ -32,12 +32,9 @@ class NodeFailures:
     """The node controller with its timers, and its effects on workloads and queues.
 
     Args:
-        cluster: the initial nodes.
-        gates: the feature gates.
         leave: a function that evicts a workload.
 
     Attributes:
-        controller: the node controller, which decides which workloads lost a node.
         cycles: whether Kueue runs cycles now only because a timer is due.
     """
 

@@ -52,28 +52,17 @@ class Scheduler:
     """The scheduler with its queues and its cache.
 
     Args:
-        cluster: the queues, cohorts, flavors and namespaces.
-        gates: the feature gates.
         strategies: the preemption strategies of fair sharing, or None for classic preemption.
-        weights: fair-sharing weights that override those in the manifests.
         admission: how the usage of LocalQueues is counted, or None if usage orders no queue.
         by_namespace: whether LocalQueues with the same name in different namespaces count as different when
             candidates are ordered.
         evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
-        rate: the limit on how many workloads can be preempted per period, or None if there is no limit.
-        shortcuts: the shortcuts to use. None means all of them.
 
     Attributes:
-        cache: the workloads that hold quota.
-        pending: the pending workloads, by ClusterQueue.
-        shares: the shares of all nodes.
         topologies: the flavors with a topology and their free capacity, or None if no flavor has a topology.
-        second_passes: the workloads that lost a node and are tried again.
         local_queues: the usage of LocalQueues, or None if usage orders no queue.
-        fair: whether fair sharing is on.
         within_quota: a function that returns whether there is quota for a workload without preemption.
-        cycles: how many cycles were run.
         heads: how many heads were considered in these cycles.
         idle: whether the last cycle changed nothing.
     """

@@ -25,12 +25,8 @@ class TimeLimits:
     """The effects of time limits.
 
     Args:
-        executions: the running workloads.
-        pods_ready: the tracker of workloads whose pods are not ready, or None if readiness is not checked.
         evict: a function that informs the scheduler about an eviction at a given time.
         release: a function that releases the quota of a workload whose pods are not gone yet.
-        enqueue: a function that adds a workload to its queue.
-        forget: a function that is called when a workload is finished.
 
     Attributes:
         active: whether any workload may have a limit. If not, nothing happens only because time passes.

@@ -47,14 +47,7 @@ _FIELDS = {"id", "component", "source", "features", "config", "objects", "given"
 
 
 class Setting(NamedTuple):
-    """The setting of a case.
-
-    Attributes:
-        cluster: the objects.
-        nodes: the changes of nodes.
-        configuration: Kueue's Configuration.
-        gates: the feature gates, including those at their defaults.
-    """
+    """The setting of a case."""
 
     cluster: Cluster
     nodes: tuple[Instant, ...]
@@ -116,11 +109,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """The input of a case, such as its workloads. Each of its fields must be read.
-
-    Attributes:
-        fields: the given fields.
-    """
+    """The input of a case, such as its workloads. Each of its fields must be read."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self._name = case["id"]

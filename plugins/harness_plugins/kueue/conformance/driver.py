@@ -23,11 +23,8 @@ class Driver:
     Args:
         durations: how long jobs run, by index.
         inactive: the deactivated jobs, which the policy does not get.
-        until: the end of the replay.
         plain: the sampling interval of LocalQueues that do not order any queue, or None if there are none.
         interruptions: when pods are lost, and when they recover.
-        events: when objects change.
-        nodes: the changes of nodes, or None if there are none.
     """
 
     def __init__(

@@ -26,7 +26,6 @@ class RecordedPods:
     """The pods on nodes, which are all assigned pods except the pods that left their node.
 
     Args:
-        scheduler: the scheduler with the workloads that hold quota, and their places.
         tolerated: how long pods stay on a node that is not ready, in microseconds.
     """
 
@@ -109,14 +108,7 @@ class RecordedPods:
 
 @final
 class NodeEvents:
-    """Delivers node changes in their order at each time, because the engine itself has no nodes.
-
-    Args:
-        instants: the node changes.
-        cluster: all other objects.
-        policy: the policy to which the changes are delivered.
-        pods: the pods on the nodes.
-    """
+    """Delivers node changes in their order at each time, because the engine itself has no nodes."""
 
     def __init__(
         self, instants: Sequence[Instant], cluster: Cluster, policy: KueuePolicy, pods: RecordedPods

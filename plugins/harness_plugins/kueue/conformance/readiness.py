@@ -36,11 +36,7 @@ class Readiness(NamedTuple):
 
 @final
 class Interruptions:
-    """The losses and recoveries of pods that are still to come, for workloads that hold quota.
-
-    Args:
-        readiness: the readiness of each job, by index.
-    """
+    """The losses and recoveries of pods that are still to come, for workloads that hold quota."""
 
     def __init__(self, readiness: list[Readiness]) -> None:
         self._readiness = readiness

@@ -16,12 +16,7 @@ _MILLISECOND = 1000
 
 @final
 class Record:
-    """Collects the events that the engine reports, in the format of the expected results.
-
-    Args:
-        policy: the policy. It counts cycles and heads.
-        counting: whether only totals are needed.
-    """
+    """Collects the events that the engine reports, in the format of the expected results."""
 
     def __init__(self, policy: KueuePolicy, *, counting: bool) -> None:
         self._policy = policy

@@ -64,9 +64,6 @@ class Start(NamedTuple):
 class Beginning:
     """The Workloads in the manifests.
 
-    Args:
-        cluster: the Workloads and their queues.
-
     Attributes:
         starts: the Workloads that take part, in the order in which the policy receives them. Workloads that
             hold quota come first, sorted by the time of their reservation. Waiting Workloads come next,

@@ -51,11 +51,7 @@ class Guarantees:
 
 @final
 class MinimumRunTime:
-    """The workloads that are still within their guaranteed run time, and the ends of their guarantees.
-
-    Args:
-        guarantees: the guaranteed run times.
-    """
+    """The workloads that are still within their guaranteed run time, and the ends of their guarantees."""
 
     def __init__(self, guarantees: Guarantees) -> None:
         self._guarantees = guarantees

@@ -36,9 +36,6 @@ class PreemptionRate:
     Args:
         everybody: the limit for ClusterQueues that are not in `queues`, or None if they have no limit.
         queues: the limits of individual ClusterQueues.
-
-    Attributes:
-        now: the time, in microseconds.
     """
 
     def __init__(self, everybody: Limit | None, queues: Mapping[str, Limit]) -> None:

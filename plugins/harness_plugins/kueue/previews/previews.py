@@ -14,12 +14,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Previews:
-    """Applies the effects of previews to the scheduler as time passes.
-
-    Args:
-        run_time: the minimum run time, or None if this preview is off.
-        rate: the rate limit of preemptions, or None if this preview is off.
-    """
+    """Applies the effects of previews to the scheduler as time passes."""
 
     def __init__(
         self, scheduler: Scheduler, run_time: MinimumRunTime | None, rate: PreemptionRate | None

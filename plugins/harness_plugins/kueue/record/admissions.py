@@ -20,13 +20,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Admissions:
-    """Records admissions.
-
-    Args:
-        details: provides the figures.
-        offers: a function that returns the flavors that a workload's queue offers to the workload.
-        checks: the admission checks, or None if they take no time.
-    """
+    """Records admissions."""
 
     def __init__(
         self,

@@ -14,9 +14,6 @@ from harness_plugins.kueue.state.workload import Workload
 class Crashes:
     """Records, once for each workload, that the controller crashes while it searches for targets.
 
-    Args:
-        release: the Kueue release.
-
     Attributes:
         told: the list to which the records are added.
     """

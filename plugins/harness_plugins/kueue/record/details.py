@@ -38,8 +38,6 @@ class DecisionDetails:
     """Collects the figures behind decisions.
 
     Args:
-        cache: the workloads that hold quota.
-        pending: the pending queues, indexed by the number of their ClusterQueue.
         shares: the shares of all nodes. With classic preemption, it is None, and the figures contain no
             shares.
     """

@@ -42,15 +42,7 @@ _NOTHING = Obstacle("")
 
 @final
 class Refusals:
-    """Collects the figures of failed heads.
-
-    Args:
-        cache: the workloads that hold quota.
-        offers: a function that returns the flavors that a workload's queue offers to the workload.
-        search: the search for preemption targets.
-        topologies: the finder of the topology requests of workloads, or None if there are no topologies.
-        fair: whether fair sharing is on.
-    """
+    """Collects the figures of failed heads."""
 
     def __init__(
         self,
