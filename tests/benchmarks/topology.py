@@ -19,7 +19,7 @@ from harness.plugins import load
 from harness.policy import Arrival, Job, PodSet
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, suitable_leaves
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopologies, WorkloadTopology
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 
@@ -129,14 +129,14 @@ class Placement:
         requests = {"nvidia.com/gpu": 2, "cpu": 8000, "memory": 64 << 30}
         pods = PodSet("main", 16, 16, frozen(requests), topology=self.request)
         shortcuts = Shortcuts()
-        return flavors, WorkloadTopology(
-            [(flavor, [PodSetRequest(pods, 16, self.request)])],
-            frozenset(),
+        finder = WorkloadTopologies(
             flavors,
             mixed=True,
             suitable=shortcuts.suitable_leaves(suitable_leaves),
             capacities=shortcuts.capacities(capacity_of),
         )
+        asked = [PodSetRequest(pods, 16, self.request)]
+        return flavors, WorkloadTopology([(flavor, asked)], frozenset(), finder)
 
 
 def _millis(workload: WorkloadTopology) -> float:

@@ -385,7 +385,7 @@ def _some(amounts: Mapping[str, int]) -> dict[str, int]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def add_to(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+def add_to(total: dict[str, int], amounts: Mapping[str, int], sign: int = 1) -> None:
     """Adds amounts to a total. With the sign -1, subtracts them."""
     for resource, amount in amounts.items():
         total[resource] = total.get(resource, 0) + sign * amount

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
+from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import Excess
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
@@ -19,7 +20,7 @@ from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_f
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, add, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, on_each
@@ -223,7 +224,7 @@ class Attempts:
                 wholes[quota] = Whole(first, dict(first.own), dict(first.in_quota), dict(first.in_all))
             else:
                 for total in (whole.own, whole.in_quota, whole.in_all):
-                    add(total, self._usage.amounts(pod))
+                    add_to(total, self._usage.amounts(pod))
         return wholes
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:

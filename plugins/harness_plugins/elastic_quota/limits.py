@@ -9,12 +9,11 @@ from harness import Cluster, Job, Never, PodSet, Possible
 from harness.base.memo import Memo
 from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of
 from harness.models.elastic.quota import Quota
-from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.runtime_quotas import RuntimeQuotas, add_to
 from harness.models.elastic.tree import Excess, QuotaTree
 from harness.models.never import OverTime
 from harness_plugins.elastic_quota.failure import in_words
 from harness_plugins.elastic_quota.options import places_gangs, semantics_asked
-from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _SHAPES = 1 << 16  # the maximum number of distinct job shapes to cache
@@ -88,7 +87,7 @@ class QuotaLimits:
             count = pod_set.count if together else 1
             amounts = {resource: count * amount for resource, amount in pod_set.requests.items()}
             if together:
-                add(asked.setdefault(quota, {}), amounts)
+                add_to(asked.setdefault(quota, {}), amounts)
             elif (excess := tree.never(quota, amounts)) is not None:
                 return _beyond(quota, excess)
             firm = tree.is_firm(pod_set.labels)

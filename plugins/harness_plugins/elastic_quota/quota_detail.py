@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.runtime_quotas import add_to
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -24,9 +25,7 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
     for victim in victims:
         theirs = usage.quota_of(victim)
         if theirs is not None:
-            total = taken.setdefault(theirs, {})
-            for resource, amount in usage.amounts(victim).items():
-                total[resource] = total.get(resource, 0) + amount
+            add_to(taken.setdefault(theirs, {}), usage.amounts(victim))
     return {
         "queue": quota.name,
         "request": dict(usage.amounts(pod)),

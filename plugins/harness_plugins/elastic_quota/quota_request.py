@@ -8,6 +8,7 @@ from typing import NamedTuple, final
 
 from harness.models.cluster import frozen
 from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import FIRM, Excess, Excesses, QuotaTree, sum_of
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
@@ -123,13 +124,13 @@ class Others:
         for priority, theirs, amounts in self._pods.values():
             if theirs is quota:
                 if priority >= at_least:
-                    add(in_quota, amounts)
-                    add(in_all, amounts)
+                    add_to(in_quota, amounts)
+                    add_to(in_all, amounts)
             elif theirs.borrows() is None:
-                add(in_all, amounts)
+                add_to(in_all, amounts)
                 for above in quota.line[1:]:
                     if above in theirs.line:
-                        add(shared.setdefault(above, {}), amounts)
+                        add_to(shared.setdefault(above, {}), amounts)
         return Taken(in_quota, in_all, shared)
 
 
@@ -209,9 +210,3 @@ def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
     found = {name: amounts[name] for name in names}
     found.update(amounts)
     return found
-
-
-def add(total: dict[str, int], amounts: Amounts) -> None:
-    """Adds amounts to a total."""
-    for resource, amount in amounts.items():
-        total[resource] = total.get(resource, 0) + amount

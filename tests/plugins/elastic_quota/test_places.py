@@ -72,7 +72,7 @@ def test_with_victims_there_is_the_room_that_all_of_them_leave(seed: int) -> Non
     bound = [(pod, there) for there in cache.nodes for pod in there.pods]
     for like, _ in bound:
         quota, priority = rng.choice(list(usage.tree.leaves.values())), rng.randint(0, 3)
-        found = places.with_victims(like.template.shape, quota, priority).now()
+        found = places.of(like.template.shape, quota, priority).now()
         for pod, _ in bound:
             if pod.terminating or (pod.priority < priority and usage.quota_of(pod) is quota):
                 cache.remove_pod(pod)

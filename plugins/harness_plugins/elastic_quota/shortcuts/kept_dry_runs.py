@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import Excesses
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
@@ -25,7 +26,6 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.search import DryRun, Tries, on_each
 
@@ -216,7 +216,7 @@ class KeptDryRuns:
             covered = covered or bool(pod.template.budgets)
             leaf, amounts, _ = self._usage.of(pod)
             for quota in leaf.line if leaf is not None else ():
-                add(held.setdefault(quota, {}), amounts)
+                add_to(held.setdefault(quota, {}), amounts)
         for of_quota in held.values():
             for resource, amount in of_quota.items():
                 if amount > self._most.get(resource, 0):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
 from harness.models.elastic.quota import Quota
+from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
 from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
@@ -20,7 +21,7 @@ from harness.models.kube.pod import LastingRefusal, PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness.models.told import NOTHING_TOLD, Told
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.places import Places
@@ -67,7 +68,7 @@ class LastingQuotaRefusal:
         template = pods[0].template
         for pod in pods:
             of_pod = usage.of(pod)
-            add(self._asked, of_pod.amounts)
+            add_to(self._asked, of_pod.amounts)
             if of_pod.quota is not self._quota or pod.template is not template or of_pod.firm:
                 self._of_one_kind = False
         self._rules = rules
@@ -80,11 +81,7 @@ class LastingQuotaRefusal:
         self._of_nodes = places
         shape = template.shape
         self._within = self._quota if refusal.nodes else None  # the quota within which it tried to preempt
-        self._places = (
-            places.of(shape)
-            if self._within is None
-            else places.with_victims(shape, self._within, pods[0].priority)
-        )
+        self._places = places.of(shape, self._within, pods[0].priority)
         self._said = said
         self._changes = -1  # the changes of its quota when all checks last succeeded
         self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)

@@ -30,43 +30,18 @@ class Places:
         self._usage = usage
         self._kept: Memo[tuple[Shape, Quota | None, int], PlacesOfShape] = Memo(_MOST_SHAPES)
 
-    def of(self, shape: Shape) -> PlacesOfShape:
-        """Returns the number of places for pods of a shape."""
-        return self._of(shape, None, 0)
+    def of(self, shape: Shape, quota: Quota | None = None, priority: int = 0) -> PlacesOfShape:
+        """Returns the number of places for pods of a shape.
 
-    def with_victims(self, shape: Shape, quota: Quota, priority: int) -> PlacesOfShape:
-        """Returns the largest number of places for pods of a quota that preempt within the quota."""
-        return self._of(shape, quota, priority)
-
-    def _of(self, shape: Shape, quota: Quota | None, priority: int) -> PlacesOfShape:
-        places = self._kept.get((shape, quota, priority))
+        With a quota, it is the largest number for pods of this priority that preempt within the quota. All
+        terminating pods and all less important pods of the quota may then be gone, even pods that must not be
+        preempted.
+        """
+        key = shape, quota, 0 if quota is None else priority
+        places = self._kept.get(key)
         if places is None:
-            gone = None if quota is None else Gone(self._usage, quota, priority)
-            places = self._kept[shape, quota, priority] = PlacesOfShape(shape, self._scheduling, gone)
+            places = self._kept[key] = PlacesOfShape(*key, self._scheduling, self._usage)
         return places
-
-
-@final
-class Gone:
-    """The pods that may be gone after a preemption within a quota.
-
-    These are all terminating pods and all less important pods of the quota, even pods that must not be
-    preempted.
-
-    Args:
-        priority: the priority of the preempting pods.
-    """
-
-    def __init__(self, usage: QuotaUsage, quota: Quota, priority: int) -> None:
-        self._usage = usage
-        self._quota = quota
-        self._priority = priority
-
-    def is_it(self, pod: PodInfo) -> bool:
-        """Returns True if a pod may be gone."""
-        if pod.terminating:
-            return True
-        return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
 
 
 @final
@@ -75,16 +50,17 @@ class PlacesOfShape:
 
     Equal pods that are placed one after another get all of these places, in any order of nodes. They get
     fewer places if resources are reserved for nominated pods.
-
-    Args:
-        gone: the pods that count as gone, or None if there are none.
     """
 
-    __slots__ = ("_cache", "_gone", "_on", "_ruled_out", "_seen", "_shape", "_total")
+    __slots__ = ("_cache", "_on", "_priority", "_quota", "_ruled_out", "_seen", "_shape", "_total", "_usage")
 
-    def __init__(self, shape: Shape, scheduling: Scheduling, gone: Gone | None = None) -> None:
+    def __init__(
+        self, shape: Shape, quota: Quota | None, priority: int, scheduling: Scheduling, usage: QuotaUsage
+    ) -> None:
         self._shape = shape
-        self._gone = gone
+        self._quota = quota
+        self._priority = priority
+        self._usage = usage
         self._cache = cache = scheduling.cache
         nodes = scheduling.shape_nodes(shape)
         self._ruled_out = [nodes.ruled_out(node.position) is not None for node in cache.nodes]
@@ -107,7 +83,7 @@ class PlacesOfShape:
         shape, free, least = self._shape, node.free, node.slots
         if self._ruled_out[node.position] or shape.missing:
             return 0
-        gone = [] if self._gone is None else [pod for pod in node.pods if self._gone.is_it(pod)]
+        gone = [] if self._quota is None else [pod for pod in node.pods if self._may_be_gone(pod)]
         if gone:
             free, least = free.copy(), least + len(gone)
             for pod in gone:
@@ -121,3 +97,7 @@ class PlacesOfShape:
             if fit < least:
                 least = fit
         return max(0, least)
+
+    def _may_be_gone(self, pod: PodInfo) -> bool:
+        lower = pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
+        return pod.terminating or lower

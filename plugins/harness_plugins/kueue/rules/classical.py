@@ -245,7 +245,9 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 if any(within_nominal(tree, guard, need) for guard in guards):
                     protected.add(at)  # stays protected for this attempt, because usage only falls
                     continue
-                reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
+                reason = IN_CLUSTER_QUEUE if not guards else IN_COHORT_RECLAMATION
+                if guards and workload.priority < phase.while_borrowing:
+                    reason = IN_COHORT_RECLAIM_WHILE_BORROWING
                 remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
@@ -263,12 +265,6 @@ def _restore(tree: QuotaTree, targets: list[Target], cells: Sequence[int]) -> No
     for workload in workloads:
         for placed in workload.placed:
             placed.charge()
-
-
-def _reason(workload: Workload, phase: _Phase) -> str:
-    if workload.priority < phase.while_borrowing:
-        return IN_COHORT_RECLAIM_WHILE_BORROWING
-    return IN_COHORT_RECLAMATION
 
 
 def _in_order(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import final
 
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
@@ -29,108 +28,99 @@ from harness_plugins.kueue.state.workload import Workload
 _SHARE = itemgetter(0)
 
 
-@final
-class FairObstacle:
-    """Finds the reason why there are no preemption targets for a workload.
+def fair_obstacle(
+    cache: Cache,
+    incoming: Incoming,
+    shares: Shares,
+    strategies: tuple[Strategy, ...],
+    takes_back: Callable[[Incoming], bool],
+) -> Obstacle:
+    """Returns the reason why there are no preemption targets for a workload. The cache does not change.
 
-    Args:
-        incoming: the workload for which no targets were found.
-        takes_back: returns whether the incoming workload, whose requests must already be charged, can preempt
-            in other queues without comparing shares.
+    `takes_back` returns whether the workload, whose requests must already be charged, can preempt in other
+    queues without comparing shares.
     """
+    own, workload = incoming.queue, incoming.workload
+    mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
+    within = allowed_by(preemption.within_cluster_queue, workload)
+    reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
+    mine = within is not None and has_candidate(holders[own.node], mask, within)
+    others = borrowers(cache, own, incoming.need) if own.path else []
+    theirs = reclaim is not None and any(has_candidate(holders[each.node], mask, reclaim) for each in others)
+    if not (mine or theirs):
+        fields = {}
+        if has_candidate(holders[own.node], mask, ANY):
+            fields["withinClusterQueue"] = preemption.within_cluster_queue
+        if any(has_candidate(holders[each.node], mask, ANY) for each in others):
+            fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
+        return Obstacle(FORBIDDEN if fields else NOBODY, fields)
+    if reclaim is None or not theirs:
+        return Obstacle(TOO_LITTLE)
+    ranked = _ranked(shares, own, others)
+    cache.tree.charge(own.node, incoming.requests)
+    reclaims_anyway = takes_back(incoming)
+    all_have_less = len(own.path) == 1 and ranked[0][0] < shares.of(own.node)[1]
+    search: FairSearch | None = None
+    taken: tuple[Workload, ...] = ()
+    if mine or reclaims_anyway or not all_have_less:  # otherwise no workload can be taken
+        search = FairSearch(cache, incoming, shares, Candidates(cache, incoming, within, reclaim))
+        search.run([own, *others] if mine else others, strategies, takes_back=reclaims_anyway)
+        taken = tuple(target.workload for target in search.targets)
+    cache.tree.refund(own.node, incoming.requests)
+    if taken:
+        ranked = _ranked(shares, own, others)
+    compared = None
+    if not reclaims_anyway:
+        compared = _compared(cache, incoming, shares, strategies, ranked, reclaim, taken)
+    if search is not None:
+        search.put_back()
+    return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
-    __slots__ = ("_cache", "_incoming", "_own", "_shares", "_strategies", "_takes_back")
 
-    def __init__(
-        self,
-        cache: Cache,
-        incoming: Incoming,
-        shares: Shares,
-        strategies: tuple[Strategy, ...],
-        takes_back: Callable[[Incoming], bool],
-    ) -> None:
-        self._cache = cache
-        self._incoming = incoming
-        self._own = incoming.queue
-        self._shares = shares
-        self._strategies = strategies
-        self._takes_back = takes_back
+def _ranked(
+    shares: Shares, own: ClusterQueueState, queues: Sequence[ClusterQueueState]
+) -> list[tuple[Share, ClusterQueueState]]:
+    ranked = [(shares.of(own.sides(each)[1])[1], each) for each in queues]
+    return sorted(ranked, key=_SHARE, reverse=True)
 
-    def found(self) -> Obstacle:
-        """Returns the obstacle. The cache is unchanged afterwards."""
-        cache, incoming, own = self._cache, self._incoming, self._own
-        workload = incoming.workload
-        mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
-        within = allowed_by(preemption.within_cluster_queue, workload)
-        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
-        mine = within is not None and has_candidate(holders[own.node], mask, within)
-        others = borrowers(cache, own, incoming.need) if own.path else []
-        theirs = reclaim is not None and any(
-            has_candidate(holders[each.node], mask, reclaim) for each in others
-        )
-        if not (mine or theirs):
-            fields = {}
-            if has_candidate(holders[own.node], mask, ANY):
-                fields["withinClusterQueue"] = preemption.within_cluster_queue
-            if any(has_candidate(holders[each.node], mask, ANY) for each in others):
-                fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
-            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
-        if reclaim is None or not theirs:
-            return Obstacle(TOO_LITTLE)
-        ranked = self._ranked(others)
-        cache.tree.charge(own.node, incoming.requests)
-        takes_back = self._takes_back(incoming)
-        all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
-        search: FairSearch | None = None
-        taken: tuple[Workload, ...] = ()
-        if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
-            search = FairSearch(cache, incoming, self._shares, Candidates(cache, incoming, within, reclaim))
-            search.run([own, *others] if mine else others, self._strategies, takes_back=takes_back)
-            taken = tuple(target.workload for target in search.targets)
-        cache.tree.refund(own.node, incoming.requests)
-        if taken:
-            ranked = self._ranked(others)
-        compared = None if takes_back else self._compared(ranked, reclaim, taken)
-        if search is not None:
-            search.put_back()
-        return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
-    def _ranked(self, queues: Sequence[ClusterQueueState]) -> list[tuple[Share, ClusterQueueState]]:
-        of = self._shares.of
-        shares = [(of(self._own.sides(each)[1])[1], each) for each in queues]
-        return sorted(shares, key=_SHARE, reverse=True)
+def _compared(
+    cache: Cache,
+    incoming: Incoming,
+    shares: Shares,
+    strategies: tuple[Strategy, ...],
+    ranked: Sequence[tuple[Share, ClusterQueueState]],
+    reclaim: Allowed,
+    taken: tuple[Workload, ...],
+) -> Compared | None:
+    """Returns the shares that protect the next candidate on the side with the largest share.
 
-    def _compared(
-        self, ranked: Sequence[tuple[Share, ClusterQueueState]], reclaim: Allowed, taken: tuple[Workload, ...]
-    ) -> Compared | None:
-        """Returns the shares that protect the next candidate on the side with the largest share.
-
-        The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
-        """
-        cache, incoming, own, of = self._cache, self._incoming, self._own, self._shares.of
-        gone = set(taken)
-        left = next(
-            (
-                (share, queue, candidate)
-                for share, queue in ranked
-                for candidate in candidates_in_order(cache.holders[queue.node], incoming.mask, reclaim)
-                if candidate not in gone
-            ),
-            None,
-        )
-        if left is None:
+    The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
+    """
+    own, of = incoming.queue, shares.of
+    gone = set(taken)
+    left = next(
+        (
+            (share, queue, candidate)
+            for share, queue in ranked
+            for candidate in candidates_in_order(cache.holders[queue.node], incoming.mask, reclaim)
+            if candidate not in gone
+        ),
+        None,
+    )
+    if left is None:
+        return None
+    initial, queue, candidate = left
+    sides = own.sides(queue)
+    before = of(sides[0])[1], initial
+    cache.tree.charge(own.node, incoming.requests)
+    share = of(sides[0])[1]
+    remove(cache.tree, candidate)
+    final = of(sides[1])[1]
+    put_back(cache.tree, candidate)
+    cache.tree.refund(own.node, incoming.requests)
+    for strategy in strategies:
+        if strategy.allows(share, initial, final):
             return None
-        initial, queue, candidate = left
-        sides = own.sides(queue)
-        before = of(sides[0])[1], initial
-        cache.tree.charge(own.node, incoming.requests)
-        share = of(sides[0])[1]
-        remove(cache.tree, candidate)
-        final = of(sides[1])[1]
-        put_back(cache.tree, candidate)
-        cache.tree.refund(own.node, incoming.requests)
-        for strategy in self._strategies:
-            if strategy.allows(share, initial, final):
-                return None
-        names = tuple(strategy.name for strategy in self._strategies)
-        return Compared(candidate, sides, before, (share, final), names)
+    names = tuple(strategy.name for strategy in strategies)
+    return Compared(candidate, sides, before, (share, final), names)

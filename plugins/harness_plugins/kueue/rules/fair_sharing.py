@@ -8,7 +8,7 @@ from typing import final
 from harness.models.cluster import strategies_of
 from harness_plugins.kueue.rules.candidates import borrowers
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
-from harness_plugins.kueue.rules.fair_obstacle import FairObstacle
+from harness_plugins.kueue.rules.fair_obstacle import fair_obstacle
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
 from harness_plugins.kueue.rules.preemption import Incoming, Obstacle, Target, fill_back, within_nominal
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
@@ -69,7 +69,7 @@ class FairSharing:
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search finds no targets, with the shares that protect other workloads."""
-        return FairObstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back).found()
+        return fair_obstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back)
 
     def takes_back(self, incoming: Incoming) -> bool:
         """Returns True if the incoming workload's queue stays within its own quota of all needed resources.

@@ -9,12 +9,8 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
-from harness_plugins.kueue.rules.preemption import Target
-from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.rules.preemption_oracle import PreemptionOracle
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 
@@ -33,7 +29,7 @@ class Fit:
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
-        offers, oracle = self._offers(workload.asks, queue), _Nobody(self._cache, workload)
+        offers, oracle = self._offers(workload.asks, queue), PreemptionOracle(self._cache, None, workload)
 
         def tried(counts: tuple[int, ...]) -> Assignment | None:
             found = self._assigner.assign(oracle, offers, counts)
@@ -43,26 +39,3 @@ class Fit:
             return True
         reducible = self._partial and workload.asks.reducible
         return reducible and most_that_work(workload.asks, workload.counts, tried) is not None
-
-
-@final
-class _Nobody:
-    """An oracle that never finds preemption targets. See `Oracle`."""
-
-    __slots__ = ("_cache", "workload")
-
-    def __init__(self, cache: Cache, workload: Workload) -> None:
-        self._cache = cache
-        self.workload = workload
-
-    def quota_for(self, cell: int, amount: int) -> Quota:
-        queue = self.workload.cluster_queue
-        return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
-
-    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        return topology.place()
-
-    def targets(
-        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
-    ) -> list[Target]:
-        return []

@@ -56,11 +56,11 @@ OracleFactory: TypeAlias = Callable[[Workload], Oracle]
 
 @final
 class PreemptionOracle:
-    """Answers every question from the current state of the cache."""
+    """Answers every question from the current state of the cache. Without a search, there are no targets."""
 
     __slots__ = ("_cache", "_search", "workload")
 
-    def __init__(self, cache: Cache, search: TargetSearch, workload: Workload) -> None:
+    def __init__(self, cache: Cache, search: TargetSearch | None, workload: Workload) -> None:
         self._cache = cache
         self._search = search
         self.workload = workload
@@ -78,6 +78,8 @@ class PreemptionOracle:
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
         """Returns the workloads to preempt so that `requests` fit."""
+        if self._search is None:
+            return []
         return self._search.find_targets(
             Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import final
 
-from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment
+from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, assembled
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
@@ -112,21 +112,9 @@ class SecondPassNominator:
 def _assignment(
     one: SecondPass, mode: int, placed: tuple[Placed, ...], targets: Sequence[Target] = ()
 ) -> Assignment:
-    admission = one.workload.admission
-    return Assignment(
-        mode=mode,
-        borrowing=0,
-        usage=(),
-        uses=0,
-        need=(),
-        counts=() if admission is None else admission.counts,
-        chosen=() if admission is None else admission.chosen,
-        tried=(),
-        untried=False,
-        placed=placed,
-        lacks_place=False,
-        targets=targets,
-    )
+    """Returns an assignment that uses no further quota."""
+    chosen, counts = one.workload.admission or ((), ())
+    return assembled((), counts, ())._replace(mode=mode, chosen=chosen, placed=placed, targets=targets)
 
 
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:

@@ -40,23 +40,16 @@ class WorkloadTopology:
         cells: the flavor-resources that the pod sets take.
     """
 
-    __slots__ = ("_capacities", "_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
+    __slots__ = ("_empty", "_finder", "cells", "parts")
 
     def __init__(
         self,
         parts: Sequence[tuple[TopologyFlavor, Sequence[PodSetRequest]]],
         cells: frozenset[int],
-        flavors: TopologyFlavors,
-        *,
-        mixed: bool,
-        suitable: SuitableLeaves,
-        capacities: Capacities,
+        finder: WorkloadTopologies,
     ) -> None:
         self.parts = parts
-        self._flavors = flavors
-        self._mixed = mixed
-        self._suitable = suitable
-        self._capacities = capacities
+        self._finder = finder
         self._empty: list[tuple[Placed, ...] | None] = []
         self.cells = cells
 
@@ -78,21 +71,22 @@ class WorkloadTopology:
 
     def _place(self, *, empty: bool) -> tuple[Placed, ...] | None:
         found: list[Placed] = []
+        finder = self._finder
         for flavor, asked in self.parts:
             room = flavor.free if empty else flavor.room
             if len(asked) > 1 or found:
                 room = Room(room)
             for earlier in found:
-                if flavor in self._flavors.beside(earlier.flavor):
+                if flavor in finder.flavors.beside(earlier.flavor):
                     for leaf, pods in in_flavor(earlier, flavor):
                         room.take(leaf, earlier.pod_set.requests, pods)
             placed = place(
                 flavor.tree,
                 room,
                 asked,
-                mixed=self._mixed,
-                suitable=self._suitable,
-                capacities=self._capacities,
+                mixed=finder.mixed,
+                suitable=finder.suitable,
+                capacities=finder.capacities,
             )
             for each in asked:
                 leaves = placed.get(each.pod_set.name)
@@ -113,10 +107,10 @@ class WorkloadTopology:
             tree = flavor.tree
             for each in asked:
                 figures = None
-                wanted = wanted_of(each.request, tree.levels, mixed=self._mixed)
+                wanted = wanted_of(each.request, tree.levels, mixed=self._finder.mixed)
                 if wanted is not None:
-                    suitable, requests = self._suitable(tree, each.pod_set), each.pod_set.requests
-                    figures = self._capacities(tree, flavor.room, wanted, requests, None, suitable)
+                    suitable, requests = self._finder.suitable(tree, each.pod_set), each.pod_set.requests
+                    figures = self._finder.capacities(tree, flavor.room, wanted, requests, None, suitable)
                     # An unsuccessful search does not change the figures.
                     if self.alone and Search(tree, figures, wanted, 0).place(each.count) is not None:
                         return []
@@ -152,10 +146,10 @@ class WorkloadTopologies:
         suitable: SuitableLeaves = suitable_leaves,
         capacities: Capacities = capacity_of,
     ) -> None:
-        self._flavors = flavors
-        self._mixed = mixed
-        self._suitable = suitable
-        self._capacities = capacities
+        self.flavors = flavors
+        self.mixed = mixed
+        self.suitable = suitable
+        self.capacities = capacities
 
     def asked(
         self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
@@ -167,19 +161,12 @@ class WorkloadTopologies:
             if not (offer.placed and count):
                 continue
             names = {group.flavors[number] for group, number in zip(offer.groups, numbers, strict=True)}
-            names &= self._flavors.by_name.keys()
+            names &= self.flavors.by_name.keys()
             if len(names) != 1:
                 return None
             request = PodSetRequest(offer.pod_set, count, offer.pod_set.topology or _IMPLIED)
             parts.setdefault(names.pop(), []).append(request)
             for group, number in zip(offer.groups, numbers, strict=True):
                 cells.update(group.cells[number] or ())
-        by_name = [(self._flavors.by_name[name], asked) for name, asked in sorted(parts.items())]
-        return WorkloadTopology(
-            by_name,
-            frozenset(cells),
-            self._flavors,
-            mixed=self._mixed,
-            suitable=self._suitable,
-            capacities=self._capacities,
-        )
+        by_name = [(self.flavors.by_name[name], asked) for name, asked in sorted(parts.items())]
+        return WorkloadTopology(by_name, frozenset(cells), self)
