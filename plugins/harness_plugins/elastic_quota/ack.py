@@ -60,8 +60,8 @@ class AckRules:
         examines_all: bool = False,
     ) -> None:
         self.examines_all = examines_all
-        self._usage = usage
-        self._budgets = budgets
+        self.usage = usage
+        self.budgets = budgets
         self._protection = protection
         self._by_usage = by_usage
         self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the generation of the node
@@ -76,11 +76,11 @@ class AckRules:
             return False
         if self._by_usage:
             amounts = {resource: amount - own.get(resource, 0) for resource, amount in amounts.items()}
-        return self._usage.tree.within_min(quota, amounts)
+        return self.usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Returns why preemption cannot help: no quota, no borrowing quota, or no less important pod."""
-        usage, quota = self._usage, request.quota
+        usage, quota = self.usage, request.quota
         if quota is None:
             return NO_QUOTA
         if not reclaims:
@@ -106,7 +106,7 @@ class AckRules:
         if any(other.terminating for other in expected.pods):
             return VICTIMS_LEAVING
         if request.excess is not None:
-            tree = self._usage.tree
+            tree = self.usage.tree
             with tree.departed():
                 if tree.refusing(request.quota, request.in_quota, request.shared, request.in_all) is None:
                     return QUOTA_LEAVING
@@ -114,13 +114,13 @@ class AckRules:
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns all limits that are exceeded, including the requests of nominated pods."""
-        excesses = request.excesses(self._usage.tree)
+        excesses = request.excesses(self.usage.tree)
         return Exceeded(excesses, excesses)
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `AckClaim`."""
         assert request.quota is not None, "see `why_never`"
-        return AckClaim(self, self._usage, self._budgets, request.quota, reclaims=reclaims)
+        return AckClaim(self, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
         """Returns the pods of a node that can be preempted, regardless of budgets, least important first."""
@@ -145,12 +145,9 @@ class AckClaim:
         reclaims: whether the preemptor reclaims the guarantee of its quota from other quotas.
     """
 
-    def __init__(
-        self, rules: AckRules, usage: QuotaUsage, budgets: Budgets, quota: Quota, *, reclaims: bool
-    ) -> None:
+    def __init__(self, rules: AckRules, quota: Quota, *, reclaims: bool) -> None:
         self._rules = rules
-        self._usage = usage
-        self._budgets = budgets
+        self._usage = rules.usage
         self._quota = quota
         self._lent = Lent(quota) if reclaims else None
 
@@ -195,7 +192,7 @@ class AckClaim:
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
         """Charges a victim to its budgets if all of them allow it, and returns True if they do."""
-        budgets = self._budgets
+        budgets = self._rules.budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):
             return False

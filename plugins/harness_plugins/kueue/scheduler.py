@@ -63,7 +63,7 @@ class Scheduler:
         topologies: the flavors with a topology and their free capacity, or None if no flavor has a topology.
         local_queues: the usage of LocalQueues, or None if usage orders no queue.
         within_quota: a function that returns whether there is quota for a workload without preemption.
-        heads: how many heads were considered in these cycles.
+        heads: how many heads all cycles so far have considered.
         idle: whether the last cycle changed nothing.
     """
 

@@ -354,7 +354,8 @@ class PendingQueue:
                 lines = self._lines[equivalence_class]
                 if not any(_first(lines, each) for each in lines):
                     self._forget(equivalence_class)
-        self._start_over()
+        for line in self._firsts.values():
+            line.start_over()
         for workload in self._inadmissible:
             self.add(workload)
         self._inadmissible.clear()
@@ -381,10 +382,6 @@ class PendingQueue:
             for entry in line
             if entry[4].place.ticket == entry[3]
         ]
-
-    def _start_over(self) -> None:
-        for line in self._firsts.values():
-            line.start_over()
 
 
 def _hash_of(workload: Workload) -> SchedulingHash:

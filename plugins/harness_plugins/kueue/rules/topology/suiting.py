@@ -36,7 +36,8 @@ class Suiting:
 
     def places(self, pod_set: PodSet) -> bool:
         """Returns True if the pods get places: the pod set requests this, or all flavors have a topology."""
-        return self._implied or (self._places and _is_explicit(pod_set.topology))
+        request = pod_set.topology
+        return self._implied or (self._places and request is not None and request.explicit)
 
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
         """Returns True if a flavor of a resource group suits a pod set."""
@@ -64,10 +65,6 @@ class Suiting:
         flavors = self._cluster.flavors
         named = [flavors[quotas.flavor] for quotas in group.flavors if quotas.flavor in flavors]
         return {key for flavor in named for key in flavor.node_labels}
-
-
-def _is_explicit(request: TopologyRequest | None) -> bool:
-    return request is not None and request.explicit
 
 
 def _levels(request: TopologyRequest) -> list[str]:
