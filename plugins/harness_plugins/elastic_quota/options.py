@@ -98,7 +98,7 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, a quota can claim its min if this is within min: its usage, or usage plus request",
+        "with ack, what a quota compares with its min before it claims it: usage, or usage plus request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(

@@ -19,7 +19,7 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "end a search when this percentage of nodes fits; 0: when 100 nodes, or 5 to 50 % of many nodes, fit",
+    "end a search when this percentage of nodes fits; 0 means 100 nodes, or 5 to 50 % of many nodes",
     type=int,
 )
 TOGETHER = "all-or-nothing"

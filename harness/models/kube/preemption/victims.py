@@ -62,7 +62,7 @@ class Bound(Protocol):
         """Returns True if a victim that fits on the node can stay. In this case, the victim counts again."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns why a node where a pod doesn't fit again is not a candidate, or None if it may be one."""
+        """Returns why a node to which a pod cannot return is not a candidate, or None if it may be one."""
 
 
 EligiblePods: TypeAlias = Callable[[NodeInfo, PodInfo], Sequence[PodInfo]]

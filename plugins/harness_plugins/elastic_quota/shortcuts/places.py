@@ -99,5 +99,6 @@ class PlacesOfShape:
         return max(0, least)
 
     def _may_be_gone(self, pod: PodInfo) -> bool:
-        lower = pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
-        return pod.terminating or lower
+        if pod.terminating:
+            return True
+        return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota

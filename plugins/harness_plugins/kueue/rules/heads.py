@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class AllHeads:
-    """Considers every queue in every cycle."""
+    """Finds the heads of cycles, and considers every queue in every cycle."""
 
     def __init__(self, pending: Sequence[PendingQueue]) -> None:
         self._pending = [each for each in pending if each.queue.usable]
