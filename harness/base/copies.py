@@ -21,7 +21,7 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
     """Returns the result of a function that changes objects, without changing the objects of this process.
 
     Returns:
-        The result, which must be picklable, or None if the system can't copy processes, if other threads
+        The result, which must be picklable. It is None if the system can't copy processes, if other threads
         might hold a lock in the copy, or if the function failed in the copy.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
