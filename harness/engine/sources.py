@@ -3,7 +3,10 @@
 To find the next simulated time, the engine looks at all sources. The sources that are due at this time then
 deliver their events in order. `due` is an attribute that each source keeps up to date rather than a method,
 because reading six attributes costs less than one call. To add a source, put an object with `due` and
-`deliver` into `Lifecycle.sources` or into the engine's tuple.
+`deliver` into `Lifecycle.sources` or into the engine's tuple. Sources deliver in the order of these tuples.
+
+A replay continues until `due` is `FAR` for every source, or until only idle wakes are due. A source that
+repeats must therefore stop by itself, even if jobs still wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The settings of a replay: how jobs arrive, start, lose work and end, apart from trace, cluster and plugin.
 
-`SETTINGS` contains everything that harness knows about each setting. The arguments of `harness.replay`, the
-options on the command line, the settings of experiments, and the entries in `run.json` are derived from it.
+A new setting needs a line in `Given`, a line in `Settings`, and an entry in `_ALL`. The arguments of
+`harness.replay`, the options on the command line, the settings of experiments, and the entries in `run.json`
+are derived from it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class Setting(Fixed):
     types: tuple[Any, ...] = ()
     wanted: str = ""
     plain: Callable[[Any], Any] = lambda value: value
-    recorded: str = IF_USED
+    recorded: str = CHANGED
     kind: type | None = None
 
     @property
@@ -233,7 +234,7 @@ _ALL = (
         "startup", "0s", _duration("startup"),
         "Time from the start of pods until they are ready, which is when their run time begins. It applies "
         "if the trace has no column 'startup'.",
-        unit="_us", metavar="TIME", recorded=CHANGED,
+        unit="_us", metavar="TIME",
     ),
     Setting(
         "until", None, _until, "Stop at this time after the trace's origin, such as 7d.",
@@ -247,24 +248,24 @@ _ALL = (
         "at_start", None, _world,
         "Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
         "empty if the trace's dates precede the manifests' dates, else dump]",
-        choices=WORLDS,
+        choices=WORLDS, recorded=IF_USED,
     ),
     Setting(
         "unfinished", DRAW, _unfinished,
         "Run times of unfinished Workloads and Pods of the manifests. With 'draw', they are drawn from the "
         "run times of ended jobs, as in forecasts. With 'limit', they are the longest allowed run times. "
         "A duration such as 2h is the run time of each. With 'drop', the Workloads and Pods are left out.",
-        metavar="HOW", types=(str,),
+        metavar="HOW", types=(str,), recorded=IF_USED,
         wanted="'draw', 'drop', 'limit', or a duration such as '2h', as a string",
     ),
     Setting(
         "seed", 0, int, "Seed of the drawn run times; each twin has its own draws.",
-        metavar="N", types=(Integral,), wanted="a whole number",
+        metavar="N", types=(Integral,), wanted="a whole number", recorded=IF_USED,
     ),
     Setting(
         "ignore_events", False, bool,
         "If a plugin cannot follow cluster changes, replay it without them instead of refusing it.",
-        types=(bool,), wanted="True or False",
+        types=(bool,), wanted="True or False", recorded=IF_USED,
     ),
 )
 # fmt: on

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.base.errors import OptionError
-from harness.runs.settings import SETTINGS, Given, Settings, given_of
+from harness.runs.settings import IF_USED, SETTINGS, Given, Settings, given_of
 
 DURATIONS = st.integers(0, 10**15)
 VALUES = st.fixed_dictionaries(
@@ -57,7 +57,8 @@ def test_a_run_has_what_is_not_the_default(values: Given) -> None:
     """What `run.json` lacks is the default, or belongs to the work in the manifests and the events."""
     settings = Settings.checked(values)
     again = Settings.checked(given_of(dict(settings.recorded())))
-    of_plans = ("at_start", "unfinished", "seed", "ignore_events")
+    of_plans = ["at_start", "unfinished", "seed", "ignore_events"]
+    assert [name for name, each in SETTINGS.items() if each.recorded == IF_USED] == of_plans
     assert replace(again, **{name: getattr(settings, name) for name in of_plans}) == settings
 
 

@@ -1,4 +1,7 @@
-"""Lists the formats that harness reads. A format has a recognition function, a module and options."""
+"""Lists the formats that harness reads. A format has a recognition function, a module and options.
+
+A page docs/sources*.md needs a section for each format, with the heading `### name: ...`.
+"""
 
 from __future__ import annotations
 

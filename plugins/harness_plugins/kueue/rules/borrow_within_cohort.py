@@ -2,6 +2,8 @@
 
 Upstream: `IsBorrowingWithinCohortAllowed` and `IsBorrowingWithinCohortForbidden` in
 pkg/scheduler/preemption/classical (KEP 1337).
+
+Borrowing limits are elsewhere, in `harness.models.quota.QuotaTree.available`.
 """
 
 from __future__ import annotations
