@@ -130,7 +130,7 @@ def add_into(
 ) -> dict[str, Any]:
     """Rewrites a stored run with additional metrics, and returns its `run.json`.
 
-    `further` contains additional tables, which contain no times.
+    `further` contains additional tables without times.
 
     Raises:
         RunError: a table of the run is damaged.

@@ -225,7 +225,8 @@ class Run:
     def capacity_time(self, resource: str, window: Window, lacking: int | None = None) -> int | None:
         """Returns the integral of a resource's capacity over a window, or None if it is ever unlimited.
 
-        The capacity is `lacking` if the cluster does not name the resource. By default, it is then unlimited.
+        `lacking` is the capacity if the cluster does not name the resource. By default, the capacity is
+        unlimited.
         """
         return integrated(self.epochs, resource, window, lacking)
 

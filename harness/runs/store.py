@@ -101,7 +101,7 @@ def added(
 ) -> Run:
     """Add metrics to a run and store it. They replace metrics with the same names.
 
-    `about` contains additional entries for `run.json`, and `further` additional tables, which contain no
+    `about` contains additional entries for `run.json`, and `further` contains additional tables without
     times.
 
     Raises:

@@ -83,8 +83,8 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
 def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
     """Returns, for each job, the index in `known` of the name that its queue has in the timeline.
 
-    The jobs have the columns `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`. `known` is as in
-    `quota_of` of `run.json`.
+    The jobs have the columns `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`. `known` contains
+    all queues of the timeline, as in `quota_of` of `run.json`.
     """
     names = pl.Enum(list(known))
     if TIMELINE_QUEUE in jobs.columns:

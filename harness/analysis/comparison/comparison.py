@@ -291,7 +291,7 @@ class Comparison:
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
         """Returns the comparison as plain values, with None for a number that JSON cannot express.
 
-        `metrics` and `scope` are as in `to_polars`. Without `changes`, the result takes less time for very
+        `metrics` and `scope` are as in `to_polars`. Without `changes`, the method is faster if there are very
         many scopes.
         """
         found = self.select(*metrics, scope=scope)

@@ -86,8 +86,8 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """Finds the jobs that have neither quota nor resources after some decisions, and were not rejected.
 
-    The result includes finished jobs whose pods were bound one by one. The decisions are the first of a run,
-    with times in microseconds.
+    The result includes finished jobs whose pods were bound one by one. `decisions` contains the first
+    decisions of a run, with times in microseconds.
 
     Returns:
         A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.

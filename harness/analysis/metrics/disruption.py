@@ -223,7 +223,7 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
 
     If a job hasn't restarted by the end of the window, the time until then counts. If a victim was later
     rejected, it no longer waits and has no restart time. Callers that have the rows of `preempted_pods` can
-    pass them.
+    pass them as `pods`.
     """
     pods = preempted_pods(run, window) if pods is None else pods
     each = preemptions(pods)

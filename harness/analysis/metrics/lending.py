@@ -100,7 +100,7 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 class Lending:
     """Adds up the resource-time that quotas borrow and lend, for one resource in one flavor.
 
-    `users` contains the names of the holders in pieces, by their numbers.
+    `users` contains the names of the holders, in the order of their numbers.
     """
 
     def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ class Lending:
     def add(self, piece: Piece, held: Ints) -> None:
         """Adds the levels of a piece.
 
-        From each time in the piece on, quotas hold the amounts in `held`.
+        `held` contains the amounts that quotas hold from each time of the piece on.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
         if not len(rows):

@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 class Record:
     """A record, with which simulations are compared.
 
-    A job without a ClusterQueue has the queue "". The end is in microseconds since the origin.
+    A job without a ClusterQueue has the queue "". The record's end is in microseconds since the origin.
 
     Attributes:
         instants: when jobs are submitted, begin or end. The exact time of a change between two instants does

@@ -39,7 +39,7 @@ class Branches:
 
     Each replay continues in a copy of the process, from the time at which an earlier replay was paused. If
     the system cannot copy processes, each replay begins at the origin. `possible` has one event of each kind
-    that a replay may have. The end is that of the record, in microseconds since the origin.
+    that a replay may have. `end` is the record's end, in microseconds since the origin.
 
     Attributes:
         spent: the total simulated time of all replays, in microseconds.

@@ -80,7 +80,7 @@ def calibrate(
 ) -> Fit:
     """Fits start-up, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
-    The request and its validation are without these settings. By default, this process runs the requests.
+    `request` and `validation` are without these settings. By default, this process runs the requests.
     """
     from harness.cluster.changes.scale import scaled_cluster
 

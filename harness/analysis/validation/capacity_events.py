@@ -71,7 +71,7 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """Returns the explained fraction of the error before events, or None if there was none."""
+        """Returns the explained fraction of the error if `error` remains; None if there was no error."""
         return 1 - error / self.before if self.before else None
 
     @property

@@ -40,7 +40,7 @@ def with_findings(
     """Adds findings after a time as events if they bring waits closer to the record, in order of time.
 
     Only findings after `since` count, and the largest come first. A finding must explain the fraction `least`
-    of the remaining error. Objects are those whose capacity may differ.
+    of the remaining error. `objects` contains the objects whose capacity may differ.
     """
     less = [each for each in findings if each.kind == LESS and each.end - max(since, each.start) >= _SHORTEST]
     more = dict.fromkeys(told(each.object, each.name) for each in findings if each.kind == MORE)

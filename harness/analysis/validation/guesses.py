@@ -41,7 +41,8 @@ _STEPS = 64
 class Guesses:
     """Proposes events for a search.
 
-    `quotas` may have been lower. `unit` is the largest amount that divides all requests.
+    `quotas` contains the quotas that may have been lower. `unit` is the largest amount that divides all
+    requests.
     """
 
     def __init__(self, trials: Trials, quotas: Sequence[Quota], unit: int) -> None:

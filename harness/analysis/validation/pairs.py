@@ -15,7 +15,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
     """Returns a table with one row per job that started in the record, in order of arrival.
 
-    The resource measures the size of a job.
+    `resource` measures the size of a job.
 
     Returns: Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission,
         UTC), `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and

@@ -83,8 +83,8 @@ class _Moves(NamedTuple):
 class Timeline:
     """Converts decisions to the points at which the timeline changes.
 
-    Queues and resources are sorted by name. The capacity is that of the whole cluster. With `on_nodes`, pods
-    hold resources from the time when they are bound, rather than from the start of their job.
+    Queues and resources are sorted by name. `capacity` is the capacity of the whole cluster. With `on_nodes`,
+    pods hold resources from the time when they are bound, rather than from the start of their job.
     """
 
     def __init__(

@@ -141,7 +141,7 @@ def stepped(
 ) -> alt.Chart:
     """Returns a reference line whose level changes at given times.
 
-    `steps` are on the time axis.
+    `steps` contains times on the time axis, each with the level that begins then.
     """
     if len(steps) == 1:
         return level(steps[0][1], dash)
