@@ -93,7 +93,7 @@ class Shares(NamedTuple):
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
-    """Returns how many changes to process together so that memory does not grow with the holders."""
+    """Returns how many changes to process together, so that many holders do not need more memory."""
     return min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
 
 

@@ -63,7 +63,7 @@ def blocks(material: Material) -> Iterator[Block]:
     medians = [_medians(material, each) for each in pairs]
     yield Figure(
         title="Error of first starts over time",
-        words=f"Medians of {_BINS} equal parts of the time. "
+        words=f"Medians of the errors in {_BINS} equal parts of the time. "
         + " ".join(_range(key.name, each["error"]) for key, each in zip(keys, medians, strict=True)),
         draw=lambda width: charts.record.over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
