@@ -435,7 +435,8 @@ def test_the_error_over_time_is_told_with_its_ends(against_record: list[harness.
     """Markdown has no other figures of it."""
     *_, figure = blocks(harness.make_report(against_record), "record")
     assert isinstance(figure, Figure)
-    assert figure.words == "Medians of 60 equal parts of the time. greedy: between 1m30s earlier and 0s."
+    words = "Medians of the errors in 60 equal parts of the time. greedy: between 1m30s earlier and 0s."
+    assert figure.words == words
 
 
 @pytest.mark.parametrize(
