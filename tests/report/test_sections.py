@@ -360,8 +360,8 @@ def test_levels_in_words_are_over_each_runs_own_time(uneven: list[harness.Run]) 
     assert depth.words == ("2: 5 jobs waited on average, at most 10. 6: 3 jobs waited on average, at most 6.")
     held, *_ = (block for block in blocks(report, "allocation") if isinstance(block, Figure))
     assert held.words == (
-        "2: on average 2 of 2 cores were held (100.0 %), at most 2; most by a 2. "
-        "6: on average 6 of 6 cores were held (100.0 %), at most 6; most by a 6."
+        "2: on average 2 of 2 cores were held (100.0 %), at most 2. These held the most: a 2. "
+        "6: on average 6 of 6 cores were held (100.0 %), at most 6. These held the most: a 6."
     )
 
 

@@ -59,7 +59,7 @@ def with_findings(
         if not tried:
             notes.append(f"no event can express that {name} had less: no manifest sets how much it has")
         elif any(_contradict(one, other) for one in tried for other in kept):
-            notes.append(f"{name} already has an event at the time of a finding, which is left out")
+            notes.append(f"{name} already has an event at the time of a finding, so the finding is left out")
         elif record.error(other := replay([*kept, *tried]), until) <= (1 - least) * record.error(
             simulated, until
         ):

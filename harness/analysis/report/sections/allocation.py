@@ -108,7 +108,7 @@ def _words(material: Material) -> str:
         most = ", ".join(f"{lane.name} {number(part / unit.size)}" for part, lane in ranked[:3])
         sentences.append(
             f"{name}: on average {number(mean / unit.size)}{of} {unit.name} were held{share}, at most "
-            f"{number(highest)}; most by {most}."
+            f"{number(highest)}. These held the most: {most}."
             + (f" Changes of the cluster: {by_kind(marks)}." if marks else "")
         )
     return " ".join(sentences)
