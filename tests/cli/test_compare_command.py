@@ -245,7 +245,7 @@ def test_a_metric_without_anything_in_the_scope_is_said(harness: Callable, repla
     """Another one has something there, so the table is shown, and says what is not in it."""
     run = replayed("a")
     asked = ("--scope", "queue", "--metric", "wait.first_start.p95", "--metric", "makespan")
-    said = "makespan: not measured for scope 'queue', but for all"
+    said = "makespan is not measured for scope 'queue', but for all"
     assert said in harness("compare", run, *asked).out.split("\n")
     assert f"- {said}" in harness("compare", run, *asked, "--format", "markdown").out.split("\n")
     assert json.loads(harness("compare", run, *asked, "--json").out)["absent"] == [said]
