@@ -8,23 +8,9 @@ from typing import Any, NamedTuple, Protocol
 from harness.policy import Job
 
 ACTIONS = (
-    "submit",
-    "admit",
-    "start",
-    "bind",
-    "nominate",
-    "unnominate",
-    "preempt",
-    "evict",
-    "gone",
-    "finish",
-    "reject",
-    "requeue",
-    "refuse",
-    "mark",
-    "unmark",
-    "replace",
-)
+    "submit", "admit", "start", "bind", "nominate", "unnominate", "preempt", "evict", "gone", "finish",
+    "reject", "requeue", "refuse", "mark", "unmark", "replace",
+)  # fmt: skip
 (
     SUBMIT, ADMIT, START, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
     MARK, UNMARK, REPLACE,

@@ -55,22 +55,9 @@ class Unit:
     """
 
     __slots__ = (
-        "alarm",
-        "amounts",
-        "began",
-        "bound",
-        "done",
-        "due",
-        "end",
-        "kept",
-        "life",
-        "name",
-        "pod",
-        "pods",
-        "ready",
-        "since",
-        "starts",
-    )
+        "alarm", "amounts", "began", "bound", "done", "due", "end", "kept", "life", "name", "pod", "pods",
+        "ready", "since", "starts",
+    )  # fmt: skip
 
     def __init__(self, life: Life, pods: int, amounts: Amounts | None = None, pod: int = NEVER) -> None:
         self.life = life
@@ -115,31 +102,10 @@ class Life:
     """
 
     __slots__ = (
-        "admitted",
-        "amounts",
-        "asked",
-        "counts",
-        "delay",
-        "done",
-        "ended",
-        "every_pod",
-        "first_admitted",
-        "holds",
-        "idle",
-        "interval",
-        "job",
-        "lost",
-        "preemptions",
-        "startable",
-        "started",
-        "startup",
-        "successors",
-        "terminating",
-        "unit",
-        "units",
-        "wanted",
-        "work",
-    )
+        "admitted", "amounts", "asked", "counts", "delay", "done", "ended", "every_pod", "first_admitted",
+        "holds", "idle", "interval", "job", "lost", "preemptions", "startable", "started", "startup",
+        "successors", "terminating", "unit", "units", "wanted", "work",
+    )  # fmt: skip
 
     def __init__(
         self, job: Job, work: int, interval: int | None, startup: Startup | None, done: int = 0

@@ -290,20 +290,11 @@ class Lifecycle:
         self._progress.held(life, pod, hold, now, WAITING)
         unit.bound -= 1
         hold.terminating = True
-        self._recorder.record(
-            Fact(
-                now,
-                self.cycles,
-                action,
-                life.job,
-                1,
-                amounts=life.amounts_of(pod),
-                pod=pod,
-                successor=life.successor(pod),
-                node=hold.node,
-                **note,
-            )
-        )
+        fact = Fact(
+            now, self.cycles, action, life.job, 1, amounts=life.amounts_of(pod),
+            pod=pod, successor=life.successor(pod), node=hold.node, **note,
+        )  # fmt: skip
+        self._recorder.record(fact)
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
@@ -429,21 +420,12 @@ class Lifecycle:
         self._progress.held(life, pod, hold, self.now, TERMINATING)
         self.books.unbind(life.job, pod, hold.node)
         successor = life.successor(pod)
-        self._recorder.record(
-            Fact(
-                self.now,
-                self.cycles,
-                GONE,
-                life.job,
-                1,
-                amounts=life.amounts_of(pod),
-                pod=pod,
-                successor=successor,
-                node=hold.node,
-                holding=0 if life.holds else -1,
-                quota=-1 if life.admitted and not keeps_quota else 0,
-            )
-        )
+        fact = Fact(
+            self.now, self.cycles, GONE, life.job, 1, amounts=life.amounts_of(pod),
+            pod=pod, successor=successor, node=hold.node,
+            holding=0 if life.holds else -1, quota=-1 if life.admitted and not keeps_quota else 0,
+        )  # fmt: skip
+        self._recorder.record(fact)
         life.successors[pod] = successor + 1
 
     # --- the end of the replay ----------------------------------------------------------------------------

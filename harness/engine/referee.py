@@ -255,17 +255,11 @@ class Referee:
         if note.what not in ACTIONS[MARK:]:
             self.refuse(job, f"there is no note {note.what!r}")
         self._count_idle()
-        self._recorder.record(
-            Fact(
-                lifecycle.now,
-                lifecycle.cycles,
-                ACTIONS.index(note.what),
-                job,
-                life.wanted - len(life.ended),
-                node=note.node,
-                detail=note.detail or None,
-            )
-        )
+        fact = Fact(
+            lifecycle.now, lifecycle.cycles, ACTIONS.index(note.what), job, life.wanted - len(life.ended),
+            node=note.node, detail=note.detail or None,
+        )  # fmt: skip
+        self._recorder.record(fact)
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
         """Stop a livelock, either after the current time or immediately if the cycle would never end."""
@@ -305,18 +299,11 @@ class Referee:
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
         self.idle = 0
-        self._recorder.record(
-            Fact(
-                lifecycle.now,
-                lifecycle.cycles,
-                REJECT,
-                job,
-                job.pods - len(life.ended),
-                reason=reason,
-                detail=reject.detail or None,
-                alive=-1,
-            )
-        )
+        fact = Fact(
+            lifecycle.now, lifecycle.cycles, REJECT, job, job.pods - len(life.ended),
+            reason=reason, detail=reject.detail or None, alive=-1,
+        )  # fmt: skip
+        self._recorder.record(fact)
         del lifecycle.lives[job.index]
         lifecycle.record_job(life, REJECTED, NEVER)
         life.let_go()
@@ -383,19 +370,11 @@ class Referee:
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         lifecycle = self._lifecycle
-        self._recorder.record(
-            Fact(
-                lifecycle.now,
-                lifecycle.cycles,
-                action,
-                life.job,
-                1,
-                pod=pod,
-                successor=life.successor(pod),
-                node=node,
-                detail=detail,
-            )
-        )
+        fact = Fact(
+            lifecycle.now, lifecycle.cycles, action, life.job, 1,
+            pod=pod, successor=life.successor(pod), node=node, detail=detail,
+        )  # fmt: skip
+        self._recorder.record(fact)
 
     def _alive(self, job: Job) -> Life:
         lifecycle = self._lifecycle

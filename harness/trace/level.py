@@ -197,10 +197,7 @@ def timed_jobs(trace: Trace) -> pl.DataFrame:
 
 
 def level_of(jobs: pl.DataFrame, resource: str) -> Level:
-    """Returns the offered load of a resource.
-
-    `jobs` is the result of `timed_jobs`.
-    """
+    """Returns the offered load of a resource. `jobs` is the result of `timed_jobs`."""
     amount = f"{REQUEST}{resource}"
     steps = Steps(jobs, amount, pl.col(SUBMIT), pl.col(SUBMIT) + pl.col("duration"))
     work = 0

@@ -28,16 +28,9 @@ FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
 _ANNOUNCED_KINDS = ("Node", "NodePool")
 
 KINDS = (
-    "ClusterQueue",
-    "Cohort",
-    "ElasticQuota",
-    "ElasticQuotaTree",
-    "LocalQueue",
-    "Node",
-    "NodePool",
-    "PriorityClass",
-    "WorkloadPriorityClass",
-)
+    "ClusterQueue", "Cohort", "ElasticQuota", "ElasticQuotaTree", "LocalQueue", "Node", "NodePool",
+    "PriorityClass", "WorkloadPriorityClass",
+)  # fmt: skip
 """The kinds whose objects can change during a replay."""
 
 _OURS = "harness/"

@@ -26,37 +26,17 @@ from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 GATES = (
-    "AdmissionFairSharing",
-    "AdmissionGatedBy",
-    "DisableWaitForPodsReady",
-    "DynamicResourceAllocation",
-    "FairSharingPreemptWithinNominal",
-    "FairSharingPrioritizeNonBorrowing",
-    "FlavorFungibility",
-    "FlavorFungibilityImplicitPreferenceDefault",
-    "FlavorFungibilityPreserveScanProgress",
-    "HierarchicalCohorts",
-    "KueueDRAIntegration",
-    "KueueDRARejectWorkloadsWhenDRADisabled",
-    "LendingLimit",
-    "PartialAdmission",
-    "PrioritizePreemptorWorkloads",
-    "PriorityBoost",
-    "PrioritySortingWithinCohort",
-    "ReclaimablePods",
-    "RecomputeAssignmentUponPreemptionTargetsOverlap",
-    "SchedulerTimestampPreemptionBuffer",
-    "SchedulingEquivalenceHashing",
-    "TASFailedNodeReplacement",
-    "TASFailedNodeReplacementFailFast",
-    "TASHandleOverlappingFlavors",
-    "TASProfileMixed",
-    "TASRecomputeAssignmentWithinSchedulingCycle",
-    "TASReplaceNodeDueToNotReadyOverFixedTime",
-    "TASReplaceNodeOnNodeTaints",
-    "TASReplaceNodeOnPodTermination",
-    "TopologyAwareScheduling",
-)
+    "AdmissionFairSharing", "AdmissionGatedBy", "DisableWaitForPodsReady", "DynamicResourceAllocation",
+    "FairSharingPreemptWithinNominal", "FairSharingPrioritizeNonBorrowing", "FlavorFungibility",
+    "FlavorFungibilityImplicitPreferenceDefault", "FlavorFungibilityPreserveScanProgress",
+    "HierarchicalCohorts", "KueueDRAIntegration", "KueueDRARejectWorkloadsWhenDRADisabled", "LendingLimit",
+    "PartialAdmission", "PrioritizePreemptorWorkloads", "PriorityBoost", "PrioritySortingWithinCohort",
+    "ReclaimablePods", "RecomputeAssignmentUponPreemptionTargetsOverlap",
+    "SchedulerTimestampPreemptionBuffer", "SchedulingEquivalenceHashing", "TASFailedNodeReplacement",
+    "TASFailedNodeReplacementFailFast", "TASHandleOverlappingFlavors", "TASProfileMixed",
+    "TASRecomputeAssignmentWithinSchedulingCycle", "TASReplaceNodeDueToNotReadyOverFixedTime",
+    "TASReplaceNodeOnNodeTaints", "TASReplaceNodeOnPodTermination", "TopologyAwareScheduling",
+)  # fmt: skip
 """The modelled feature gates, including those that exist only in older releases."""
 
 

@@ -310,17 +310,9 @@ def _pod_limits(containers: list[Container]) -> dict[str, int]:
 
 
 _SCHEDULING = (
-    "hostNetwork",
-    "nodeName",
-    "overhead",
-    "priority",
-    "priorityClassName",
-    "resourceClaims",
-    "resources",
-    "runtimeClassName",
-    "schedulerName",
-    "topologySpreadConstraints",
-)
+    "hostNetwork", "nodeName", "overhead", "priority", "priorityClassName", "resourceClaims", "resources",
+    "runtimeClassName", "schedulerName", "topologySpreadConstraints",
+)  # fmt: skip
 
 
 _OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(

@@ -22,17 +22,8 @@ ASSOCIATIONS = "sacctmgr -P show assoc tree"
 _FLAVOR = "default"
 _PREEMPTION = {"reclaimWithinCohort": "LowerPriority", "withinClusterQueue": "LowerPriority"}
 _MODELLED = (
-    "Cluster",
-    "Account",
-    "User",
-    "Partition",
-    "Share",
-    "GrpTRES",
-    "ParentName",
-    "QOS",
-    "Def QOS",
-    "ID",
-)
+    "Cluster", "Account", "User", "Partition", "Share", "GrpTRES", "ParentName", "QOS", "Def QOS", "ID",
+)  # fmt: skip
 
 
 @dataclass

@@ -22,17 +22,8 @@ _PODS = 110
 _MIB = 2**20
 _GRES = re.compile(r"gpu(?::([^:(,]+))?:([0-9]{1,9})")
 _UNUSABLE = (
-    "DOWN",
-    "DRAIN",
-    "ERROR",
-    "FAIL",
-    "FUTURE",
-    "INVAL",
-    "MAINT",
-    "NOT_RESPONDING",
-    "REBOOT",
-    "UNKNOWN",
-)
+    "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "INVAL", "MAINT", "NOT_RESPONDING", "REBOOT", "UNKNOWN",
+)  # fmt: skip
 _POWERED_DOWN = re.compile(r"POWER(ED|ING)?_DOWN|\bPOWER\b|~")
 """States of power saving. Slurm starts jobs on such a node by powering it up."""
 

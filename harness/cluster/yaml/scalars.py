@@ -23,44 +23,14 @@ _LONGEST_INTEGER = 100
 """
 _WITH_EXPONENT = 1e21
 """JSON writes a float of this size or more with an exponent."""
-BOOLEAN_FIELDS = frozenset(
-    (
-        "active",
-        "allowPrivilegeEscalation",
-        "automountServiceAccountToken",
-        "blockAdmission",
-        "blockOwnerDeletion",
-        "controller",
-        "disablePreemption",
-        "enable",
-        "enableServiceLinks",
-        "gang",
-        "globalDefault",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostProcess",
-        "hostUsers",
-        "immutable",
-        "manualSelector",
-        "optional",
-        "privileged",
-        "publishNotReadyAddresses",
-        "readOnly",
-        "readOnlyRootFilesystem",
-        "ready",
-        "runAsNonRoot",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "started",
-        "stdin",
-        "stdinOnce",
-        "suspend",
-        "tty",
-        "unconstrained",
-        "unschedulable",
-    )
-)
+BOOLEAN_FIELDS = frozenset((
+    "active", "allowPrivilegeEscalation", "automountServiceAccountToken", "blockAdmission",
+    "blockOwnerDeletion", "controller", "disablePreemption", "enable", "enableServiceLinks", "gang",
+    "globalDefault", "hostIPC", "hostNetwork", "hostPID", "hostProcess", "hostUsers", "immutable",
+    "manualSelector", "optional", "privileged", "publishNotReadyAddresses", "readOnly",
+    "readOnlyRootFilesystem", "ready", "runAsNonRoot", "setHostnameAsFQDN", "shareProcessNamespace",
+    "started", "stdin", "stdinOnce", "suspend", "tty", "unconstrained", "unschedulable",
+))  # fmt: skip
 """The fields that are booleans in all kinds that harness reads. Their values are never texts."""
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
