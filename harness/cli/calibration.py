@@ -17,7 +17,7 @@ _OF_TRACE = {
     ),
     "sample": (
         "SHARE[@SEED]",
-        ("Keep a random share of the jobs, each with all of its pods; 0.1@7 is a tenth, drawn with seed 7."),
+        "Keep a random share of the jobs, with all their pods; 0.1@7 is a tenth, drawn with seed 7.",
     ),
     "priority_from": (
         "COLUMN=V:P,...",
@@ -25,10 +25,7 @@ _OF_TRACE = {
     ),
     "priority_share": (
         "S:P,...[@SEED]",
-        (
-            "Give a priority to a share of each queue's jobs; 0.2:1000@7 gives a fifth of them priority "
-            "1000, with seed 7."
-        ),
+        "Give a priority to a share of each queue's jobs; 0.2:1000@7 gives a fifth priority 1000 (seed 7).",
     ),
     "tenants": (
         "STEPS",

@@ -71,7 +71,7 @@ def report(
     page = is_page(form, output)
     if interactive and not page:
         raise OptionError(
-            "only an HTML page can be interactive", hint="leave out --interactive, or write an HTML page"
+            "only an HTML page can be interactive", hint="leave out --interactive, or write HTML"
         )
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text != _NO:

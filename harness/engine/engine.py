@@ -297,10 +297,7 @@ def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
     return PolicyError(
         f"policy {name} is not notified of changes, but {what} changes {format_duration(first.at)} after the "
         "origin",
-        hint=(
-            "give the policy a method changed(change, now), or replay with --ignore-events as if "
-            "nothing changed"
-        ),
+        hint="give the policy a method changed(change, now); --ignore-events ignores all changes",
     )
 
 
@@ -328,9 +325,7 @@ def _check_methods(policy: Policy, name: str) -> None:
         if iscoroutinefunction(found) or isasyncgenfunction(found):
             raise PolicyError(
                 f"policy {name} has an asynchronous method {method!r}, which would never run",
-                hint=(
-                    "the engine calls the methods of a policy directly, so write 'def' instead of 'async def'"
-                ),
+                hint="the engine calls a policy's methods directly, so write 'def' instead of 'async def'",
             )
         if method != "cycle" and isgeneratorfunction(found):
             raise PolicyError(

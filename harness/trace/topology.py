@@ -74,9 +74,7 @@ def wrong_annotations(template: str) -> str:
     if len(given) > 1:
         return f"has the annotations {' and '.join(given)}: a pod set can have only one"
     if (SLICE in said) != (SLICE_SIZE in said):
-        return (
-            f"must have both or none of the annotations {_ANNOTATIONS[SLICE]} and {_ANNOTATIONS[SLICE_SIZE]}"
-        )
+        return f"must have both or neither of {_ANNOTATIONS[SLICE]} and {_ANNOTATIONS[SLICE_SIZE]}"
     size = said.get(SLICE_SIZE, "1")
     if not (size.isascii() and size.isdecimal() and 1 <= int(size[:12]) < 2**31):
         return f"has the annotation {_ANNOTATIONS[SLICE_SIZE]}, which must be a number from 1"

@@ -84,9 +84,7 @@ class Window(Value):
         if self.end is not None:
             inside &= since < self.end
         frame = trace.frame.filter(inside)
-        return frame, (
-            "only jobs submitted in this window are kept; simulated time begins with the first of them"
-        )
+        return frame, "only jobs submitted in this window; simulated time begins with the first of them"
 
 
 def _before(one: Window, other: Window) -> bool:

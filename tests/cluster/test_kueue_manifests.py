@@ -726,8 +726,7 @@ def test_a_feature_gate_that_kueue_does_not_have_is_refused() -> None:
         read(PartialAdmision=True)
     (fault,) = told.value.faults
     assert (
-        "featureGates.PartialAdmision: is not a feature gate of Kueue, and Kueue does not start "
-        "with unknown gates"
+        "featureGates.PartialAdmision: is not a feature gate of Kueue, which refuses unknown gates"
     ) in str(fault)
     assert "did you mean 'PartialAdmission'?" in str(fault)
     assert "featureGates.MultiKueue is not modelled" in "".join(read(MultiKueue=True).warnings)

@@ -362,7 +362,7 @@ def test_what_cannot_be_meant_is_a_fault_with_its_place_and_what_was_meant(patch
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        ([], "contains no document; write 'kind', 'metadata.name' and the fields that change"),
+        ([], "contains no document; write 'kind', 'metadata.name' and the changed fields"),
         (3, "document 1: must be a Kubernetes object, not 3"),
         ({"kind": "Node", "spec": {1: 2}}, "document 1: the names of fields must be text"),
         ({"kind": {"x"}}, "document 1: {'x'} is a set; write text, numbers, lists and mappings"),

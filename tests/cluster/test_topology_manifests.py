@@ -62,10 +62,7 @@ def test_nodes_that_the_levels_cannot_group_are_named() -> None:
         ),
     )
     assert cluster_from([levels, FLAVOR, lost], "test").warnings[1:] == (
-        (
-            "ResourceFlavor f: no node has the flavor's labels and all labels of Topology t, so the "
-            "flavor gets no jobs"
-        ),
+        ("ResourceFlavor f: no node has all labels of the flavor and of Topology t, so it gets no jobs"),
     )
     assert cluster_from([levels, FLAVOR, *nested], "test").warnings == ()
 

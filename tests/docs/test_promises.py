@@ -332,7 +332,7 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
         (
             "a flavor without any node that has all of these labels",
             [LEVELS, ON_LEVELS, node("c", block="b")],
-            "ResourceFlavor f: no node has the flavor's labels and all labels of Topology t",
+            "ResourceFlavor f: no node has all labels of the flavor and of Topology t",
         ),
         (
             "levels of a Topology that are not nested",

@@ -142,8 +142,7 @@ class _Rules:
         value = row.cells["value"]
         if not _WORD.fullmatch(field):
             what = (
-                f"{shown(field)} is not a field; write {_REMOVE!r}, 'stopPolicy', or a knob such "
-                "as 'quota[cpu]'"
+                f"{shown(field)} is not a field; write {_REMOVE!r}, 'stopPolicy' or a knob like 'quota[cpu]'"
             )
             self._faults.append(Fault(row.where("field"), what))
             return

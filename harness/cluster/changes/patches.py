@@ -58,9 +58,7 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     documents = _documents(cluster, patch, faults)
     patches = [item for document in documents for item in unpacked(document, faults)]
     if not patches and not faults:
-        faults.append(
-            Fault("", "contains no document; write 'kind', 'metadata.name' and the fields that change")
-        )
+        faults.append(Fault("", "contains no document; write 'kind', 'metadata.name' and the changed fields"))
     targets = [_target(each.content) for each in patches]
     names = {each.name for each in targets if each.kind == "Node"}
     world = _World(list(unpooled(cluster.manifests, names)), faults, cluster.manifests)
@@ -234,9 +232,7 @@ class _World:
 
     def _number(self, wanted: _Target, where: str) -> int | None:
         if not wanted.kind:
-            self._faults.append(
-                Fault(where, "must have 'kind' and 'metadata.name' of the object that it changes")
-            )
+            self._faults.append(Fault(where, "must have 'kind' and 'metadata.name' of the changed object"))
             return None
         named = self._there(self._named.get((wanted.kind, wanted.name), ()))
         if named:
@@ -244,10 +240,7 @@ class _World:
         there = self._there(self._places.get(wanted.kind, ()))
         pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
         if wanted.kind == "NodePool" and wanted.name in pools:
-            what = (
-                "another document changes a single node of this pool, so the patch treats the "
-                "pool as separate Nodes"
-            )
+            what = "another document changes one node of this pool, so the pool's nodes are separate Nodes"
             self._faults.append(Fault(where, f"{what}; change either the nodes or the pool, but not both"))
             return None
         of_pools = chain.from_iterable(pools.values()) if wanted.kind == "Node" else ()

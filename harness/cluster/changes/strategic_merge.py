@@ -170,7 +170,7 @@ class Merge:
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(
-                said, f"the patch replaces this whole list; instead of {DIRECTIVE}, leave out the item"
+                said, f"the patch replaces this whole list; leave out the item instead of {DIRECTIVE}"
             )
         return merged
 

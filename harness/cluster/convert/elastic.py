@@ -92,6 +92,4 @@ def _tell(quota: ElasticQuota, notes: Warnings, *, alone: bool) -> None:
         what = "shared-weight: idle quota goes to the first job that requests it"
         notes.add("elastic quota", quota.name, what)
     if quota.max is None or any(quota.max_of(each) >= UNLIMITED for each in CORE_RESOURCES):
-        notes.add(
-            "elastic quota", quota.name, "jobs that request a resource without a quota are not admitted"
-        )
+        notes.add("elastic quota", quota.name, "jobs that request resources without quota are not admitted")

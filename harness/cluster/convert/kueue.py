@@ -142,9 +142,7 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
         if len(names) == 1:
             found.setdefault(next(iter(names)), []).append(namespace)
         else:
-            what = (
-                "its LocalQueues belong to several ClusterQueues, but a namespace can have only one quota: "
-            )
+            what = "its LocalQueues belong to several ClusterQueues, but a namespace has one quota: "
             what += "keep the LocalQueues, or label the pods"
             notes.add("Namespace", namespace, what)
     return found

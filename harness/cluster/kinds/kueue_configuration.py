@@ -119,9 +119,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             (gates if name in GATES else others)[name] = on
         else:
             hint = did_you_mean(name, GATES_BY_RELEASE)
-            table.fault(
-                name, f"is not a feature gate of Kueue, and Kueue does not start with unknown gates; {hint}"
-            )
+            table.fault(name, f"is not a feature gate of Kueue, which refuses unknown gates; {hint}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
     draft.kueue_configurations.append(
         KueueConfiguration(

@@ -58,10 +58,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "SchedulingEquivalenceHashing": (
             9698,
-            (
-                "A BestEffortFIFO queue sets aside only its head, and not all workloads that are equal "
-                "to the head."
-            ),
+            "A BestEffortFIFO queue sets aside only its head, not all workloads that are equal to the head.",
         ),
         "TASFailedNodeReplacement": (
             0,
@@ -71,10 +68,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             0,
             "A workload that lost a node and finds no replacement is not evicted, but waits for one.",
         ),
-        "TASHandleOverlappingFlavors": (
-            0,
-            "If flavors have the same nodes, each flavor ignores the pods of the other flavors.",
-        ),
+        "TASHandleOverlappingFlavors": (0, "Flavors that share nodes ignore each other's pods."),
         "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
         "TASRecomputeAssignmentWithinSchedulingCycle": (
             0,
@@ -122,10 +116,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "own_label_keys": (
             12449,
-            (
-                "A node selector excludes a flavor without its label if another flavor of the group has "
-                "this label."
-            ),
+            "A node selector excludes flavors without its label if another flavor of the group has it.",
         ),
         "parks_classes_for_quota_alone": (
             9698,

@@ -71,10 +71,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
             draft.warnings.add("Node", node.name, what)
     grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
     if not grouped:
-        what = (
-            f"no node has the flavor's labels and all labels of Topology {topology.name}, so the "
-            "flavor gets no jobs"
-        )
+        what = f"no node has all labels of the flavor and of Topology {topology.name}, so it gets no jobs"
         draft.warnings.add("ResourceFlavor", flavor.name, what)
     for outer, inner in pairwise(topology.levels):
         above: dict[str, set[str]] = {}

@@ -55,9 +55,7 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
     clusters = sorted({row.text("Cluster") for row in rows})
     if len(clusters) > 1:
-        faults.append(
-            Fault("", f"has several clusters: {', '.join(clusters)[:200]}; give the rows of one of them")
-        )
+        faults.append(Fault("", f"has several clusters: {', '.join(clusters)[:200]}; keep one of them"))
     top = Account("root", 1, {})
     open_at: list[tuple[int, Account]] = [(-1, top)]
     known: dict[str, Account] = {"root": top}

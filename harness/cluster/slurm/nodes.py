@@ -71,9 +71,7 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
         return manifest, {}
     if _POWERED_DOWN.search(row.text("State")):
         notes.add(
-            "Node",
-            name,
-            "is powered down now: Slurm needs time to power it up, but the replay uses it at once",
+            "Node", name, "is powered down now: Slurm needs time to power it up, and the replay needs none"
         )
     return manifest, amounts
 

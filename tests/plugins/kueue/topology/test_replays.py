@@ -124,7 +124,7 @@ def test_an_annotation_may_name_several_layers_of_slices() -> None:
         ),
         ({"required-topology": 1}, "must be text"),
         ({"required-topology": "a", "preferred-topology": "b"}, "a pod set can have only one"),
-        ({"slice-size": "2"}, "must have both annotations or none"),
+        ({"slice-size": "2"}, "must have both or neither"),
         ({"slice-size": "0", "slice-required-topology": "rack"}, "must be a number from 1"),
         ({"unconstrained-topology": "yes"}, "must be true or false"),
     ],
