@@ -213,7 +213,6 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 
 
 def _report(content: Mapping[str, Any]) -> list[str]:
-    """Returns the content as text, with one table after another and without empty tables."""
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:

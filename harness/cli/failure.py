@@ -152,7 +152,6 @@ def _say(text: str) -> None:
 
 
 def _misplaced(error: click.ClickException) -> str:
-    """Returns a hint about an option that must be given before the subcommand."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.ctx.parent is None:
         return ""
     known = [name for option in error.ctx.find_root().command.params for name in option.opts]

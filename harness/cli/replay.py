@@ -302,7 +302,6 @@ def _preface(
 
 
 def _of_world(world: World, *, selected: bool) -> Iterator[str]:
-    """Yields the source of a cluster, and the plugin that it selects."""
     cluster, of_it = world.cluster, f" {world.name}" if world.name else ""
     if world.name or not cluster.assumed:
         yield f"cluster{of_it}: {cluster.source}"

@@ -59,7 +59,6 @@ def latest_of(cluster: Cluster) -> int | None:
 
 
 def _texts(cluster: Cluster) -> Iterator[Any]:
-    """Yields the times of all objects in the manifests, as they are written there."""
     for manifest in cluster.manifests:
         status = _mapping(manifest.get("status"))
         yield _mapping(manifest.get("metadata")).get("creationTimestamp")

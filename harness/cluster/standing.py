@@ -150,8 +150,6 @@ def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | No
 
 
 class _Room(NamedTuple):
-    """A pod set, with the numbers of its pods that should run."""
-
     pod_set: PodSet
     numbers: range
 

@@ -302,7 +302,6 @@ def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
 
 
 def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
-    """Returns the jobs that wait without resources although their whole request is free."""
     waiting = (life.job for life in lifecycle.lives.values() if not (life.admitted or life.holding))
     return tuple(job.id for job in waiting if lifecycle.books.fits(job))
 

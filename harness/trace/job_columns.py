@@ -367,7 +367,6 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
 
 
 def _extra(jobs: pl.DataFrame) -> dict[str, str]:
-    """Returns the additional columns, with their names in the results."""
     own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
     names: list[str] = [name for name in _KEPT if name in jobs.columns]
     names += [name for name in jobs.columns if column_of(name) is None and name not in own]

@@ -261,7 +261,6 @@ def _check_size(
 def _unfit_names(
     queues: Sequence[str], namespaces: Sequence[str], resources: Mapping[str, object]
 ) -> list[Fault]:
-    """Returns faults for names that an API server would reject."""
     faults = [
         Fault(
             f"{kind} {name!r}",

@@ -55,7 +55,6 @@ def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _templates(trace: Trace) -> Iterator[str]:
-    """Yields sentences about pod template fields that are unknown or not modelled, with row counts."""
     if "pod_template" not in trace.frame.columns:
         return
     rows = trace.frame.select("job_id", "pod_template").drop_nulls("pod_template")

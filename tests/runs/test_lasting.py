@@ -99,7 +99,7 @@ def test_that_they_do_not_fit_is_said_each_time(write_trace: Writes, tmp_path: P
     manifest.write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 1}}}")
     cluster = load_cluster(manifest)
     for _ in range(2):
-        with pytest.raises(TraceError, match="is more than the cluster has"):
+        with pytest.raises(TraceError, match="is more than the cluster's"):
             check_fit(trace, cluster)
 
 

@@ -152,7 +152,6 @@ def _is_of(manifest: Mapping[str, Any], family: Family) -> bool:
 
 
 def _of_plugins(kinds: Kinds) -> dict[str, Family]:
-    """Returns a family for each kind that a plugin adds with a function that writes quotas."""
     return {
         f"{kind}.{group}": _of_plugin(kind, group, how.write)
         for (group, kind), how in kinds.items()

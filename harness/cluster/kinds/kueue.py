@@ -142,7 +142,6 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:
-    """Returns the usage that admission fair sharing stored in the status of a LocalQueue."""
     sharing = status.child("fairSharing")
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")

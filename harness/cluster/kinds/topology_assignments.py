@@ -53,7 +53,6 @@ def _slice(fields: Fields) -> list[DomainPods]:
 
 
 def _values(fields: Fields, domains: int) -> Sequence[str]:
-    """Returns the values of the domains in a slice at one level."""
     individual = fields.child("individual")
     roots = _each(individual, "roots", domains, str)
     if roots is None:

@@ -89,7 +89,6 @@ def _unusable(state: str) -> bool:
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:
-    """Adds notes about settings of a node that matter in Slurm but can't be in the manifest."""
     said: Mapping[str, str] = {
         "features, which jobs can request": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),

@@ -231,16 +231,9 @@ class _Modulated:
         needed = int(reached[-1])
         while self._steps.reached <= needed and self._steps.ends < _END:
             if self._drawn > _MOST_STATES:
-                raise SpecError(
-                    "bursty",
-                    [
-                        Fault(
-                            "",
-                            f"changes its state more than {_MOST_STATES:,} times before enough jobs arrive",
-                        )
-                    ],
-                    hint="are `rate` and `stay` given in the right unit?",
-                )
+                what = f"changes its state more than {_MOST_STATES:,} times before enough jobs arrive"
+                hint = "are `rate` and `stay` given in the right unit?"
+                raise SpecError("bursty", [Fault("", what)], hint=hint)
             numbers = pl.int_range(self._drawn, self._drawn + 256, eager=True)
             for share in (-uniforms(self._key, numbers).log()).to_list():
                 state = self._drawn % len(self._rates)

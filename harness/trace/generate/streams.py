@@ -134,7 +134,6 @@ class _Source:
         return bodies.select(ordered(bodies.columns))
 
     def _bodies(self, kind: JobKind, place: int, numbers: pl.Series) -> pl.DataFrame:
-        """Returns the jobs of one kind, without their arrival times."""
 
         def draw(attribute: str) -> Draw:
             return lambda purpose: uniforms(key_of(*self._key, place, attribute, purpose), numbers)

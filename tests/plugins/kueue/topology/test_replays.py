@@ -126,7 +126,7 @@ def test_an_annotation_may_name_several_layers_of_slices() -> None:
         ({"required-topology": "a", "preferred-topology": "b"}, "a pod set can have only one"),
         ({"slice-size": "2"}, "must have both or neither"),
         ({"slice-size": "0", "slice-required-topology": "rack"}, "must be a number from 1"),
-        ({"unconstrained-topology": "yes"}, "must be true or false"),
+        ({"unconstrained-topology": "yes"}, "must be 'true' or 'false'"),
     ],
 )
 def test_a_wrong_annotation_is_named(annotations: dict[str, Any], says: str) -> None:
