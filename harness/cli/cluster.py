@@ -81,7 +81,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--to", required=True, metavar="[elasticquota|kueue|KIND]",
-    help="The kind of quotas to write. KIND is a kind of a plugin, such as Queue.scheduling.volcano.sh.",
+    help="The kind of quotas to write. KIND is a plugin's kind, such as Queue.scheduling.volcano.sh.",
 )  # fmt: skip
 @click.option(
     "--keep", is_flag=True, help="Keep the quotas of FILE as well, so that one file has both kinds."

@@ -50,7 +50,7 @@ Examples:
 @headers_option
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE",
-    help="For OUT.parquet: an option of the reader prometheus; may be repeated.",
+    help="For OUT.parquet: an option of the reader 'prometheus'; may be repeated.",
 )  # fmt: skip
 @click.pass_context
 def fetch(

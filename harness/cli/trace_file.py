@@ -67,7 +67,7 @@ def open_file(
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
-            raise OptionError(f"--set {setting}: the = is missing", hint="write --set KEY=VALUE")
+            raise OptionError(f"--set {setting}: the sign '=' is missing", hint="write --set KEY=VALUE")
         options[key.strip()] = value
     return open_trace(
         file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster, hashed=hashed

@@ -164,7 +164,7 @@ def test_mistakes_are_messages(harness: Harness, tmp_path: Path, command: str) -
     assert "Hint: did you mean 'swf'?" in err
     code, _, err = harness("trace", command, path, "--set", "tenant")
     assert code == 2
-    assert "--set tenant: the = is missing" in err
+    assert "--set tenant: the sign '=' is missing" in err
     code, _, err = harness("trace", command, path, "--set", "tenant=me")
     assert code == 2
     assert "'me' is not one of queue, user, group" in err

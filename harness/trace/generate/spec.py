@@ -42,7 +42,7 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The jobs of one tenant that arrive by one process.
+    """The jobs of one tenant that one arrival process submits.
 
     Attributes:
         name: a unique name. It is the key of the jobs' random numbers and the prefix of their ids.
