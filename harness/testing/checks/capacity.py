@@ -18,14 +18,12 @@ class Capacity(Rule):
         super().__init__(facts)
         self._held: dict[str, dict[str, int]] = {}
         self._places: dict[str, dict[int, str]] = {}
-        self._since: dict[
-            str, dict[tuple[str, int], int]
-        ] = {}  # place -> its pods, and the time of their arrival
+        # place -> its pods, and the time of their arrival
+        self._since: dict[str, dict[tuple[str, int], int]] = {}
         self._lost = sorted(facts.removed, reverse=True)
         self._quotas: dict[tuple[str, str, str, str], tuple[int, int]] = {}
-        self._beyond: dict[
-            str, int
-        ] = {}  # without nodes: by how much quotas fell since all capacity was free
+        # without nodes: the decrease of quotas since all capacity was free
+        self._beyond: dict[str, int] = {}
         self.change(facts.start)
 
     def change(self, now: int) -> None:
@@ -77,9 +75,8 @@ class Capacity(Rule):
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:
-                yield Broken(
-                    "capacity.gone", step.where, f"{left[0]} is still on {node}, which was removed at {at} us"
-                )
+                what = f"{left[0]} is still on {node}, which was removed at {at} us"
+                yield Broken("capacity.gone", step.where, what)
 
     def _add(self, step: Step, pod: int, place: str, sign: int) -> Mapping[str, int]:
         held = self._held.setdefault(place, {})

@@ -36,12 +36,10 @@ class Kueue(ClusterQuotas):
         self._waits = None if gates.get("DisableWaitForPodsReady") else kueue.pods_ready
         self._admitted: dict[str, int] = {}
         self._lost: dict[str, set[int]] = {}  # admitted job -> when it lost pods with their node
-        self._going: list[
-            tuple[int, Node, dict[Cell, int]]
-        ] = []  # until when Kueue counts departing usage, by queue
-        self._waiting: dict[
-            str, tuple[Node, dict[str, int]]
-        ] = {}  # job without quota -> its queue and requests
+        # departing usage, with the time until which Kueue counts it, and its queue
+        self._going: list[tuple[int, Node, dict[Cell, int]]] = []
+        # job without quota -> its queue and requests
+        self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Yields violations for admissions beyond a quota and for preemptions against a queue's policy."""

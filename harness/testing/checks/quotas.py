@@ -88,14 +88,12 @@ class ClusterQuotas(Rule):
             for group in queue.resource_groups:
                 names = {chosen.get(each) for each in wanted & set(group.covered_resources)}
                 if len(names) > 1 or not names <= {flavor.flavor for flavor in group.flavors}:
-                    yield Broken(
-                        "quotas.flavor", step.where, f"{part.name} gets the flavors {sorted(map(str, names))}"
-                    )
+                    what = f"{part.name} gets the flavors {sorted(map(str, names))}"
+                    yield Broken("quotas.flavor", step.where, what)
                 wanted -= set(group.covered_resources)
             if wanted:
-                yield Broken(
-                    "quotas.flavor", step.where, f"queue {queue.name} does not cover {sorted(wanted)}"
-                )
+                what = f"queue {queue.name} does not cover {sorted(wanted)}"
+                yield Broken("quotas.flavor", step.where, what)
 
     def _count(self, life: Life, node: Node) -> None:
         held: dict[Cell, int] = {}
@@ -129,10 +127,8 @@ class ClusterQuotas(Rule):
                     continue
                 over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
                 if over and self.stays.over(node, cell) > explained:
-                    what = (
-                        f"uses {over} of {cell} beyond its quota until {now} us, and no departing job "
-                        f"explains it"
-                    )
+                    beyond = f"uses {over} of {cell} beyond its quota until {now} us"
+                    what = f"{beyond}, and no departing job explains it"
                     yield Broken("quotas.over", f"queue {name} from {self._since} us", what)
                 key = name, cell[1]
                 self._over[key] = self._over.get(key, 0) + over * (now - self._since)
@@ -155,6 +151,5 @@ class ClusterQuotas(Rule):
                 hours = float(Fraction(over, HOUR * unit_of(row["resource"]).size))
                 if not isclose(row["value"], hours, rel_tol=1e-9):
                     where = f"quota.over of {row['resource']}, queue {queue}"
-                    yield Broken(
-                        "quotas.over", where, f"is {row['value']}, but {hours} according to the decisions"
-                    )
+                    what = f"is {row['value']}, but {hours} according to the decisions"
+                    yield Broken("quotas.over", where, what)

@@ -31,6 +31,11 @@ def check_tables(history: History) -> Iterator[Broken]:
     yield from _outcome(facts, history)
 
 
+def _differs(rule: str, where: str, said: object, own: object) -> Iterator[Broken]:
+    if said != own:
+        yield Broken(rule, where, f"is {said}, but {own} according to the decisions")
+
+
 def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
     asked, row = life.asked, facts.table[life.asked.number]
     rows = len(life.evictions)
@@ -50,14 +55,11 @@ def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
     }
     where = f"jobs.parquet, {asked.name}"
     for column, value in own.items():
-        if row[column] != value:
-            yield Broken(f"jobs.{column}", where, f"is {row[column]}, but {value} according to the decisions")
+        yield from _differs(f"jobs.{column}", where, row[column], value)
     # One preemption of several pods has a row per pod.
     least = rows if life.admitted or life.first_admitted is not None else len(set(life.evictions))
     if not least <= row["preemptions"] <= rows:
-        yield Broken(
-            "jobs.preemptions", where, f"is {row['preemptions']}, but {rows} according to the decisions"
-        )
+        yield from _differs("jobs.preemptions", where, row["preemptions"], rows)
 
 
 def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
@@ -76,11 +78,8 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
             said = told.pop((life.asked.name, *span), None)
             if said != own:
                 where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} us, {span[2]}"
-                yield Broken(
-                    "stints.amounts",
-                    where,
-                    f"pods and amounts are {said}, but {own} according to the decisions",
-                )
+                what = f"pods and amounts are {said}, but {own} according to the decisions"
+                yield Broken("stints.amounts", where, what)
     for name, start, end, state, lost in told:
         where = f"stints.parquet, {name} from {start} to {end} us, {state}"
         yield Broken("stints.invented", where, f"no decision explains this stint (lost {lost} us)")
@@ -100,16 +99,14 @@ def _timeline(history: History) -> Iterator[Broken]:
         said = tuple(row[column] for column in columns)
         if said != own:
             where = f"timeline.parquet, {row['resource']} of {row['queue']} at {row['time']} us"
-            yield Broken(
-                "timeline.levels", where, f"{columns} are {said}, but {own} according to the decisions"
-            )
+            what = f"{columns} are {said}, but {own} according to the decisions"
+            yield Broken("timeline.levels", where, what)
             return
         if row["resource"] == resources[-1]:
             levels.pop(key, None)
     for time, queue in levels:
-        yield Broken(
-            "timeline.levels", f"timeline.parquet, {queue} at {time} us", "the table lacks this change"
-        )
+        where = f"timeline.parquet, {queue} at {time} us"
+        yield Broken("timeline.levels", where, "the table lacks this change")
 
 
 def _identity(facts: Facts) -> Iterator[Broken]:
@@ -178,10 +175,7 @@ def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
         (each["job"], each["bound"], each["pods"]) for each in said["half_bound_gangs"]
     )
     for key, value in own.items():
-        if said[key] != value:
-            yield Broken(
-                f"outcome.{key}", "run.json", f"is {said[key]}, but {value} according to the decisions"
-            )
+        yield from _differs(f"outcome.{key}", "run.json", said[key], value)
     for life in lives:
         if life.state == "absent":
             yield Broken("invented.job", f"jobs.parquet, {life.asked.name}", "never arrived")
