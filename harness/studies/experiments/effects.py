@@ -68,7 +68,7 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    what = "no other setting is the same except for the factor's first value"
+    what = "no setting with the factor's first value is otherwise the same"
     return f"the effect of {', '.join(names)} is unknown: {what}"
 
 

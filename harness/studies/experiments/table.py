@@ -95,7 +95,7 @@ def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
     if not found:
         return ""
     seeds = judged.experiment.description["seeds"] is not None
-    how = "95 % interval between seeds" if seeds else "least to most over the other settings"
+    how = "95 % interval over seeds" if seeds else "least to most over the other settings"
     rows = [[f"effect on {name_of(measured)}", "against", "at first", "difference", how]]
     for each in found:
         about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]

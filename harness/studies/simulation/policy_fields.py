@@ -1,4 +1,4 @@
-"""Lists changes to single policy fields of a ClusterQueue that may admit more jobs, mildest first."""
+"""Lists changes to one policy field of a ClusterQueue that may admit more jobs, the mildest change first."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def reader_of(
     The columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
 
     The options of the reader are `tenant` and `gpus_per_node`. `tenant` names the column that becomes the
-    queue. `gpus_per_node` limits the GPUs of a pod if the GPUs of a job do not divide evenly by its nodes.
+    queue. `gpus_per_node` limits the GPUs of a pod if a job's GPUs do not divide evenly by its nodes.
     The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node` is
     less than 1.
 

@@ -230,7 +230,7 @@ PROMETHEUS_OPTIONS = (
     Option(
         "arrival",
         "job",
-        "when the first pods of a Job arrive: at the creation time of the Job, or at that of the pods",
+        "when the first pods of a Job arrive: at the creation time of the Job, or of the pods",
         choices=("job", "pod"),
     ),
     Option(

@@ -93,7 +93,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
 
 
 _ASK = f"run {COMMAND}"
-_NAMED = "rows with the delimiter in a name or comment were split where the other columns have valid values"
+_NAMED = "rows have the delimiter in a name or comment. They were split so that all other columns are valid"
 _BROKEN = "lines continue a name or comment with line breaks"
 _HEADS = "additional header lines, as in concatenated files"
 
