@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
@@ -228,6 +228,7 @@ def _largest(
     names = ready.submitted[-1]
     whole = workload_of(ready.cluster, names[0]) is not None
 
+    @cache
     def outcome(pods: int) -> tuple[bool, int]:
         if whole:
             change = partial(_sized, flavor, pods)
@@ -235,17 +236,10 @@ def _largest(
         gang = moment.with_jobs([Asked(_gang(shape, namespace, queue, pods, selector), "the gang")])
         return gang.asked(partial(_told, gang.submitted[-1]))
 
-    known: dict[int, tuple[bool, int]] = {}
-
-    def found(pods: int) -> tuple[bool, int]:
-        if pods not in known:
-            known[pods] = outcome(pods)
-        return known[pods]
-
-    now = _most(shape.counts, lambda pods: found(pods)[0])
-    preempting = _most(shape.counts, lambda pods: found(pods)[0] or found(pods)[1] > 0)
+    now = _most(shape.counts, lambda pods: outcome(pods)[0])
+    preempting = _most(shape.counts, lambda pods: outcome(pods)[0] or outcome(pods)[1] > 0)
     each = shape.pod[shape.resource]
-    victims = found(preempting)[1] if preempting else 0
+    victims = outcome(preempting)[1] if preempting else 0
     return Largest(
         queue,
         None if flavor is None else flavor.name,
