@@ -182,9 +182,7 @@ class Forecast:
             "unstarted": self.unstarted,
             "preempted": [
                 {
-                    "name": risk.name,
-                    "queue": risk.queue,
-                    "state": "running" if risk.running else "waiting",
+                    **_named(risk),
                     "probability": risk.share,
                     "p50_seconds": risk.median / SECOND,
                     "by": _shares(risk.by),
@@ -200,9 +198,7 @@ class Forecast:
             found["submitted"] = self._plain(self.submitted)
             found["displaced"] = [
                 {
-                    "name": row.name,
-                    "queue": row.queue,
-                    "state": "running" if row.running else "waiting",
+                    **_named(row),
                     "preempted_by_it": row.preempted,
                     "preempted_more": row.preempted_more,
                     "later": row.later,
@@ -219,17 +215,12 @@ class Forecast:
         return found
 
     def _plain(self, start: Start) -> dict[str, Any]:
-        names = [f"p{round(100 * share)}" for share in SHARES]
         return {
             "name": start.name,
             "queue": start.queue,
             "priority": start.priority,
             "waited_seconds": _seconds(start.waited),
-            **{f"{name}_seconds": _seconds(time) for name, time in zip(names, start.times, strict=True)},
-            **{
-                name: None if time is None else self.time(time)
-                for name, time in zip(names, start.times, strict=True)
-            },
+            **self._plain_times(start.times),
             "interval": self._plain_interval(start.interval),
             "unstarted": start.unstarted,
             "run_time_drawn_from": start.drawn_from,
@@ -258,13 +249,12 @@ class Forecast:
     def _plain_interval(self, interval: Interval | None) -> dict[str, Any] | None:
         if interval is None:
             return None
-        names = [f"p{round(100 * share)}" for share in SHARES]
-        times = list(zip(names, interval.times, strict=True))
-        return {
-            **{f"{name}_seconds": _seconds(time) for name, time in times},
-            **{name: None if time is None else self.time(time) for name, time in times},
-            "moments": interval.moments,
-        }
+        return {**self._plain_times(interval.times), "moments": interval.moments}
+
+    def _plain_times(self, times: Times) -> dict[str, Any]:
+        named = {f"p{round(100 * share)}": time for share, time in zip(SHARES, times, strict=True)}
+        seconds = {f"{name}_seconds": _seconds(time) for name, time in named.items()}
+        return seconds | {name: None if time is None else self.time(time) for name, time in named.items()}
 
     def _plain_past(self) -> dict[str, Any]:
         held = self.past.held
@@ -273,6 +263,10 @@ class Forecast:
             "held": None if held is None else held.to_json(),
             "lacks": self.past.lacks,
         }
+
+
+def _named(row: Risk | Displaced | Shift) -> dict[str, Any]:
+    return {"name": row.name, "queue": row.queue, "state": "running" if row.running else "waiting"}
 
 
 def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
@@ -291,9 +285,7 @@ def _plain_shift(row: Shift) -> dict[str, Any]:
             "shift_p50_seconds": _seconds(row.shift),
         }
     return {
-        "name": row.name,
-        "queue": row.queue,
-        "state": "running" if row.running else "waiting",
+        **_named(row),
         **of_start,
         "preempted_before": row.preempted_before,
         "preempted_after": row.preempted_after,
