@@ -123,15 +123,10 @@ def _coverage(
 ) -> Coverage:
     made = [(each, forecast(each)) for each in judged]
     rows = [
-        Held(
-            each.moment,
-            within(times[0], horizon),
-            within(times[1], horizon),
-            within(times[2], horizon),
-            each.came(horizon),
-        )
+        Held(each.moment, low, middle, high, each.came(horizon))
         for each, times in made
         if times is not None
+        for low, middle, high in [[within(time, horizon) for time in times]]
     ]
     if not rows:
         return Coverage(0, 0, 0.0, 0.0, 0.0, 0.0, None, None, 0.0)

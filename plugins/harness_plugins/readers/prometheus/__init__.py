@@ -220,32 +220,30 @@ def _notes(
     if options["arrival"] == "job":
         with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
         yield (
-            f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when their Job was "
-            "created; other pods when they were created"
+            f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when their Job was created; other "
+            "pods when they were created"
         )
     yield f"pods that lived less than {seconds} may be in no sample; their number is unknown"
     without = {(pod.namespace, pod.owner) for pod in pods}
     unseen = sum(key not in without for key in owners)
     if unseen:
         yield (
-            f"{agreeing(unseen, 'Job', 'have')} no pod in the answers: their pods lived "
-            "only between two samples, "
-            "or never existed"
+            f"{agreeing(unseen, 'Job', 'have')} no pod in the answers: their pods lived only between two "
+            "samples, or never existed"
         )
     by_phase = [job for job in jobs if job.late]
     if by_phase:
         most = max(job.late for job in by_phase)
         yield (
-            f"{counted(len(by_phase), 'pod')} ended without a completion time, for example "
-            "because of an eviction: they end "
-            f"with the first sample of their final phase, at most {most / SECOND:g} s too late"
+            f"{counted(len(by_phase), 'pod')} ended without a completion time, for example because of an "
+            "eviction: they end with the first sample of their final phase, at most "
+            f"{most / SECOND:g} s too late"
         )
     guessed = [job for job in jobs if job.gone]
     if guessed:
         yield (
-            f"{agreeing(len(guessed), 'pod', 'were')} gone before the end was scraped: they "
-            "end with their last sample, "
-            f"which is within {seconds} of the end"
+            f"{agreeing(len(guessed), 'pod', 'were')} gone before the end was scraped: they end with their "
+            f"last sample, which is within {seconds} of the end"
         )
     spans = list(silences(samples, interval))
     if spans:
