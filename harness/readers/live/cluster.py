@@ -191,9 +191,8 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         raise InputError(message, hint=hints.get(error.status)) from error
     except InputError:
         raise
-    except (
-        Exception
-    ) as error:  # an error of a program that provides tokens, which may quote the program's output
+    except Exception as error:
+        # A program that provides tokens failed. The error may quote the program's output.
         said = str(error).partition(":")[0] if type(error).__name__ == "ConfigError" else type(error).__name__
         raise InputError(f"no credentials for {server.address}: {said}", hint=_PROXY) from error
 

@@ -72,9 +72,8 @@ class Folder:
         self._about = about
         self.positions: dict[str, str] = dict(about.get("positions", {}))
         self.heard: dict[str, str] = dict(about.get("heard", {}))
-        for part in {*all_parts(path)} - {
-            *parts_of(path)
-        }:  # a process was killed before it could remove these
+        # A process may have been killed before it could remove merged parts.
+        for part in {*all_parts(path)} - {*parts_of(path)}:
             part.path.unlink()
         self._next = max((part.last for part in parts_of(path)), default=0) + 1
 

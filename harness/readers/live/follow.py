@@ -116,9 +116,8 @@ def follow(
             trouble = str(error)
         except HarnessError:
             raise
-        except (
-            Exception
-        ) as error:  # an error of a program that provides tokens, which may quote the program's output
+        except Exception as error:
+            # A program that provides tokens failed. The error may quote the program's output.
             trouble = f"{type(error).__name__}: no credentials"
         failures = failures + 1 if trouble else 0
         if failures == _SAID:

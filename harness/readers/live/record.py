@@ -48,9 +48,8 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _positions: dict[str, str] = field(default_factory=dict)
     _known: dict[str, dict[str, Known]] = field(default_factory=dict)
-    _last: dict[str, str] = field(
-        default_factory=dict
-    )  # the text of each quota or node without versions, by uid
+    # the text of each quota or node without versions, by uid
+    _last: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known = self.folder.known()
