@@ -244,7 +244,9 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
         known = [WEEKS, SHAKE, *_SEEDED]
         faults.add(f"seeds.{seeds.of}", f"is not a kind of draw; {did_you_mean(seeds.of, known)}")
     elif "@" in seeds.by:
-        faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} already has a seed; leave out the @ and what follows")
+        faults.add(
+            f"seeds.{seeds.of}", f"{seeds.by!r} already has a seed; leave out '@' and the text after it"
+        )
     elif seeds.of in spec.settings or any(factor.name == seeds.of for factor in spec.factors):
         faults.add(f"seeds.{seeds.of}", "is also a setting; give it only here")
 

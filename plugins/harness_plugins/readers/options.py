@@ -31,6 +31,11 @@ _GPU = Option(
     choices=("milli", "count"),
 )
 
+
+def _tenant(*columns: str) -> Option:
+    return Option("tenant", columns[0], "the column with the queue", choices=columns)
+
+
 SWF_OPTIONS = (
     Option(
         "processors",
@@ -51,7 +56,7 @@ SWF_OPTIONS = (
         "whether jobs end at their requested run time, as the machine might have done",
         type=boolean,
     ),
-    Option("tenant", "queue", "the column of the queue", choices=("queue", "user", "group", "partition")),
+    _tenant("queue", "user", "group", "partition"),
     Option("cancelled", "keep", "jobs with status 5 (cancelled)", choices=("keep", "drop")),
     Option("zero_length", "keep", "jobs that ran for 0 seconds", choices=("keep", "drop")),
     Option(
@@ -66,7 +71,7 @@ SWF_OPTIONS = (
 
 OPENB_OPTIONS = (
     _GPU,
-    Option("tenant", "qos", "the column of the queue", choices=("qos", "gpu_spec")),
+    _tenant("qos", "gpu_spec"),
     Option("priority", "qos", "derive priorities from the QoS class, or not", choices=("qos", "none")),
     Option(
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
@@ -89,7 +94,7 @@ CHRONUS_OPTIONS = (
 )
 
 DLRM_OPTIONS = (
-    Option("tenant", "app", "the column of the queue", choices=("app", "role")),
+    _tenant("app", "role"),
     Option(
         "outlived",
         "end",
@@ -126,16 +131,16 @@ PAI_OPTIONS = (
         "the task table; by default next to the job table, with 'task' instead of 'job' in its name",
     ),
     _GPU,
-    Option("tenant", "user", "the column of the queue", choices=("user", "gpu_type")),
+    _tenant("user", "gpu_type"),
     Option(
         "gpu_type", "affinity", "whether pods need nodes of their GPU type", choices=("affinity", "ignore")
     ),
     Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
 )
 
-HELIOS_OPTIONS = (Option("tenant", "vc", "the column of the queue", choices=("vc", "user")), GPUS_PER_NODE)
+HELIOS_OPTIONS = (_tenant("vc", "user"), GPUS_PER_NODE)
 
-ACME_OPTIONS = (Option("tenant", "type", "the column of the queue", choices=("type", "user")), GPUS_PER_NODE)
+ACME_OPTIONS = (_tenant("type", "user"), GPUS_PER_NODE)
 
 GOOGLE_OPTIONS = (
     Option(
@@ -183,7 +188,7 @@ KUBERNETES_OPTIONS = (
 )
 
 SLURM_OPTIONS = (
-    Option("tenant", "partition", "the column of the queue", choices=("partition", "account", "qos", "user")),
+    _tenant("partition", "account", "qos", "user"),
     Option(
         "arrival",
         "eligible",
