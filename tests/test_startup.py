@@ -120,9 +120,8 @@ def test_time_outs_are_no_preemptions_and_who_has_too_many_is_rejected(
         "evicted (PodsReadyTimeout): 1 pod; time-out 1: not all pods were ready 1m00s after the admission; "
         "it stays out of its queue for 40s; it had not run yet, so no work was lost"
     ) in told
-    assert (
-        "rejected for good: DeactivatedDueToRequeuingLimitExceeded: its pods were not ready in time" in told
-    )
+    why = "DeactivatedDueToRequeuingLimitExceeded: its pods missed their time limit 2 times"
+    assert f"rejected for good: {why}" in told
     read = api.read_trace(trace, load())
     assert check_run(run, api.read_cluster(tmp_path / "c.yaml", read), read) == []
 

@@ -131,7 +131,7 @@ def test_where_queues_and_elastic_quotas_share_names_both_are_alone(replayed: Re
     less = quota_tree({**HALVES, "b": {"cpu": "1"}}, {"cpu": "4"})
     other = replayed(*JOBS, cluster=queues(HALVES, nodes=1) + less, plugin=plugin, grace_period=0)
     (run,) = harness.isolated([other])
-    assert run.remarks[0].endswith("are left out: 2 of b")
+    assert run.remarks[0].endswith("in the replay of their quota alone: 2 of b")
 
 
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
@@ -199,7 +199,7 @@ def test_what_cannot_run_alone_is_left_out_and_counted(replayed: Replayed) -> No
     (run,) = harness.isolated([replayed(*jobs, cluster=queues(HALVES), until="80s")])
     assert values_of(run)["finish_time", "quota=a"] == 45 / 40
     (remark,) = run.remarks
-    assert remark.endswith("are left out: 1 of a")
+    assert remark.endswith("in the replay of their quota alone: 1 of a")
     assert remark in harness.compare([run]).table()
 
 

@@ -33,19 +33,27 @@ class Strategy(NamedTuple):
     refusal: Callable[[str, str, str, str], str]
 
 
+def less_than_or_equal_to_final_share(preemptor_new: _Share, target_old: _Share, target_new: _Share) -> bool:
+    """S2-a: the preemptor's new share is at most the share of the target's side without the target."""
+    return preemptor_new <= target_new
+
+
+def less_than_initial_share(preemptor_new: _Share, target_old: _Share, target_new: _Share) -> bool:
+    """S2-b: the preemptor's new share is smaller than the current share of the target's side."""
+    return preemptor_new < target_old
+
+
+def _above_final(new: str, old: str, final: str, theirs: str) -> str:
+    return f"{new} > {final} of {theirs} without it"
+
+
+def _not_below_initial(new: str, old: str, final: str, theirs: str) -> str:
+    return f"{new} {'=' if new == old else '>'} {old} of {theirs} with it"
+
+
 STRATEGIES = (
-    # Rule S2-a: the preemptor's new share is at most the share of the target's side without the target.
-    Strategy(
-        "LessThanOrEqualToFinalShare",
-        lambda new, old, final: new <= final,
-        lambda new, old, final, theirs: f"{new} > {final} of {theirs} without it",
-    ),
-    # Rule S2-b: the preemptor's new share is smaller than the current share of the target's side.
-    Strategy(
-        "LessThanInitialShare",
-        lambda new, old, final: new < old,
-        lambda new, old, final, theirs: f"{new} {'=' if new == old else '>'} {old} of {theirs} with it",
-    ),
+    Strategy("LessThanOrEqualToFinalShare", less_than_or_equal_to_final_share, _above_final),
+    Strategy("LessThanInitialShare", less_than_initial_share, _not_below_initial),
 )
 """All strategies, in the only order that Kueue accepts."""
 

@@ -255,7 +255,7 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
 def test_memory_that_overflows_is_refused(tmp_path: Path) -> None:
     """Not another number."""
     (fault,) = faults(tmp_path, log({"requested_memory": 2**50, "requested": 2**20}))
-    assert fault.startswith("column request.memory: is Int128, must be int64: row 1 has ")
+    assert fault.startswith("column request.memory: is Int128, but must be int64: row 1 has ")
 
 
 def test_columns_that_nobody_knows_are_absent(tmp_path: Path) -> None:
