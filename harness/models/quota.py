@@ -124,8 +124,9 @@ class QuotaTree:
 
         groups = [cohorts[name].resource_groups if name in cohorts else () for name in ordered]
         groups += [queue.resource_groups for queue in cluster_queues.values()]
-        self._numbers = _numbered(groups, also)
-        self.flavor_resources: tuple[FlavorResource, ...] = tuple(self._numbers)
+        numbers = _numbered(groups, also)
+        self._numbers: dict[tuple[str, str], int] = dict(numbers.items())
+        self.flavor_resources: tuple[FlavorResource, ...] = tuple(numbers)
         self.labels: tuple[str, ...] = tuple(map("/".join, self._numbers))
         self.width: int = len(self._numbers)
         size = self.width * len(self.names)
@@ -139,7 +140,7 @@ class QuotaTree:
 
     def cell(self, flavor: str, resource: str) -> int | None:
         """Returns the number of a flavor-resource, or None if no queue has quota for it."""
-        return self._numbers.get(FlavorResource(flavor, resource))
+        return self._numbers.get((flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
         """Returns the largest quantity of a cell that a node could use if nothing else were used."""
@@ -273,7 +274,7 @@ class QuotaTree:
         for group in groups:
             for flavor in group.flavors:
                 for resource, quota in flavor.resources.items():
-                    cell = self._numbers[FlavorResource(flavor.flavor, resource)]
+                    cell = self._numbers[flavor.flavor, resource]
                     named.append(cell)
                     self.nominal[first + cell] = min(quota.nominal, UNLIMITED)
                     self.borrowing_limit[first + cell] = quota.borrowing_limit

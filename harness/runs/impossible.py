@@ -194,7 +194,8 @@ def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tupl
     rows = frame.with_row_index(ROW)
     shape = rows.select("job_id", ROW, pl.col(ROW).first().over(names).alias(_SHAPE))
     one_each = replace(trace, frame=frame.filter(shape[ROW] == shape[_SHAPE]))
-    known = dict(_never(JobColumns(one_each, cluster), possible))
+    most = 2 * one_each.frame.height > frame.height  # then prepare all jobs, as for the replay
+    known = dict(_never(job_columns(trace, cluster) if most else JobColumns(one_each, cluster), possible))
     if not known:
         return
     first = pl.col(ROW) == pl.col(_SHAPE)

@@ -61,24 +61,21 @@ class PodSetMaker:
         return pod_sets
 
     def _pod_set(self, row: _Key) -> PodSet:
-        count = self._value(row, "pods") or 1
+        value = dict(zip(self._place, row, strict=True)).get
+        count, template = value("pods") or 1, value("pod_template")
         return PodSet(
-            self._value(row, "pod_set") or DEFAULT_POD_SET,
+            value("pod_set") or DEFAULT_POD_SET,
             count,
-            self._value(row, "min_pods") or count,
+            value("min_pods") or count,
             Frozen({name: row[place] or 0 for name, place in self._requests}),
             _present(row, self._limits),
-            Frozen(dict(self._value(row, "labels") or ())),
-            Frozen(dict(self._value(row, "node_selector") or ())),
-            self._value(row, "tolerations"),
-            self._value(row, "affinity"),
-            self._value(row, "pod_template"),
-            topology=topology_of(lambda name: self._value(row, name), self._value(row, "pod_template")),
+            Frozen(dict(value("labels") or ())),
+            Frozen(dict(value("node_selector") or ())),
+            value("tolerations"),
+            value("affinity"),
+            template,
+            topology=topology_of(value, template),
         )
-
-    def _value(self, row: _Key, name: str) -> Any:
-        place = self._place.get(name)
-        return None if place is None else row[place]
 
 
 def _present(row: _Key, places: list[tuple[str, int]]) -> Mapping[str, int]:

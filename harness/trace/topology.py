@@ -32,6 +32,7 @@ _ANNOTATIONS: Mapping[str, str] = {
 """Maps columns to the equivalent annotations of a pod template. Kueue's job controllers read these
 annotations.
 """
+_NONE_SAID = dict.fromkeys(_ANNOTATIONS)
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
@@ -92,7 +93,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
     """
     said = {name: value(name) for name in _ANNOTATIONS}
     layers: tuple[SliceLayer, ...] | None = ()
-    if all(each is None for each in said.values()):
+    if said == _NONE_SAID:
         if template is None or PODSET not in template:
             return None
         said, layers = _annotated(template), _layers(template)
