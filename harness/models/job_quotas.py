@@ -162,6 +162,14 @@ class Quotas:
                 return False
         return True
 
+    def room(self, node: int, quantities: Sequence[Sequence[int]]) -> list[int]:
+        """Returns the most that a queue could still use of each quantity, in any of several cells."""
+        available = self._tree.available
+        return [
+            available(node, cells[0]) if len(cells) == 1 else max([available(node, cell) for cell in cells])
+            for cells in quantities
+        ]
+
     def fits(self, assignment: Assignment) -> bool:
         """Returns True if the quota for an assignment is free now."""
         return self._has_room(assignment.node, assignment.cells)

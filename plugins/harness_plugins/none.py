@@ -11,6 +11,7 @@ none of these jobs fit.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -38,6 +39,7 @@ from harness.models.ignored import ignored_groups, ignored_scheduling_groups, st
 from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
 from harness.models.never import OverTime
+from harness.models.waiting_requests import WaitingRequests
 from harness.policy import Change
 from harness_plugins.kube.policy import DEVICES, GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
@@ -140,6 +142,10 @@ class SubQueue:
         self.told: set[int] = set()
 
 
+Head = tuple[int, int, Job, Request, SubQueue]
+"""The first job of a sub-queue."""
+
+
 class JobQueue:
     """A queue of whole jobs, as the docstring of this module describes."""
 
@@ -150,7 +156,9 @@ class JobQueue:
         self._never = never_by_quotas(cluster, options) if cluster.changes else None
         self._subqueues: dict[object, SubQueue] = {}
         self._open: list[SubQueue] = []  # sub-queues that may be able to start a job now
-        self._blocked: dict[int, list[SubQueue]] = {}  # by home: sub-queues whose first job did not fit
+        # For each home, the first jobs that did not fit.
+        self._blocked: dict[int, WaitingRequests[Head]] = defaultdict(lambda: WaitingRequests(self._quotas))
+        self._freed: dict[int, None] = {}  # the homes in which quota was released
         self._assignments: dict[int, Assignment] = {}
         self._rejected: list[tuple[Job, Never]] = []
 
@@ -167,21 +175,25 @@ class JobQueue:
         subqueue = self._subqueues.get(key)
         if subqueue is None:
             subqueue = self._subqueues[key] = SubQueue()
+        first = subqueue.jobs[0] if subqueue.jobs else None
         heappush(subqueue.jobs, (-job.priority if self._by_priority else 0, job.index, job, request))
-        if subqueue.jobs[0][1] == job.index:  # a new first job may fit where the old one did not
+        if subqueue.jobs[0] is not first:  # a new first job may fit where the old one did not
             self._open.append(subqueue)
+            if first is not None:
+                self._blocked[request.home].remove(first[3])
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Releases the quota of a job, and reopens the sub-queues that lacked it."""
+        """Releases the quota of a job. Jobs that lacked it may be able to start now."""
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
-        self._open += self._blocked.pop(assignment.home, ())
+        self._freed[assignment.home] = None
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
         """See `Policy`. Jobs that hold quota keep it, and all waiting jobs are checked again."""
         self._assignments = self._quotas.follow(change.cluster, self._assignments)
         before, self._subqueues = self._subqueues, {}
-        self._open, self._blocked = [], {}
+        self._open, self._freed = [], {}
+        self._blocked.clear()
         for subqueue in before.values():
             for _, _, job, _ in subqueue.jobs:
                 self._queue_up(job, self._quotas.request(job))
@@ -197,26 +209,30 @@ class JobQueue:
             for job, never in self._rejected:
                 yield Reject(job, never.why)
             self._rejected.clear()
-        if not self._open:
-            return
-        # A sub-queue may have been opened twice, so its first job identifies it.
-        heads = list({each.jobs[0][1]: (*each.jobs[0], each) for each in self._open if each.jobs}.values())
-        self._open = []
+        opened, freed = self._open, self._freed
+        self._open, self._freed = [], {}
+        heads = [(*subqueue.jobs[0], subqueue) for subqueue in opened if subqueue.jobs]
+        heads += [head for home in freed if (head := self._blocked[home].first()) is not None]
         heapify(heads)
         while heads:
-            _, index, job, request, subqueue = heappop(heads)
+            priority, index, job, request, subqueue = head = heappop(heads)
+            if not subqueue.jobs or subqueue.jobs[0][1] != index:
+                continue  # the job was there twice, and has started
             assignment = self._quotas.assign(request, job)
             if assignment is None:
-                self._blocked.setdefault(request.home, []).append(subqueue)
+                self._blocked[request.home].put(request, (priority, index), head)
                 if index not in subqueue.told:
                     subqueue.told.add(index)
                     yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
                 continue
             heappop(subqueue.jobs)
+            self._blocked[request.home].remove(request)
             subqueue.told.discard(index)
             self._quotas.charge(assignment)
             self._assignments[index] = assignment
             yield Admit(job, assignment.flavors)
+            if request.home in freed and (first := self._blocked[request.home].first()) is not None:
+                heappush(heads, first)
             if subqueue.jobs:
                 heappush(heads, (*subqueue.jobs[0], subqueue))
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pytest
@@ -101,8 +102,32 @@ def test_the_queue_decides_as_a_plain_one_does(
     )
 
 
-def walked(jobs: list[tuple[int, int, int, int, int]], order: str, blocking: str) -> dict[str, float]:
-    """Starts on 5 cpu, computed the slow way."""
+def test_a_job_that_is_no_longer_first_hides_no_job_of_another_queue() -> None:
+    """When the short job ends, the low one waits behind the high one although it fits; the other starts."""
+    jobs = Script().job("short", cpu=2, seconds=10, queue="a").job("long", cpu=2, seconds=20, queue="a")
+    jobs.job("low", at=1, cpu=1, seconds=1, queue="a").job("high", at=2, cpu=4, queue="a", priority=1)
+    jobs.job("other", at=3, cpu=2, seconds=1, queue="b")
+    starts = replay(jobs, queues(cohort="all", a={"cpu": 2}, b={"cpu": 2}), blocking="strict").starts()
+    assert (starts["other"], starts["high"]) == (10, 20)
+
+
+@pytest.mark.parametrize("order", ["fifo", "priority"])
+@pytest.mark.parametrize("blocking", ["strict", "skip"])
+def test_many_jobs_with_requests_of_their_own_start_as_in_a_plain_queue(order: str, blocking: str) -> None:
+    """So many that the index of waiting requests has several levels and forgets those that are gone."""
+    random, jobs, plain = Random(7), Script(), []
+    for number in range(150):
+        at, seconds, cpu, priority = number // 4, random.randint(1, 9), random.randint(9, 400), number % 3
+        jobs.job(f"j{number}", at=at, seconds=seconds, cpu=cpu, priority=priority)
+        plain.append((at, seconds, cpu, priority, number))
+    expected = walked(plain, order, blocking, room=600)
+    assert replay(jobs, pool(cpu=600), order=order, blocking=blocking).starts() == expected
+
+
+def walked(
+    jobs: list[tuple[int, int, int, int, int]], order: str, blocking: str, room: int = 5
+) -> dict[str, float]:
+    """Starts on 5 cpu or another number, computed the slow way."""
     starts: dict[str, float] = {}
     waiting: list[tuple[int, int, int, int, int]] = []
     running: list[tuple[int, int]] = []
@@ -116,7 +141,7 @@ def walked(jobs: list[tuple[int, int, int, int, int]], order: str, blocking: str
         while again:
             again = False
             for job in sorted(waiting, key=lambda job: (-job[3] if order == "priority" else 0, job[4])):
-                if sum(cpu for _, cpu in running) + job[2] <= 5:
+                if sum(cpu for _, cpu in running) + job[2] <= room:
                     waiting.remove(job)
                     starts[f"j{job[4]}"] = float(now)
                     running.append((now + job[1], job[2]))
