@@ -153,6 +153,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "InVain": lambda: _answers(InVain, None, "run", "notice"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": _no_freeable,
+    "RefusedSides": lambda: _plain("refuses"),
     "ShareRanking": _no_ranking,
     "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),
     "KeptNominations, from cycle to cycle": lambda: _forgets(KeptNominations, "_known"),

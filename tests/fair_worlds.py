@@ -13,6 +13,7 @@ from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.no_targets import FairReasons
+from harness_plugins.kueue.shortcuts.refused_sides import RefusedSides
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
@@ -59,7 +60,14 @@ class Cohorts:
         self.cache = Cache(cluster)
         tree = self.cache.tree
         self.shares = KeptShares(tree, DominantResourceShares(tree, weights_of(tree, cluster, {})))
-        self.search = FairSharing(self.cache, self.shares, tuple(strategies), within_nominal=within_nominal)
+        self.sides = RefusedSides(self.cache, self.shares)
+        self.search = FairSharing(
+            self.cache,
+            self.shares,
+            tuple(strategies),
+            within_nominal=within_nominal,
+            refuses=self.sides.refuses,
+        )
         self.reasons = FairReasons(self.cache, self.shares, self.search)
         self._clock = 0
 

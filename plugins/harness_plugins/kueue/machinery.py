@@ -20,6 +20,7 @@ from harness_plugins.kueue.rules.admission import AdmissionCycle
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.fit import Fit
@@ -108,7 +109,12 @@ class Machinery:
         if settings.strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal
             search = FairSharing(
-                cache, shares, settings.strategies, within_nominal=within_nominal, crashed=settings.crashes
+                cache,
+                shares,
+                settings.strategies,
+                within_nominal=within_nominal,
+                crashed=settings.crashes,
+                refuses=shortcuts.refuses(cache, shares, may_allow_any),
             )
             order = FairOrder(cache, shares, gates)
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from kueue_worlds import configuration
 from more_examples import examples
 
-from harness.cluster.kinds.preemption_strategies import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.cluster.kinds.preemption_strategies import (
+    DEFAULT_STRATEGIES,
+    TO_FINAL_SHARE,
+    TO_INITIAL_SHARE,
+    strategies_of,
+)
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -236,3 +241,27 @@ def test_what_is_said_to_be_in_vain_is(
                 if amount > free and not reasons.reach(own, incoming.workload, cell, amount, free):
                     assert not targets
                     assert not reasons.reach(own, incoming.workload, cell, amount + 1, free)
+
+
+def test_a_cohort_is_left_out_only_if_each_usage_below_it_is_refused() -> None:
+    """With 3 cores of the left side, b1 may go by its share before; c1 by the share without it, too."""
+    final, initial = strategies_of(DEFAULT_STRATEGIES)
+    queues = queue("a", 0, "left"), queue("b", 0, "right"), queue("c", 0, "below"), queue("rest", 10)
+    world = Cohorts(cohort("left", "all"), cohort("right", "all"), cohort("below", "right"), *queues)
+    world.hold("a", "a1", cpu=3).hold("b", "b1", cpu=4)
+    left, right = (world.cache.tree.cohorts[side] for side in ("left", "right"))
+    assert world.sides.refuses(final, left, right)
+    assert not world.sides.refuses(initial, left, right)
+    assert world.sides.refuses(initial, right, left)
+    assert not world.hold("c", "c1", cpu=1).sides.refuses(final, left, right)
+
+
+def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:
+    """Without b1's 6 cores, of which b keeps 4, the right side holds 5: not less than the left side's 3."""
+    keeper = queue("b", 4, "right")
+    keeper["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
+    queues = queue("a", 0, "left"), keeper, queue("c", 0, "right"), queue("rest", 10)
+    world = Cohorts(cohort("left", "all"), cohort("right", "all"), *queues)
+    world.hold("a", "a1", cpu=3).hold("b", "b1", cpu=6).hold("c", "c1", cpu=5)
+    left, right = (world.cache.tree.cohorts[side] for side in ("left", "right"))
+    assert not world.sides.refuses(strategies_of(DEFAULT_STRATEGIES)[0], left, right)

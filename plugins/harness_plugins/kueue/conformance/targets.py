@@ -12,6 +12,7 @@ from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption import Incoming, TargetSearch
@@ -43,7 +44,7 @@ def explain(case: Mapping[str, Any]) -> str:
         + ", ".join(f"{amount} {labels[cell]}" for cell, amount in incoming.requests)
         + f"; it lacks {', '.join(labels[cell] for cell in incoming.need)}"
     ]
-    for queue in cache.holding[incoming.queue.root]:
+    for queue in cache.holding_below(incoming.queue.root):
         first = queue.node * tree.width
         figures = ", ".join(
             f"{labels[cell]} {tree.usage[first + cell]} of {tree.nominal[first + cell]}"
@@ -103,4 +104,5 @@ def _search(
         cache.tree, DominantResourceShares(cache.tree, weights_of(cache.tree, cluster, {}))
     )
     within_nominal = gates.fair_sharing_preempt_within_nominal
-    return FairSharing(cache, shares, strategies, within_nominal=within_nominal)
+    refuses = shortcuts.refuses(cache, shares, may_allow_any)
+    return FairSharing(cache, shares, strategies, within_nominal=within_nominal, refuses=refuses)

@@ -6,7 +6,7 @@ keeps the candidates in this order, except for the usage of LocalQueues.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cmp_to_key
 from itertools import chain
 
@@ -100,21 +100,23 @@ def _compared(left: Workload, right: Workload) -> int:
     return -1 if left.rank < right.rank else 1
 
 
-def borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
-    """Returns the other queues in the tree that use more than their nominal quota of a needed resource.
+def borrowers(
+    cache: Cache, own: ClusterQueueState, need: tuple[int, ...], holding: Iterable[ClusterQueueState]
+) -> list[ClusterQueueState]:
+    """Returns the queues other than `own` that use more than their nominal quota of a needed resource.
 
-    Queues that hold only reservations are omitted, because they have no workload to preempt.
+    Queues that hold only reservations have no workload to preempt, so `holding` does not contain them.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
-    if len(need) == 1:  # the most common case; every search checks all queues
+    if len(need) == 1:  # the most common case
         cell = need[0]
         return [
             queue
-            for queue in cache.holding[own.root]
+            for queue in holding
             if usage[queue.node * width + cell] > nominal[queue.node * width + cell] and queue is not own
         ]
     found = []
-    for queue in cache.holding[own.root]:
+    for queue in holding:
         first = queue.node * width
         for cell in need:
             if usage[first + cell] > nominal[first + cell] and queue is not own:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
-from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
+from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, may_allow_any
 from harness_plugins.kueue.rules.preemption import (
     BY_SHARES,
     FORBIDDEN,
@@ -45,7 +45,7 @@ def fair_obstacle(
     within = allowed_by(preemption.within_cluster_queue, workload)
     reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
     mine = within is not None and has_candidate(holders[own.node], mask, within)
-    others = borrowers(cache, own, incoming.need) if own.path else []
+    others = borrowers(cache, own, incoming.need, cache.holding_below(own.root)) if own.path else []
     theirs = reclaim is not None and any(has_candidate(holders[each.node], mask, reclaim) for each in others)
     if not (mine or theirs):
         fields = {}
@@ -63,8 +63,9 @@ def fair_obstacle(
     search: FairSearch | None = None
     taken: tuple[Workload, ...] = ()
     if mine or reclaims_anyway or not all_have_less:  # otherwise no workload can be taken
-        search = FairSearch(cache, incoming, shares, Candidates(cache, incoming, within, reclaim))
-        search.run([own, *others] if mine else others, strategies, takes_back=reclaims_anyway)
+        candidates = Candidates(cache, incoming, within, reclaim)
+        search = FairSearch(cache, incoming, shares, candidates, may_allow_any)
+        search.run(strategies, takes_back=reclaims_anyway)
         taken = tuple(target.workload for target in search.targets)
     cache.tree.refund(own.node, incoming.requests)
     if taken:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
-from harness_plugins.kueue.rules.candidates import candidates_in_order
+from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
@@ -24,6 +24,17 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
+Refuses: TypeAlias = Callable[[Strategy, int, int], bool]
+"""Returns whether a strategy is known to refuse every workload below a cohort.
+
+The arguments are the strategy, the preemptor's side, and the cohort, which is the other side.
+"""
+
+
+def may_allow_any(strategy: Strategy, mine: int, theirs: int) -> bool:
+    """Returns False, because nothing is known without asking the strategy about each workload."""
+    return False
+
 
 @final
 class Candidates:
@@ -34,18 +45,26 @@ class Candidates:
         reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
     """
 
-    __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
+    __slots__ = ("_cache", "_heads", "_incoming", "_own", "_reclaim", "_rest", "_within")
 
     def __init__(
         self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
     ) -> None:
-        self._holders = cache.holders
+        self._cache = cache
+        self._incoming = incoming
         self._own = incoming.queue
-        self._mask = incoming.mask
         self._within = within
         self._reclaim = reclaim
         self._heads: dict[ClusterQueueState, Workload | None] = {}
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
+
+    def queues(self, cohort: int) -> list[ClusterQueueState]:
+        """Returns the queues right below a cohort that can have candidates. The own queue comes first."""
+        own = self._own
+        found = [own] if own.above == cohort and self.head(own) is not None else []
+        if self._reclaim is not None:
+            found += borrowers(self._cache, own, self._incoming.need, self._cache.holding[cohort])
+        return found
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
         """Returns the next candidate of a queue, or None if there are no more."""
@@ -54,7 +73,8 @@ class Candidates:
         allowed = self._within if queue is self._own else self._reclaim
         if allowed is None:
             return None
-        rest = self._rest[queue] = candidates_in_order(self._holders[queue.node], self._mask, allowed)
+        holders, mask = self._cache.holders[queue.node], self._incoming.mask
+        rest = self._rest[queue] = candidates_in_order(holders, mask, allowed)
         head = self._heads[queue] = next(rest, None)
         return head
 
@@ -67,8 +87,61 @@ class Candidates:
 
 
 @final
+class Refused:
+    """The workloads that a strategy refused, at most one of each queue.
+
+    Attributes:
+        cohorts: the cohorts of which the strategy refused all workloads.
+    """
+
+    __slots__ = ("_heads", "_queues", "cohorts")
+
+    def __init__(self) -> None:
+        self._heads: dict[ClusterQueueState, Workload] = {}
+        self._queues: dict[int, list[ClusterQueueState]] = {}
+        self.cohorts: set[int] = set()
+
+    def add(self, queue: ClusterQueueState, workload: Workload) -> None:
+        """Adds a workload, unless an earlier one of its queue was refused."""
+        if queue not in self._heads:
+            self._heads[queue] = workload
+            self._queues.setdefault(queue.above, []).append(queue)
+
+    def add_below(self, cohort: int, cache: Cache, candidates: Candidates) -> None:
+        """Adds the first candidate of each queue below a cohort."""
+        for queue in candidates.queues(cohort):
+            head = candidates.head(queue)
+            if head is not None:
+                self.add(queue, head)
+        for below in cache.cohorts[cohort]:
+            self.add_below(below, cache, candidates)
+
+    def queues(self, cohort: int) -> list[ClusterQueueState]:
+        """Returns the queues right below a cohort that have refused workloads."""
+        return self._queues.get(cohort, [])
+
+    def head(self, queue: ClusterQueueState) -> Workload | None:
+        """Returns the refused workload of a queue; None if there is none."""
+        return self._heads.get(queue)
+
+    def pop(self, queue: ClusterQueueState) -> Workload:
+        """Removes and returns the refused workload of a queue."""
+        return self._heads.pop(queue)
+
+    def __bool__(self) -> bool:
+        return bool(self._heads or self.cohorts)
+
+
+@final
 class FairSearch:
     """A search in which the incoming workload counts as admitted and its targets count as gone.
+
+    Args:
+        cache: the workloads that hold quota.
+        incoming: the workload that needs quota.
+        shares: the shares of all nodes.
+        candidates: the candidates of each queue.
+        refuses: tells what strategies are known to refuse.
 
     Attributes:
         targets: the targets found so far, which are no longer in the tree.
@@ -80,38 +153,38 @@ class FairSearch:
         "_candidates",
         "_incoming",
         "_own",
-        "_retry",
+        "_refused",
+        "_refuses",
         "_shares",
         "_tree",
         "cells",
         "targets",
     )
 
-    def __init__(self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates) -> None:
+    def __init__(
+        self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates, refuses: Refuses
+    ) -> None:
         self._cache = cache
         self._tree = cache.tree
         self._incoming = incoming
         self._own = incoming.queue
         self._shares = shares
         self._candidates = candidates
-        # The first workload of each queue that was refused. Other refused workloads are not tried again.
-        self._retry: dict[ClusterQueueState, Workload] = {}
+        self._refuses = refuses
+        self._refused = Refused()  # only the first refused workload of each queue is tried again
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
-    def run(
-        self, queues: list[ClusterQueueState], strategies: tuple[Strategy, ...], *, takes_back: bool
-    ) -> bool:
+    def run(self, strategies: tuple[Strategy, ...], *, takes_back: bool) -> bool:
         """Takes targets until the incoming workload fits, and returns whether it does.
 
         Args:
-            queues: the queues that can have candidates.
-            strategies: the strategies, in order. The first one considers all candidates. Each later strategy
+            strategies: the strategies, in order. The first one considers all candidates. Each further one
                 considers the workloads that the earlier ones refused, at most one of each queue.
             takes_back: whether to take workloads from other queues without comparing shares.
         """
         first, *others = strategies
-        if self._by_first_strategy(queues, first, takes_back=takes_back):
+        if self._by_first_strategy(first, takes_back=takes_back):
             return True
         return any(map(self._by_further_strategy, others))
 
@@ -120,12 +193,14 @@ class FairSearch:
         for target in self.targets:
             put_back(self._tree, target.workload, self.cells)
 
-    def _by_first_strategy(
-        self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
-    ) -> bool:
-        """Takes the candidates that the first strategy allows, and returns whether the workload then fits."""
+    def _by_first_strategy(self, strategy: Strategy, *, takes_back: bool) -> bool:
+        """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
+
+        def leaves_out(cohort: int) -> bool:
+            return not takes_back and self._refuses_all(strategy, cohort)
+
         own, candidates = self._own, self._candidates
-        ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
+        ordering = ordering_of(self._cache, self._shares, own, candidates, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own:
                 workload, reason = candidates.pop(queue), IN_CLUSTER_QUEUE
@@ -138,18 +213,36 @@ class FairSearch:
         return False
 
     def _by_further_strategy(self, strategy: Strategy) -> bool:
-        """Tries the workloads that were refused, at most one from each queue. Some may be refused again."""
-        retry, self._retry = self._retry, {}
-        ordering = ordering_of(self._cache, self._shares, self._own, list(retry), retry.get)
+        """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
+        before, self._refused = self._refused, Refused()
+        if not before:
+            return False
+
+        def leaves_out(cohort: int) -> bool:
+            if cohort not in before.cohorts:
+                return False
+            if self._refuses_all(strategy, cohort):
+                return True
+            before.add_below(cohort, self._cache, self._candidates)
+            return False
+
+        ordering = ordering_of(self._cache, self._shares, self._own, before, leaves_out)
         while (queue := ordering.next()) is not None:
-            workload = retry.pop(queue)
+            workload = before.pop(queue)
             mine, theirs = self._own.sides(queue)
             new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
             if not strategy.allows(new, old, self._without(queue, workload.usage, theirs)):
-                self._retry[queue] = workload
+                self._refused.add(queue, workload)
             elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
         return False
+
+    def _refuses_all(self, strategy: Strategy, theirs: int) -> bool:
+        """Returns True if the strategy is known to refuse all workloads below a cohort."""
+        if not self._refuses(strategy, self._own.below[self._tree.parent[theirs]], theirs):
+            return False
+        self._refused.cohorts.add(theirs)
+        return True
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
@@ -162,7 +255,7 @@ class FairSearch:
                 allowed[usage] = strategy.allows(new, old, self._without(queue, usage, theirs))
             if allowed[usage]:
                 return workload
-            self._retry.setdefault(queue, workload)
+            self._refused.add(queue, workload)
         return None
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:

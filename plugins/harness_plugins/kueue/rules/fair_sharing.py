@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import final
 
 from harness.models.cluster import strategies_of
-from harness_plugins.kueue.rules.candidates import borrowers
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.fair_obstacle import fair_obstacle
-from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
+from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, Refuses, may_allow_any
 from harness_plugins.kueue.rules.preemption import Incoming, Obstacle, Target, fill_back, within_nominal
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
 from harness_plugins.kueue.state.cache import Cache
@@ -24,8 +23,13 @@ class FairSharing:
         strategies: the names of the strategies, in order.
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
-        crashed: a function that is called for a workload whose search continues after the last candidate of a
-            queue without a cohort. It is None if the search ends there (since PR 10891).
+        crashed: called for a workload whose search continues after the last candidate of a queue that has no
+            cohort. None if the search ends there (since PR 10891).
+        refuses: tells what a strategy is known to refuse.
+
+    Attributes:
+        shares, crashed: the arguments.
+        strategies: the strategies with the given names.
     """
 
     def __init__(
@@ -36,8 +40,10 @@ class FairSharing:
         *,
         within_nominal: bool,
         crashed: Callable[[Workload], None] | None = None,
+        refuses: Refuses = may_allow_any,
     ) -> None:
         self.crashed = crashed
+        self._refuses = refuses
         self._cache = cache
         self.shares = shares
         self._within_nominal = within_nominal
@@ -50,15 +56,12 @@ class FairSharing:
         within = allowed_by(preemption.within_cluster_queue, workload)
         reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
         candidates = Candidates(cache, incoming, within, reclaim)
-        queues = [own] if candidates.head(own) is not None else []
-        if reclaim is not None:
-            queues += borrowers(cache, own, incoming.need)
-        if not queues:
+        if reclaim is None and candidates.head(own) is None:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        search = FairSearch(cache, incoming, self.shares, candidates)
-        done = search.run(queues, self.strategies, takes_back=self.takes_back(incoming))
+        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses)
+        done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(workload)
         tree.refund(own.node, incoming.requests)

@@ -5,7 +5,8 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import insort
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeAlias, final
 
@@ -15,6 +16,8 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
+_LeavesOut: TypeAlias = Callable[[int], bool]
+_Turn: TypeAlias = tuple[Share, str, int]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
 _NOBODY = -1
 
@@ -30,8 +33,21 @@ class Ordering(Protocol):
         """
 
 
+class Below(Protocol):
+    """The queues from which a search takes workloads."""
+
+    def queues(self, cohort: int) -> list[ClusterQueueState]:
+        """Returns the queues right below a cohort that can have candidates."""
+
+    def head(self, queue: ClusterQueueState) -> Workload | None:
+        """Returns the next candidate of a queue; None if there are no more.
+
+        It is called only for queues whose turn has come.
+        """
+
+
 def ordering_of(
-    cache: Cache, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
+    cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut
 ) -> Ordering:
     """Returns the order in which a search takes workloads from queues.
 
@@ -39,14 +55,13 @@ def ordering_of(
         cache: the queues.
         shares: the shares of all nodes.
         own: the queue of the incoming workload.
-        queues: the queues that can have candidates.
-        head: returns the next candidate of a queue, or None if there are no more. It is called for a queue
-            only when that queue's turn has come.
+        below: the queues with their candidates.
+        leaves_out: returns True if no workload below a cohort can be taken, so that all its queues are left
+            out. It is called when the turn of a cohort right beside the path of `own` has come.
     """
-    for queue in queues:
-        if len(queue.path) > 1:
-            return TargetClusterQueueOrdering(cache, shares, own, queues, head)
-    return QueueOrdering(shares, own, queues, head)
+    if cache.cohorts[own.root]:
+        return TargetClusterQueueOrdering(cache, shares, own, below, leaves_out)
+    return QueueOrdering(shares, own, below.queues(own.root), below.head)
 
 
 @final
@@ -64,7 +79,7 @@ class QueueOrdering:
     __slots__ = ("_head", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
 
     def __init__(
-        self, shares: Shares, own: ClusterQueueState, queues: Sequence[ClusterQueueState], head: _Head
+        self, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
     ) -> None:
         self._shares = shares
         self._own = own
@@ -146,100 +161,87 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Nodes without candidates are dropped, and so are nodes that do not borrow, except the queue of the
-    incoming workload and the cohorts above this queue. If shares are equal, cohorts come before queues. Among
-    queues, the rank of the next candidate decides. Among cohorts, the one whose name sorts last comes first.
+    Nodes without candidates are dropped. So are nodes that do not borrow, except the queue of the incoming
+    workload and the cohorts above it. If shares are equal, cohorts come before queues. Among queues, the rank
+    of the next candidate decides, and among cohorts, the name that sorts last.
+
+    Args:
+        cache: the queues.
+        shares: the shares of all nodes.
+        own: the queue of the incoming workload.
+        below: the queues with their candidates.
+        leaves_out: see `ordering_of`.
     """
 
-    __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares", "_taken", "_turns")
+    __slots__ = ("_below", "_cohorts", "_leaves_out", "_names", "_own", "_shares", "_taken", "_turns", "_way")
 
     def __init__(
-        self,
-        cache: Cache,
-        shares: Shares,
-        own: ClusterQueueState,
-        queues: list[ClusterQueueState],
-        head: _Head,
+        self, cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut
     ) -> None:
-        self._shares = shares
+        self._cohorts = cache.cohorts
         self._names = cache.tree.names
+        self._shares = shares
         self._own = own
-        self._root = own.root
-        self._head = head
-        self._queues: dict[int, list[ClusterQueueState]] = {}
-        self._cohorts: dict[int, list[int]] = {}
-        # Maps each cohort to the queues right below it and the shares of the cohorts right below it, without
-        # those that were dropped.
-        self._turns: dict[int, tuple[QueueOrdering, dict[int, Share]]] = {}
-        self._taken: ClusterQueueState | None = None
-        parent = cache.tree.parent
-        for queue in queues:
-            above = queue.path[0] if queue.path else queue.root
-            if above in self._queues:
-                self._queues[above].append(queue)
-                continue
-            self._queues[above] = [queue]
-            below = above
-            while (above := parent[below]) >= 0 and below not in self._cohorts.setdefault(above, []):
-                self._cohorts[above].append(below)
-                below = above
+        self._below = below
+        self._leaves_out = leaves_out
+        # Maps each cohort to the queues right below it, and to the cohorts right below it in ascending order.
+        # Cohorts and queues that were dropped are left out.
+        self._turns: dict[int, tuple[QueueOrdering, list[_Turn]]] = {}
+        self._way = [own.root]  # the cohorts from the root to the queue whose turn it is
+        self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
-        self._look_again()
-        root = cohort = self._root
-        way: list[int] = []
+        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
+        if self._taken:
+            self._look_again()
+        way = self._way
         while True:
+            cohort = way[-1]
             queues, cohorts = self._turns_below(cohort)
             queue = queues.first()
-            below, below_share = self._best_cohort(cohorts)
-            if below is not None and (queue is None or below_share >= queues.share):
-                way.append(cohort)
-                cohort = below
+            if cohorts and (queue is None or cohorts[-1][0] >= queues.share):
+                below = cohorts[-1][2]
+                if below not in self._turns and self._is_left_out(cohort, below):
+                    cohorts.pop()
+                else:
+                    way.append(below)
             elif queue is not None:
-                self._taken = queue
+                self._taken = True
                 return queue
-            elif cohort == root:
+            elif len(way) == 1:
+                self._taken = False
                 return None
-            else:
-                del self._turns[way[-1]][1][cohort]
-                cohort = root
-                way.clear()
+            else:  # nothing is left below this cohort, which still comes last in the one above it
+                way.pop()
+                self._turns[way[-1]][1].pop()
 
-    def _turns_below(self, cohort: int) -> tuple[QueueOrdering, dict[int, Share]]:
-        """Returns the queues right below a cohort, and the shares of the cohorts right below it."""
+    def _is_left_out(self, cohort: int, below: int) -> bool:
+        own = self._own.below
+        return cohort in own and own[cohort] != below and self._leaves_out(below)
+
+    def _turns_below(self, cohort: int) -> tuple[QueueOrdering, list[_Turn]]:
+        """Returns the queues right below a cohort, and the cohorts right below it in ascending order."""
         found = self._turns.get(cohort)
         if found is None:
-            queues = QueueOrdering(self._shares, self._own, self._queues.get(cohort, ()), self._head)
-            cohorts: dict[int, Share] = {}
-            for below in self._cohorts.get(cohort, ()):
-                borrowing, share = self._shares.of(below)
-                if borrowing or below in self._own.path:
-                    cohorts[below] = share
-            found = self._turns[cohort] = queues, cohorts
+            queues = QueueOrdering(self._shares, self._own, self._below.queues(cohort), self._below.head)
+            turns = [self._turn(below) for below in self._cohorts[cohort]]
+            found = self._turns[cohort] = queues, sorted([each for each in turns if each is not None])
         return found
 
-    def _look_again(self) -> None:
-        """Updates the shares of the last queue and the cohorts above it. No other share has changed."""
-        taken, self._taken = self._taken, None
-        if taken is None:
-            return
-        below = taken.node
-        for cohort in taken.path or (taken.root,):
-            queues, cohorts = self._turns[cohort]
-            if below == taken.node:
-                queues.look_again()
-            elif below in cohorts:
-                borrowing, share = self._shares.of(below)
-                if borrowing or below in self._own.path:
-                    cohorts[below] = share
-                else:
-                    del cohorts[below]
-            below = cohort
+    def _turn(self, cohort: int) -> _Turn | None:
+        """Returns the sort key of a cohort; None if it is dropped."""
+        borrowing, share = self._shares.of(cohort)
+        return (share, self._names[cohort], cohort) if borrowing or cohort in self._own.path else None
 
-    def _best_cohort(self, present: dict[int, Share]) -> tuple[int | None, Share]:
-        if not present:
-            return None, NOTHING
-        most = max(present.values())
-        equal = [below for below, share in present.items() if share == most]
-        return (equal[0] if len(equal) == 1 else max(equal, key=self._names.__getitem__)), most
+    def _look_again(self) -> None:
+        """Updates the shares of the last queue and of the cohorts above it. No other share has changed."""
+        way = self._way
+        self._turns[way[-1]][0].look_again()
+        for at in range(len(way) - 1, 0, -1):
+            cohorts = self._turns[way[at - 1]][1]
+            turn = self._turn(way[at])
+            if turn != cohorts[-1]:
+                cohorts.pop()
+                if turn is not None:
+                    insort(cohorts, turn)
+                del way[at:]

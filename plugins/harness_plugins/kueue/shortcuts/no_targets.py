@@ -21,6 +21,7 @@ from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, 
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
+from harness_plugins.kueue.shortcuts.refused_sides import keeping
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts
@@ -137,14 +138,7 @@ class FairReasons:
         self._usages = UsagesBelow(cache)
         # For each queue, its generation, and what it gives up to a share, for a mask, under a policy.
         self._known: list[tuple[int, dict[tuple[Share, int, Allowed], Amounts]]] = [(-1, {})] * len(cache.at)
-        # For each node, whether a node below it has local quota, so that usage there may not appear at the
-        # node.
-        tree = cache.tree
-        self._keeps = [False] * len(tree.names)
-        for node in range(len(tree.names) - 1, -1, -1):
-            parent, first = tree.parent[node], node * tree.width
-            if parent >= 0 and (self._keeps[node] or any(tree.local_quota[first : first + tree.width])):
-                self._keeps[parent] = True
+        self._keeps = keeping(cache.tree)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns False for queues in which a search might crash, because only a search reveals the crash."""

@@ -9,6 +9,7 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.fair_search import Refuses
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
@@ -32,6 +33,7 @@ from harness_plugins.kueue.shortcuts.lacks import Lacks
 from harness_plugins.kueue.shortcuts.lacks_quota import LacksQuota
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
+from harness_plugins.kueue.shortcuts.refused_sides import RefusedSides
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -69,6 +71,10 @@ class Shortcuts:
     def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
         """Returns an object that computes the shares of all nodes."""
         return KeptShares(tree, shares) if self._on else shares
+
+    def refuses(self, cache: Cache, shares: Shares, refuses: Refuses) -> Refuses:
+        """Returns a function that tells what a strategy is known to refuse."""
+        return RefusedSides(cache, shares).refuses if self._on else refuses
 
     def offers(self, offers: Offers) -> Offers:
         """Returns a function that finds the flavors that queues offer to jobs."""

@@ -25,7 +25,7 @@ class UsagesBelow:
         version, found = self._known.get(root, (-1, {}))
         if version != self._cache.version[root]:
             found = {}
-            for queue in self._cache.holding[root]:
+            for queue in self._cache.holding_below(root):
                 usages = dict.fromkeys(self._cache.holders[queue.node].usages)
                 for above in queue.path:
                     found.setdefault(above, {}).update(usages)

@@ -29,15 +29,27 @@ class Cache:
     Attributes:
         at: the queue at each node of the tree, or None for cohorts.
         holders: by the node of the queue, the workloads that hold its quota.
-        holding: for each root node, the usable queues of its tree that have a preemption candidate, by their
-            numbers.
+        cohorts: for each node, the cohorts right below it.
+        holding: for each node, the usable queues right below it that have a preemption candidate, by number.
+            A queue without a cohort is below itself here.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
         changed: by node, the queues that are new, or whose workloads have changed since the reader cleared
             this mapping.
     """
 
-    __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
+    __slots__ = (
+        "_watching",
+        "at",
+        "changed",
+        "cohorts",
+        "height",
+        "holders",
+        "holding",
+        "queues",
+        "tree",
+        "version",
+    )
 
     def __init__(
         self, cluster: Cluster, *, also: Iterable[FlavorResource] = (), before: Cache | None = None
@@ -49,7 +61,10 @@ class Cache:
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
         self.holders: dict[int, Holders] = {}
-        self.holding: dict[int, list[ClusterQueueState]] = {root: [] for root in tree.root}
+        self.holding: list[list[ClusterQueueState]] = [[] for _ in tree.names]
+        self.cohorts: list[list[int]] = [
+            [below for below in children if below < len(tree.cohorts)] for children in tree.children
+        ]
         for number, (name, spec) in enumerate(cluster.cluster_queues.items()):
             node = tree.queues[name]
             flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
@@ -103,7 +118,14 @@ class Cache:
                     total[cell] = total.get(cell, 0) + amount * count
             tree.charge(node, sorted(total.items()))
             if holders.workloads and holders.queue.usable:
-                insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)
+                insort(self.holding[holders.queue.above], holders.queue, key=_NUMBER)
+
+    def holding_below(self, node: int) -> list[ClusterQueueState]:
+        """Returns the usable queues below a node that have a preemption candidate, by number."""
+        found = list(self.holding[node])
+        for below in self.cohorts[node]:
+            found += self.holding_below(below)
+        return sorted(found, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
         """Returns the amounts by flavor-resource, and a bit mask of all given flavor-resources.
@@ -186,7 +208,7 @@ class Cache:
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         if not holders.workloads and queue.usable and not workload.spared:
-            insort(self.holding[queue.root], queue, key=_NUMBER)
+            insort(self.holding[queue.above], queue, key=_NUMBER)
         holders.add_holder(workload)
 
     def remove_holder(self, workload: Workload) -> None:
@@ -195,7 +217,7 @@ class Cache:
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
         if not holders.workloads and queue.usable and not workload.spared:
-            holding = self.holding[queue.root]
+            holding = self.holding[queue.above]
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def reorder(self, queue: ClusterQueueState) -> None:

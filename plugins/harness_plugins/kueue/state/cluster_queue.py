@@ -15,18 +15,20 @@ class ClusterQueueState:
         number: the index of the queue among the ClusterQueues.
         root: the root node of its tree. If the queue has no cohort, it is the same as `node`.
         path: the cohorts above the queue, starting with its own cohort.
+        above: the cohort of the queue, or its own node if it has no cohort.
         below: for each cohort in `path`, its child node that contains the queue.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
     """
 
-    __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
+    __slots__ = ("above", "below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
 
     spec: ClusterQueue
     number: int
     node: int
     path: tuple[int, ...]
+    above: int
     below: dict[int, int]
     root: int
     usable: bool
@@ -41,6 +43,7 @@ class ClusterQueueState:
         self.number = number
         self.node = node
         self.path = path
+        self.above = path[0] if path else node
         self.below = dict(zip(path, (node, *path), strict=False))
         self.root = path[-1] if path else node
         self.usable = usable

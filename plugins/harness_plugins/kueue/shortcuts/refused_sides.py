@@ -1,0 +1,65 @@
+"""Finds cohorts from which a strategy allows no workload, without asking for each queue below them.
+
+All workloads below such a cohort are compared by the same two shares: that of the cohort, and that of the
+preemptor's side. The share without a workload depends only on the usage of the workload.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.models.cluster import Strategy
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.dominant_resource_share import Shares, share_without
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+
+
+@final
+class RefusedSides:
+    """Finds cohorts of which a strategy refuses every workload.
+
+    Args:
+        cache: the workloads that hold quota.
+        shares: the shares of all nodes.
+    """
+
+    __slots__ = ("_cache", "_keeps", "_shares")
+
+    def __init__(self, cache: Cache, shares: Shares) -> None:
+        self._cache = cache
+        self._shares = shares
+        self._keeps = keeping(cache.tree)
+
+    def refuses(self, strategy: Strategy, mine: int, theirs: int) -> bool:
+        """Returns True if a strategy refuses every workload below the cohort `theirs`."""
+        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+        if old < new:
+            return True  # see `Strategy`
+        if self._keeps[theirs]:
+            return False
+        tree, shares = self._cache.tree, self._shares
+        refused: set[Amounts] = set()
+        cohorts = [theirs]
+        for cohort in cohorts:
+            for queue in self._cache.holding[cohort]:
+                for usage in self._cache.holders[queue.node].usages:
+                    if usage not in refused:
+                        if strategy.allows(new, old, share_without(tree, shares, theirs, usage)):
+                            return False
+                        refused.add(usage)
+            cohorts += self._cache.cohorts[cohort]
+        return True
+
+
+def keeping(tree: QuotaTree) -> list[bool]:
+    """Returns for each node whether a node below it has local quota.
+
+    Usage below such a node may not appear at the node itself.
+    """
+    found = [False] * len(tree.names)
+    for node in range(len(tree.names) - 1, -1, -1):
+        parent, first = tree.parent[node], node * tree.width
+        if parent >= 0 and (found[node] or any(tree.local_quota[first : first + tree.width])):
+            found[parent] = True
+    return found
