@@ -288,13 +288,17 @@ class Scheduler:
         """Marks a workload as evicted. The workload holds its quota until it is gone."""
         if self._saved is not None:
             self._saved.keep(target.workload)
+        workload = target.workload
+        before = workload.timestamp
         if target.reason == TIMED_OUT and self._evicted_last:
-            target.workload.timestamp = _whole_seconds(now)
+            workload.timestamp = _whole_seconds(now)
         elif (
             not self._gates.priority_sorting_within_cohort
             and target.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
         ):
-            target.workload.timestamp = _whole_seconds(now) + _MILLISECOND
+            workload.timestamp = _whole_seconds(now) + _MILLISECOND
+        if workload.timestamp != before:
+            self.cache.reorder(workload.cluster_queue)  # policies can depend on the time
         self.second_passes.cancel(target.workload)
         target.workload.unhealthy = ""
         self.cache.evict(target.workload)

@@ -265,3 +265,23 @@ def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:
     world.hold("a", "a1", cpu=3).hold("b", "b1", cpu=6).hold("c", "c1", cpu=5)
     left, right = (world.cache.tree.cohorts[side] for side in ("left", "right"))
     assert not world.sides.refuses(strategies_of(DEFAULT_STRATEGIES)[0], left, right)
+
+
+def test_an_eviction_that_moves_nobody_matters_only_to_searches_that_ranked_the_queue_behind() -> None:
+    """b and c are equal, and c1 reserved last, so it goes; once b1 is evicted anyway, b is ahead of c."""
+    world = Cohorts(queue("a"), queue("b"), queue("c"), queue("lender", 10))
+    world.hold("b", "b2", "b1", cpu=2).hold("c", "c2", "c1", cpu=2)
+    cache, root = world.cache, world.cache.queues["b"].root
+    assert world.victims("a", cpu=2) == [("c1", "InCohortFairSharing")]
+    assert world.search.outranked == {cache.queues["b"].node}
+    before = cache.unmarked_version[root]
+    cache.evict(world.holders("b")[0])
+    assert (cache.unmarked_version[root], cache.marked[root]) == (before, [cache.queues["b"].node])
+    assert world.victims("a", cpu=2) == [("b1", "InCohortFairSharing")]
+    cache.evict(world.holders("b")[1])
+    assert len(cache.marked[root]) == 2
+    world.hold("b", "b3", "b4")
+    after = cache.unmarked_version[root]
+    assert (after, cache.marked[root]) == (before + 2, [])
+    cache.evict(world.holders("b")[-1])
+    assert cache.unmarked_version[root] > after

@@ -63,7 +63,7 @@ def fair_obstacle(
     search: FairSearch | None = None
     taken: tuple[Workload, ...] = ()
     if mine or reclaims_anyway or not all_have_less:  # otherwise no workload can be taken
-        candidates = Candidates(cache, incoming, within, reclaim)
+        candidates = Candidates(cache, incoming, within, reclaim, set())
         search = FairSearch(cache, incoming, shares, candidates, may_allow_any)
         search.run(strategies, takes_back=reclaims_anyway)
         taken = tuple(target.workload for target in search.targets)

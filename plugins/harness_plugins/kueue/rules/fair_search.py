@@ -43,13 +43,23 @@ class Candidates:
     Args:
         within: the workloads that the queue's policy allows within the queue, or None if it allows none.
         reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
+        outranked: see `Below`.
+
+    Attributes:
+        outranked: the argument.
     """
 
-    __slots__ = ("_cache", "_heads", "_incoming", "_own", "_reclaim", "_rest", "_within")
+    __slots__ = ("_cache", "_heads", "_incoming", "_own", "_reclaim", "_rest", "_within", "outranked")
 
     def __init__(
-        self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
+        self,
+        cache: Cache,
+        incoming: Incoming,
+        within: Allowed | None,
+        reclaim: Allowed | None,
+        outranked: set[int],
     ) -> None:
+        self.outranked = outranked
         self._cache = cache
         self._incoming = incoming
         self._own = incoming.queue
@@ -90,13 +100,18 @@ class Candidates:
 class Refused:
     """The workloads that a strategy refused, at most one of each queue.
 
+    Args:
+        outranked: see `Below`.
+
     Attributes:
-        cohorts: the cohorts of which the strategy refused all workloads.
+        outranked: the argument.
+        cohorts: the cohorts below which the strategy refused all workloads.
     """
 
-    __slots__ = ("_heads", "_queues", "cohorts")
+    __slots__ = ("_heads", "_queues", "cohorts", "outranked")
 
-    def __init__(self) -> None:
+    def __init__(self, outranked: set[int]) -> None:
+        self.outranked = outranked
         self._heads: dict[ClusterQueueState, Workload] = {}
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self.cohorts: set[int] = set()
@@ -171,7 +186,9 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
-        self._refused = Refused()  # only the first refused workload of each queue is tried again
+        self._refused = Refused(
+            candidates.outranked
+        )  # only the first refused workload of each queue is tried again
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
@@ -214,7 +231,7 @@ class FairSearch:
 
     def _by_further_strategy(self, strategy: Strategy) -> bool:
         """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
-        before, self._refused = self._refused, Refused()
+        before, self._refused = self._refused, Refused(self._candidates.outranked)
         if not before:
             return False
 

@@ -30,6 +30,7 @@ class FairSharing:
     Attributes:
         shares, crashed: the arguments.
         strategies: the strategies with the given names.
+        outranked: the nodes of the queues on whose next candidates a search may have depended. See `Below`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class FairSharing:
         self.shares = shares
         self._within_nominal = within_nominal
         self.strategies = strategies_of(strategies)
+        self.outranked: set[int] = set()
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt. The cache is unchanged afterwards."""
@@ -55,7 +57,7 @@ class FairSharing:
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
         reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
-        candidates = Candidates(cache, incoming, within, reclaim)
+        candidates = Candidates(cache, incoming, within, reclaim, self.outranked)
         if reclaim is None and candidates.head(own) is None:
             return []
         tree = cache.tree

@@ -15,7 +15,6 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-_Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 _LeavesOut: TypeAlias = Callable[[int], bool]
 _Turn: TypeAlias = tuple[Share, str, int]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
@@ -34,7 +33,14 @@ class Ordering(Protocol):
 
 
 class Below(Protocol):
-    """The queues from which a search takes workloads."""
+    """The queues from which a search takes workloads.
+
+    Attributes:
+        outranked: receives the nodes of the queues whose next candidate ranked behind that of a queue with an
+            equal share, or may have done so.
+    """
+
+    outranked: set[int]
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
         """Returns the queues right below a cohort that can have candidates."""
@@ -61,7 +67,7 @@ def ordering_of(
     """
     if cache.cohorts[own.root]:
         return TargetClusterQueueOrdering(cache, shares, own, below, leaves_out)
-    return QueueOrdering(shares, own, below.queues(own.root), below.head)
+    return QueueOrdering(shares, own, own.root, below)
 
 
 @final
@@ -76,15 +82,13 @@ class QueueOrdering:
         share: the largest share at the time of the last call of `first`.
     """
 
-    __slots__ = ("_head", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
+    __slots__ = ("_below", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
 
-    def __init__(
-        self, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
-    ) -> None:
+    def __init__(self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below) -> None:
         self._shares = shares
         self._own = own
-        self._queues = queues
-        self._head = head
+        self._queues = queues = below.queues(cohort)
+        self._below = below
         self.share = NOTHING
         self._rest: dict[int, Share] = {}  # indexed by the position in `queues`
         of = shares.of
@@ -115,7 +119,7 @@ class QueueOrdering:
                 else:
                     return None
             queue = self._queues[self._turn]
-            if self._head(queue) is not None:
+            if self._below.head(queue) is not None:
                 return queue
             self._turn = _NOBODY
 
@@ -128,6 +132,7 @@ class QueueOrdering:
             return
         if self._ranked and share == self.share:
             heappush(self._ranked, (self._rank(queue), place))
+            self._below.outranked.add(queue.node)
         else:
             self._rest[place] = share
 
@@ -146,11 +151,13 @@ class QueueOrdering:
         # If ranks are equal, which requires equal UIDs, the order of `queues` decides.
         self._ranked = [(self._rank(self._queues[place]), place) for place in places]
         heapify(self._ranked)
-        return heappop(self._ranked)[1]
+        first = heappop(self._ranked)[1]
+        self._below.outranked.update([self._queues[place].node for _, place in self._ranked])
+        return first
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
         """Returns the rank of a queue's next candidate. Queues without candidates come last."""
-        head = self._head(queue)
+        head = self._below.head(queue)
         if head is None:
             return (True,)
         evicted_last, priority, reserved, uid = head.rank
@@ -223,7 +230,7 @@ class TargetClusterQueueOrdering:
         """Returns the queues right below a cohort, and the cohorts right below it in ascending order."""
         found = self._turns.get(cohort)
         if found is None:
-            queues = QueueOrdering(self._shares, self._own, self._below.queues(cohort), self._below.head)
+            queues = QueueOrdering(self._shares, self._own, cohort, self._below)
             turns = [self._turn(below) for below in self._cohorts[cohort]]
             found = self._turns[cohort] = queues, sorted([each for each in turns if each is not None])
         return found

@@ -149,8 +149,11 @@ class CachedNoFits:
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """Returns the version of a queue's tree plus the version of the topologies, which trees share."""
-        version = self._cache.version[queue.root]
+        """Returns the version of a queue's tree plus that of the topologies, which trees share.
+
+        Evictions that leave the order of candidates the same do not count. No search fails because of them.
+        """
+        version = self._cache.unmarked_version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
     def of(self, workload: Workload, version: int) -> Assignment | None:

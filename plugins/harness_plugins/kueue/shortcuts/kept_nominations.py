@@ -6,17 +6,22 @@ from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
+from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
-_Kept = tuple[Assignment, int, Tried]
-"""An assignment, and the version of the tree and the tried flavors for which it is valid."""
+_Order: TypeAlias = tuple[int, frozenset[int]]
+"""How many evictions `Cache.marked` had listed, and the queues whose evictions may change the result."""
+
+_Kept = tuple[Assignment, int, Tried, _Order]
+"""An assignment, and the version of the tree, the tried flavors and the order for which it is valid."""
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int, tuple[Workload, ...]]
 """The key of a cached nomination.
@@ -36,14 +41,25 @@ class KeptNominations:
     - It failed for a workload of the same class, and the failure is still valid.
     - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
+    Args:
+        search: the search of `nominator`, if it is that of fair sharing.
+
     Attributes:
         stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried
             flavors.
     """
 
     def __init__(
-        self, nominator: Nominator, oracles: RecordedOracles, fits: CachedFits, no_fits: CachedNoFits
+        self,
+        nominator: Nominator,
+        oracles: RecordedOracles,
+        fits: CachedFits,
+        no_fits: CachedNoFits,
+        cache: Cache,
+        search: FairSharing | None,
     ) -> None:
+        self._marked = cache.marked
+        self._search = search
         self._nominator = nominator
         self._oracles = oracles
         self._fits = fits
@@ -51,7 +67,7 @@ class KeptNominations:
         self._known: Memo[Workload, _Kept] = Memo()
         # The key includes the version of the tree and what the cycle assumes, because a preemptor is served
         # and assigned again in every cycle until its targets are gone.
-        self._known_again: Memo[_Again, Assignment] = Memo()
+        self._known_again: Memo[_Again, tuple[Assignment, _Order]] = Memo()
         self._states = CycleStates()
         self._cycle = -1
         self.stirred: set[Workload] = set()
@@ -82,12 +98,34 @@ class KeptNominations:
         no_fit = None if tried else self._no_fits.of(workload, version)
         if no_fit is not None:
             return no_fit
-        kept = self._known.get(workload)
-        if kept is not None and kept[1:] == (version, tried):
+        kept, root = self._known.get(workload), workload.cluster_queue.root
+        if kept is not None and kept[1:3] == (version, tried) and self._stands(kept[3], root):
             return kept[0]
+        self._forget_order()
         assignment = self._look(workload, tried)
-        self._known[workload] = assignment, version, tried
+        self._known[workload] = assignment, version, tried, self._order(root)
         return assignment
+
+    def _forget_order(self) -> None:
+        if self._search is not None:
+            self._search.outranked.clear()
+
+    def _order(self, root: int) -> _Order:
+        """Returns the order of candidates that the searches since `_forget_order` depend on."""
+        outranked = frozenset() if self._search is None else frozenset(self._search.outranked)
+        return len(self._marked[root]), outranked
+
+    def _stands(self, order: _Order, root: int) -> bool:
+        """Returns True if evictions since then cannot change a result, if nothing else has changed.
+
+        Without fair sharing, any eviction can, because candidates of all queues form one order. With fair
+        sharing, an evicted candidate is where it was before. It only ranks before those of other queues with
+        the same share, and its queue may already have been the first of them.
+        """
+        marked, (number, outranked) = self._marked[root], order
+        if len(marked) == number:
+            return True
+        return self._search is not None and outranked.isdisjoint(marked[number:])
 
     def reassign(
         self,
@@ -113,11 +151,12 @@ class KeptNominations:
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
         question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
         known = self._known_again.get(question)
-        if known is not None:
-            self._nominator.remember(workload, known, cycle)
-            return self._stirs(workload, known)
+        if known is not None and self._stands(known[1], queue.root):
+            self._nominator.remember(workload, known[0], cycle)
+            return self._stirs(workload, known[0])
+        self._forget_order()
         found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
-        self._known_again[question] = found
+        self._known_again[question] = found, self._order(queue.root)
         return self._stirs(workload, found)
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:

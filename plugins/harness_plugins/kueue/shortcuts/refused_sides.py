@@ -17,7 +17,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class RefusedSides:
-    """Finds cohorts of which a strategy refuses every workload.
+    """Finds cohorts below which a strategy refuses every workload.
 
     Args:
         cache: the workloads that hold quota.

@@ -112,15 +112,22 @@ class Shortcuts:
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, oracles, gates)
-        fair = isinstance(search, FairSharing)
-        kept = KeptNominations(nominator, oracles, fits, no_fits)
+        by_shares = search if isinstance(search, FairSharing) else None
+        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, by_shares)
         return kept, RestingHeads(
             pending,
-            InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
+            InVain(
+                pending,
+                Lacks(cache.tree, offers, fair=by_shares is not None),
+                no_fits,
+                reasons,
+                gates,
+                cache.tree,
+            ),
             KeptOut(cache, order, gates, kept.assigned).cycles,
             kept.stirred,
             gates,
-            by_name=fair,
+            by_name=by_shares is not None,
             room=_placed(world),
         )
 

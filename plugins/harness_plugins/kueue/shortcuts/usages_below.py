@@ -23,11 +23,11 @@ class UsagesBelow:
         """Returns the distinct usages of workloads in the queues below a cohort."""
         root = self._cache.tree.root[cohort]
         version, found = self._known.get(root, (-1, {}))
-        if version != self._cache.version[root]:
+        if version != self._cache.unmarked_version[root]:
             found = {}
             for queue in self._cache.holding_below(root):
                 usages = dict.fromkeys(self._cache.holders[queue.node].usages)
                 for above in queue.path:
                     found.setdefault(above, {}).update(usages)
-            self._known[root] = self._cache.version[root], found
+            self._known[root] = self._cache.unmarked_version[root], found
         return found.get(cohort, ())

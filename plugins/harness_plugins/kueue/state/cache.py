@@ -34,6 +34,10 @@ class Cache:
             A queue without a cohort is below itself here.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
+        unmarked_version: like `version`, but without evictions after which the candidates of the queue have
+            the same order as before.
+        marked: for each root node, the nodes of the queues with such evictions since `unmarked_version` last
+            changed.
         changed: by node, the queues that are new, or whose workloads have changed since the reader cleared
             this mapping.
     """
@@ -46,8 +50,10 @@ class Cache:
         "height",
         "holders",
         "holding",
+        "marked",
         "queues",
         "tree",
+        "unmarked_version",
         "version",
     )
 
@@ -82,6 +88,8 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
+        self.unmarked_version: list[int] = [0] * len(tree.names)
+        self.marked: list[list[int]] = [[] for _ in tree.names]
         self._watching: list[dict[int, ClusterQueueState]] = []
         self.changed: dict[int, ClusterQueueState] = self.watch()
         if before is not None:
@@ -181,11 +189,14 @@ class Cache:
     def evict(self, workload: Workload) -> None:
         """Marks a workload as evicted. The workload still holds its quota."""
         queue = workload.cluster_queue
+        holders = self.holders[queue.node]
+        stays = workload in holders.workloads[holders.evicted : holders.evicted + 1]
         self.remove_holder(workload)
         workload.spared = False
         workload.evicted = True
         self.add_holder(workload)
-        self._changed(queue)
+        stays = stays and holders.workloads[holders.evicted - 1] is workload and not queue.spec.by_usage
+        self._changed(queue, stays=stays)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload from the preemption candidates, or includes it again."""
@@ -223,9 +234,15 @@ class Cache:
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""
         self.version[queue.root] += 1
+        self.unmarked_version[queue.root] += 1
+        self.marked[queue.root].clear()
 
-    def _changed(self, queue: ClusterQueueState) -> None:
+    def _changed(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
         queue.generation += 1
-        self.version[queue.root] += 1
+        if stays:
+            self.version[queue.root] += 1
+            self.marked[queue.root].append(queue.node)
+        else:
+            self.reorder(queue)
         for record in self._watching:
             record[queue.node] = queue
