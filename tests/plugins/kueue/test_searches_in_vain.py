@@ -268,7 +268,7 @@ def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:
 
 
 def test_an_eviction_that_moves_nobody_matters_only_to_searches_that_ranked_the_queue_behind() -> None:
-    """b and c are equal, and c1 reserved last, so it goes; once b1 is evicted anyway, b is ahead of c."""
+    """B and c are equal, and c1 reserved last, so it goes; once b1 is evicted anyway, b is ahead of c."""
     world = Cohorts(queue("a"), queue("b"), queue("c"), queue("lender", 10))
     world.hold("b", "b2", "b1", cpu=2).hold("c", "c2", "c1", cpu=2)
     cache, root = world.cache, world.cache.queues["b"].root

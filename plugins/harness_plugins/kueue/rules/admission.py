@@ -39,7 +39,7 @@ from harness_plugins.kueue.rules.outcomes import (
     Replaced,
     why_not,
 )
-from harness_plugins.kueue.rules.preemption import fits, used_together
+from harness_plugins.kueue.rules.preemption import add_up, fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.amounts import Amounts
@@ -214,7 +214,7 @@ class AdmissionCycle:
             if taken and not fresh:
                 self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
-            victims.update(dict.fromkeys(taken, workload))
+            self._snapshot.preempt(taken, workload)
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
             if fresh:
@@ -257,7 +257,7 @@ class AdmissionCycle:
                 return Replaced(workload, entry.placed, one.node)
             self.in_vain.append(one)
             taken = tuple([target.workload for target in assignment.targets])
-            victims.update(dict.fromkeys(taken, workload))
+            self._snapshot.preempt(taken, workload)
             fresh = [target for target in assignment.targets if not target.workload.evicted]
             return Preempted(workload, assignment, fresh) if fresh else None
         self.in_vain.append(one)
@@ -282,7 +282,9 @@ class AdmissionCycle:
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)
-        gone = used_together(dict.fromkeys([*victims, *[target.workload for target in targets]]))
+        others = [target.workload for target in targets if target.workload not in victims]
+        used = self._snapshot.used_by_victims(tree.root[node]).items()
+        gone = [(queue, amounts.items()) for queue, amounts in chain(used, add_up(others, {}).items())]
         for queue, amounts in gone:
             tree.refund(queue, amounts)
         enough = fits(tree, node, assignment.usage, borrowing=True)

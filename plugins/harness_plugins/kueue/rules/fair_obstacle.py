@@ -8,7 +8,7 @@ from operator import itemgetter
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
-from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, may_allow_any
+from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, Refuses
 from harness_plugins.kueue.rules.preemption import (
     BY_SHARES,
     FORBIDDEN,
@@ -34,11 +34,12 @@ def fair_obstacle(
     shares: Shares,
     strategies: tuple[Strategy, ...],
     takes_back: Callable[[Incoming], bool],
+    refuses: Refuses,
 ) -> Obstacle:
     """Returns the reason why there are no preemption targets for a workload. The cache does not change.
 
     `takes_back` returns whether the workload, whose requests must already be charged, can preempt in other
-    queues without comparing shares.
+    queues without comparing shares. `refuses` tells what a strategy is known to refuse.
     """
     own, workload = incoming.queue, incoming.workload
     mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
@@ -64,7 +65,7 @@ def fair_obstacle(
     taken: tuple[Workload, ...] = ()
     if mine or reclaims_anyway or not all_have_less:  # otherwise no workload can be taken
         candidates = Candidates(cache, incoming, within, reclaim, set())
-        search = FairSearch(cache, incoming, shares, candidates, may_allow_any)
+        search = FairSearch(cache, incoming, shares, candidates, refuses)
         search.run(strategies, takes_back=reclaims_anyway)
         taken = tuple(target.workload for target in search.targets)
     cache.tree.refund(own.node, incoming.requests)

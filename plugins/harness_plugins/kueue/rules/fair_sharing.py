@@ -74,7 +74,8 @@ class FairSharing:
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns why a search finds no targets, with the shares that protect other workloads."""
-        return fair_obstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back)
+        refuses = self._refuses
+        return fair_obstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back, refuses)
 
     def takes_back(self, incoming: Incoming) -> bool:
         """Returns True if the incoming workload's queue stays within its own quota of all needed resources.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
@@ -168,14 +168,17 @@ def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = 
         each.charge()
 
 
-def used_together(
-    workloads: Iterable[Workload], cells: Sequence[int] | None = None
-) -> list[tuple[int, Amounts]]:
-    """Returns the total usage of workloads in each queue, by the node of the queue.
+UsedByQueue: TypeAlias = dict[int, dict[int, int]]
+"""What workloads use in each queue: quantities by flavor-resource, by the node of the queue.
 
-    A caller can refund or charge these sums instead of the usage of one workload after another.
-    """
-    found: dict[int, dict[int, int]] = {}
+A caller can refund or charge these sums instead of the usage of one workload after another.
+"""
+
+
+def add_up(
+    workloads: Iterable[Workload], found: UsedByQueue, cells: Sequence[int] | None = None
+) -> UsedByQueue:
+    """Adds what workloads use of some or all flavor-resources to `found`, and returns it."""
     for workload in workloads:
         node = workload.cluster_queue.node
         total = found.get(node)
@@ -183,7 +186,14 @@ def used_together(
             total = found[node] = {}
         for cell, amount in workload.usage if cells is None else amounts_of(workload.usage, cells):
             total[cell] = total.get(cell, 0) + amount
-    return [(node, tuple(total.items())) for node, total in found.items()]
+    return found
+
+
+def used_together(
+    workloads: Iterable[Workload], cells: Sequence[int] | None = None
+) -> list[tuple[int, Amounts]]:
+    """Returns what workloads use in each queue, by the node of the queue. See `UsedByQueue`."""
+    return [(node, tuple(total.items())) for node, total in add_up(workloads, {}, cells).items()]
 
 
 def fill_back(

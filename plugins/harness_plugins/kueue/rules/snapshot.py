@@ -6,10 +6,10 @@ itself is charged, and restored at the end of the cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar, final
 
-from harness_plugins.kueue.rules.preemption import put_back, remove
+from harness_plugins.kueue.rules.preemption import UsedByQueue, add_up
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed
@@ -35,12 +35,24 @@ class Snapshot:
         victims: for each tree, by its root, the victims of the cycle with their preemptors.
     """
 
-    __slots__ = ("_cache", "reserved", "victims")
+    __slots__ = ("_cache", "_used", "reserved", "victims")
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self.reserved: list[Reservation] = []
         self.victims: dict[int, dict[Workload, Workload]] = {}
+        self._used: dict[int, UsedByQueue] = {}  # for each tree, what its victims use
+
+    def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
+        """Adds victims in the tree of their preemptor. It becomes the preemptor of former victims, too."""
+        root = preemptor.cluster_queue.root
+        known = self.victims.setdefault(root, {})
+        add_up((each for each in victims if each not in known), self._used.setdefault(root, {}))
+        known.update(dict.fromkeys(victims, preemptor))
+
+    def used_by_victims(self, root: int) -> UsedByQueue:
+        """Returns what the victims in a tree use."""
+        return self._used.get(root, {})
 
     def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
         """Reserves quota and places for an entry until the cycle ends."""
@@ -68,12 +80,18 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        victims = self.gone(root)
+        cache, victims, used = self._cache, self.gone(root), self.used_by_victims(root)
+        for node, amounts in used.items():
+            cache.tree.refund(node, amounts.items())
         for victim in victims:
-            remove(self._cache.tree, victim)
-            self._cache.remove_holder(victim)
+            cache.remove_holder(victim)
+            for placed in victim.placed:
+                placed.refund()
         answer = ask()
+        for node, amounts in used.items():
+            cache.tree.charge(node, amounts.items())
         for victim in victims:
-            put_back(self._cache.tree, victim)
-            self._cache.add_holder(victim)
+            cache.add_holder(victim)
+            for placed in victim.placed:
+                placed.charge()
         return answer
