@@ -135,6 +135,33 @@ def alike(seed: int) -> World:
     return World(manifests, jobs, plugin, options)
 
 
+def contested(seed: int) -> World:
+    """Many equal queues that reclaim from each other, so that ranks often decide between equal shares."""
+    random = Random(seed)
+    cohorts = random.choice((["top"], ["left", "right"], ["left", "right", "middle"]))
+    manifests = [flavor("f0")]
+    manifests += [manifest("Cohort", name, parentName="top") for name in cohorts if name != "top"]
+    queues = [f"q{number:02}" for number in range(random.randint(8, 20))]
+    policies = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    groups = [{"f0": {"cpu": quota(1)}}]
+    manifests += [
+        queue(name, cohort=cohorts[at % len(cohorts)], groups=groups, preemption=policies)
+        for at, name in enumerate(queues)
+    ]
+    jobs, rate = Jobs(), random.choice((3, 8, 20))
+    for number in range(60):
+        jobs.add(
+            f"j{number:02}",
+            random.choice(queues),
+            random.randint(1, 3),
+            at=number // rate,
+            seconds=random.choice((20, 50)),
+            priority=random.choice((0, 0, 1)),
+            grace=random.choice((0, 3, 8)),
+        )
+    return World(manifests, jobs, "fairsharing", {"evictionLatency": "1s"})
+
+
 def each_its_own(seed: int) -> World:
     """A world in overload where nearly every job asks for amounts of its own, in queues that get deep."""
     random = Random(seed)

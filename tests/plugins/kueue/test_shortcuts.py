@@ -26,6 +26,7 @@ from kueue_fuzz import (
     alike,
     by_usage,
     changing,
+    contested,
     crowded,
     each_its_own,
     each_its_own_below_cohorts,
@@ -218,6 +219,7 @@ KINDS = (
     (on_nodes_that_fail, 400),
     (of_one_uid, 150),
     (alike, 150),
+    (contested, 150),
     (of_a_release, 800),
 )
 """Random worlds, and how many there are of each kind."""
@@ -250,6 +252,11 @@ def test_without_the_fungibility_gate_a_head_that_fits_in_part_is_tried_once_mor
 def test_futile_heads_of_cohorts_do_not_keep_out_a_head_right_below_the_root() -> None:
     """A head that their reservations would keep out is admitted, because its turn comes first."""
     _decides_the_same(each_its_own_below_cohorts, [347])
+
+
+def test_an_evicted_workload_comes_before_candidates_of_other_queues_with_the_same_share() -> None:
+    """Although the order of its own queue stays the same, another search finds other targets."""
+    _decides_the_same(contested, [7, 9])
 
 
 @pytest.mark.slow
