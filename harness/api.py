@@ -136,7 +136,7 @@ def replay_all(
             is as many as cores and memory allow. It is 1 if a request can't be pickled or if the traces are
             short.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: a function that harness calls from time to time with the number of a request, its simulated
+        watch: a function that harness calls from time to time with the index of a request, its simulated
             time, and the number of its jobs that have arrived.
 
     Returns:
@@ -401,8 +401,8 @@ def compare(
         shake: the number of twins of each run to compare, such as `10` or `10@SEED`; see
             `harness.trace.shake`. Every difference then has an interval. harness replays and stores missing
             twins.
-        isolated: whether to replay each quota of the runs and twins alone first, as the function `isolated`
-            does. This takes as long as the replays of the twins.
+        isolated: whether to first replay the jobs of each quota without the jobs of other quotas, for all
+            runs and twins; see the function `isolated`. This takes as long as the replays of the twins.
         idle_causes: whether to find out first why jobs of the runs and twins wait, as the function
             `idle_causes` does. This also takes as long as the replays of the twins.
         workers: how many twins to replay in parallel; see `replay_all`.

@@ -224,7 +224,7 @@ def test_pods_that_request_other_amounts_than_their_workloads_are_named(tmp_path
             item["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "100m"}}})
     run = replayed(tmp_path, written(tmp_path, node("n0"), queue(), sidecar, plain))
     (said,) = warnings(run)
-    assert "request other amounts than their Workloads: 1 (d/sidecar-0); on the nodes, harness counts" in said
+    assert "have other requests than their Workloads: 1 (d/sidecar-0); on the nodes, harness counts" in said
 
 
 def test_who_is_preempted_at_the_first_instant_had_run_and_has_its_grace_period(

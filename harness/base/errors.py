@@ -94,7 +94,7 @@ class ReplayError(HarnessError):
 
     Attributes:
         runs: the runs in the order of their requests, with None for failed replays.
-        errors: maps the number of a request to its error.
+        errors: maps the index of a request to its error.
     """
 
     def __init__(

@@ -44,11 +44,13 @@ Examples:
 @json_layout
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
-    help="Exit with status 1 if this condition holds over the twins of --shake, for example "
-    "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
+    help="Exit with status 1 if the whole 95 % interval over the twins of --shake is beyond a bound, for "
+    "example 'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--fail-on-values", is_flag=True, help="Judge --fail-on by point values instead of intervals over twins."
+    "--fail-on-values",
+    is_flag=True,
+    help="With --fail-on, compare bounds with single values instead of intervals over twins.",
 )
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",

@@ -82,7 +82,10 @@ def fetch(
             hint="use the suffix .json.gz or .parquet",
         )
     if settings and not as_trace:
-        raise OptionError("--set is for the reader", hint="write OUT.parquet, or give --set to trace convert")
+        raise OptionError(
+            "--set has no effect, because only an output file that ends with .parquet is converted",
+            hint="use such an output file, or give --set to 'harness trace convert'",
+        )
     first, last = seconds_of("--from", begin), seconds_of("--to", end)
     span = parse_duration(window) // SECOND
     if last <= first:

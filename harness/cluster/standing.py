@@ -197,7 +197,7 @@ def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Roo
 
 
 def differs(pod: Pod, requests: Mapping[str, int]) -> bool:
-    """Returns True if a Pod requests other amounts than the given ones."""
+    """Returns True if a Pod has other requests than the given requests."""
     return _asked(pod.spec.requests) != _asked(requests)
 
 

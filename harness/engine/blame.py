@@ -44,7 +44,7 @@ def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
 
 
 def _told_time(now: int) -> str:
-    return f"{now} us ({format_duration(now)} after the origin)"
+    return f"{now} microseconds ({format_duration(now)} after the origin)"
 
 
 def _is_ours(error: BaseException) -> bool:

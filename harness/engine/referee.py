@@ -144,7 +144,7 @@ class Referee:
         about = f" about job {job.id}" if job is not None else ""
         now = self._lifecycle.now
         raise DecisionError(
-            f"policy {self._name} made a wrong decision{about} at {now} us "
+            f"policy {self._name} made a wrong decision{about} at {now} microseconds "
             f"({format_duration(now)} after the origin): {rule}",
             hint=hint,
         )
@@ -158,7 +158,7 @@ class Referee:
             life.reduce(self._checked_counts(job, admit.counts))
         delay = self._whole(job, "the delay", admit.delay)
         if delay < 0:
-            self.refuse(job, f"the job would start {-delay} us before it is admitted")
+            self.refuse(job, f"the job would start {-delay} microseconds before it is admitted")
         life.startable = now + delay
         starts: bool | str = False
         if not lifecycle.on_nodes:
@@ -192,7 +192,7 @@ class Referee:
         if life.terminating:
             self.refuse(job, "the job was evicted, but still holds its resources")
         if life.admitted and life.startable > lifecycle.now:
-            self.refuse(job, f"its admission does not let the job start before {life.startable} us")
+            self.refuse(job, f"its admission does not let the job start before {life.startable} microseconds")
         if not isinstance(node, str) or node not in books.nodes:
             self._check_node(job, node)
         for each in bind.pods:
@@ -225,7 +225,7 @@ class Referee:
         if preempt.grace is not None:
             grace = self._whole(job, "the grace period", preempt.grace)
             if grace < 0:
-                self.refuse(job, f"the job would be gone {-grace} us before it is preempted")
+                self.refuse(job, f"the job would be gone {-grace} microseconds before it is preempted")
             detail = {**detail, "grace_us": grace}
         note = {"by": by, "reason": reason, "detail": detail or None}
         if life.admitted and not (action == EVICT and preempt.pods is not None and lifecycle.on_nodes):
@@ -269,9 +269,7 @@ class Referee:
             return
         self.stopped = livelock
         if self._watch.endless:
-            self.refuse(
-                job, f"the policy's decisions never end, although no time passes: {livelock}", hint=_TIMELESS
-            )
+            self.refuse(job, f"the policy's decisions at this time never end: {livelock}", hint=_TIMELESS)
 
     def _nominate(self, nominate: Given) -> None:
         job = nominate.job
@@ -329,9 +327,10 @@ class Referee:
         try:
             at = index(wake.at)  # with a fraction, the clock would advance by fractions of microseconds
         except TypeError:
-            self.refuse(None, f"the policy requests a wake at {wake.at!r} us, which is not a whole number")
+            rule = f"the policy requests a wake at {wake.at!r} microseconds, which is not a whole number"
+            self.refuse(None, rule)
         if at <= self._lifecycle.now:
-            self.refuse(None, f"the policy requests a wake at {at} us, which is not later than now")
+            self.refuse(None, f"the policy requests a wake at {at} microseconds, which is not later than now")
         # If no job is alive or will arrive, a wake can't start work, so it is idle whatever it says.
         idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
         (self.idle_wakes if idle else self.wakes).add(at)

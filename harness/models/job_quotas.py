@@ -184,7 +184,7 @@ class Quotas:
         self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
-        """Returns figures about a request that lacks quota, for each group without a sufficient flavor."""
+        """Returns what `shortage` returns, for each resource group in which no flavor has enough quota."""
         cells = [
             cell
             for flavors in request.groups

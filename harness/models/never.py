@@ -83,7 +83,7 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """Yields the request of pods to each resource group, with the flavors that all pods could use.
+    """Yields the part of a request that each resource group covers, and why each flavor can't be used for it.
 
     Args:
         queue: the queue of the pods.

@@ -4,7 +4,7 @@ The leaves of the tree are ClusterQueues, and its inner nodes are Cohorts. The a
 hierarchical quotas. The tree contains only quantities, and no jobs, order of queues or times. Several
 policies use it.
 
-Values are flat lists. The value for node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) has the
+Values are flat lists. The value for node `n` and flavor-resource `c` (an index, see `QuotaTree.cell`) has the
 index `n * tree.width + c`. Parents come before their children.
 """
 
@@ -23,7 +23,7 @@ UNLIMITED = INT64_MAX
 NO_PARENT = -1
 
 Amounts = Iterable[tuple[int, int]]
-"""Pairs of a flavor-resource number and a quantity, with each number at most once."""
+"""Pairs of a flavor-resource's index and a quantity, with each index at most once."""
 
 
 class FlavorResource(NamedTuple):
@@ -44,12 +44,12 @@ class QuotaTree:
     Args:
         cluster_queues: the leaves, by name.
         cohorts: the cohorts that have a manifest, by name.
-        also: flavor-resources that need a number because they are in use, although no queue has quota for
+        also: flavor-resources that need an index because they are in use, although no queue has quota for
             them.
 
     Attributes:
         width: the number of flavor-resources.
-        flavor_resources: the flavor-resource of each number from 0 to `width`.
+        flavor_resources: the flavor-resources, in the order of their indices.
         labels: the names of flavor-resources in decisions.
         names: the name of each node. A ClusterQueue and a Cohort can have the same name.
         queues: the node of each ClusterQueue.
@@ -139,7 +139,7 @@ class QuotaTree:
         self._derive(own)
 
     def cell(self, flavor: str, resource: str) -> int | None:
-        """Returns the number of a flavor-resource, or None if no queue has quota for it."""
+        """Returns a flavor-resource's index among a node's values, or None if no queue has quota for it."""
         return self._numbers.get((flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:

@@ -19,7 +19,7 @@ def shortage(
     borrow: bool = True,
     short: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Returns the numbers of a request that does not fit.
+    """Returns the quantities that explain why a request does not fit.
 
     The result has these fields. It omits unlimited quotas.
 

@@ -44,8 +44,8 @@ def not_as_it_was(
     of_workloads = requests_of_workloads(cluster)
     yield from _said(
         [pod.key for pod in bound if pod.key in own and differs(pod, of_workloads[pod.key])],
-        "request other amounts than their Workloads",
-        "on the nodes, harness counts the amounts of the Workloads",
+        "have other requests than their Workloads",
+        "on the nodes, harness counts the Workloads' requests",
     )
     yield from _said(
         [pod.key for pod in bound if pod.workload in taken and pod.key not in own and pod.key not in taken],

@@ -1,4 +1,4 @@
-"""The JSON form of requests."""
+"""Converts a `Request`, which describes a replay, to JSON and back."""
 
 from __future__ import annotations
 

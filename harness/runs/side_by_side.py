@@ -30,7 +30,7 @@ from harness.trace.trace import Trace
 
 Outcome: TypeAlias = Run | BaseException
 Watch: TypeAlias = Callable[[int, int, int], None]
-"""A function that receives the number of a request, the simulated time, and how many jobs have arrived."""
+"""A function that receives the index of a request, the simulated time, and how many jobs have arrived."""
 
 
 class SideBySide(TypedDict, total=False):
@@ -41,7 +41,7 @@ class SideBySide(TypedDict, total=False):
             The default is the number that cores and memory allow (`workers_for`), or one if requests can't be
             sent to other processes.
         watch: a function that receives the progress at intervals.
-        over: a function that receives the number of a request and its run or error, as soon as it is done.
+        over: a function that receives the index of a request and its run or error when its replay is done.
         command: the command line that reproduces the runs, for their provenance.
     """
 

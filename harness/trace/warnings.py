@@ -74,7 +74,7 @@ def _templates(trace: Trace) -> Iterator[str]:
 
 def _said_of(finding: Finding) -> str:
     if finding.wanted:
-        return f"{finding.path} must be {finding.wanted}; harness ignores it"
+        return f"harness ignores the field {finding.path}, because its value is not {finding.wanted}"
     return unmodelled(finding)
 
 

@@ -96,7 +96,7 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
             raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
         refuse_set("none", NODE_OPTIONS, options, "the cluster has no nodes")
         return JobQueue(cluster, view, options)
-    refuse_set("none", QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
+    refuse_set("none", QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler orders the pods")
     settings = {option.name: options[option.name] for option in NODE_OPTIONS}
     return kube_scheduler(cluster, view, {**settings, "disablePreemption": True})
 

@@ -217,7 +217,7 @@ def test_debug_behind_two_dashes_is_a_name(harness: Callable) -> None:
     ("options", "message"),
     [
         (["-p", "raises", "--set", "when=made"], "policy raises cannot be made: RuntimeError: no licence"),
-        (["-p", "raises"], "policy raises failed at 0 us (0s after the origin): KeyError: 'lost'"),
+        (["-p", "raises"], "policy raises failed at 0 microseconds (0s after the origin): KeyError: 'lost'"),
         (["-p", "raises", "--set", "count=x"], "policy raises, option count: 'x' is not a whole number"),
         (["-p", "raises", "--set", "share=x"], "policy raises, option share: 'x' is not a number"),
         (["-p", "raises", "--set", "share=nan"], "policy raises, option share: 'nan' is not a finite number"),

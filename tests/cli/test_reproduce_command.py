@@ -85,7 +85,7 @@ def test_another_file_of_the_name_is_refused(harness: Callable, folder: Path) ->
     for path in (".", "CTC-SP2-1996-3.1-cln.swf.gz"):
         ended = harness("reproduce", "easy-ctc", "--data", path)
         assert ended.code == 2
-        assert "is not the file of the published result" in ended.err
+        assert "differs from the file that the published result used" in ended.err
         assert "--data" in ended.err
 
 

@@ -360,7 +360,8 @@ def test_evicted_before_its_delay_is_over_it_does_not_start_then() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delay", "said"), [(5, "does not let the job start before 5000000 us"), (-1, "before it is admitted")]
+    ("delay", "said"),
+    [(5, "not let the job start before 5000000 microseconds"), (-1, "before it is admitted")],
 )
 def test_a_pod_is_not_bound_before_the_delay_of_its_job_is_over(delay: int, said: str) -> None:
     """Whoever decides so has decided that it may not start."""

@@ -210,7 +210,7 @@ def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec
         ("fairsharing", "done"),
         ("fairsharing", "done"),
     ]
-    assert "the policy requests a wake at 0 us, which is not later than now" in found.items["error"][0]
+    assert "requests a wake at 0 microseconds, which is not later than now" in found.items["error"][0]
     assert found.to_polars()["plugin"].unique().to_list() == ["fairsharing"]
 
 
@@ -224,7 +224,7 @@ def test_an_item_that_calls_exit_fails_alone(workers: int, spec: Callable[..., S
         ("fairsharing", "done"),
         ("none", "done"),
     ]
-    assert "policy exits failed at 0 us (0s after the origin): SystemExit" in found["error"][0]
+    assert "policy exits failed at 0 microseconds (0s after the origin): SystemExit" in found["error"][0]
 
 
 def test_an_executor_that_ends_the_program_fails_the_item(spec: Callable[..., Spec], tmp_path: Path) -> None:

@@ -535,9 +535,9 @@ def test_an_instant_that_the_run_does_not_cover_is_refused(
     end = kueue.window.end
     for run, at, told in [
         (cut, "10d", "10d: it lasts from 0d 00:00:00 to 0d 00:01:10"),
-        (cut, 70_000_001, "70000001 us: it lasts from 0d 00:00:00 to 0d 00:01:10"),
-        (kueue, end + 1, f"{end + 1} us: it lasts from 0d 00:00:00 to "),
-        (kueue, -1, "-1 us: it lasts from 0d 00:00:00 to "),
+        (cut, 70_000_001, "70000001 microseconds: it lasts from 0d 00:00:00 to 0d 00:01:10"),
+        (kueue, end + 1, f"{end + 1} microseconds: it lasts from 0d 00:00:00 to "),
+        (kueue, -1, "-1 microseconds: it lasts from 0d 00:00:00 to "),
         (windowed, "12h", "12h: it lasts from 1d 02:00:00 to 1d 02:0"),
     ]:
         with pytest.raises(RunError, match=f"the run has no time {re.escape(told)}"):

@@ -335,8 +335,9 @@ def test_the_command_prints_tables_that_fit_a_terminal(
     code, out, err = printed(capsys, "forecast", *map(str, args), "--submit", str(job))
     assert code == 0, err
     lines = out.splitlines()
-    assert lines[0].startswith("no interval is given, because no forecast of the past was judged: ")
-    assert "1 wait and 1 run at 2026-01-05T11:00:00Z; starts from now, in 3 futures of at most 7d00h" in lines
+    assert lines[0].startswith("no interval, because harness tested no forecast against the history: ")
+    head = "1 wait and 1 run at 2026-01-05T11:00:00Z; 3 simulated futures of at most 7d00h; starts are times "
+    assert f"{head}from now" in lines
     assert any(line.startswith("mine would start in 9h00m") for line in lines)
     assert any(line.split()[:3] == ["next", "q", "quota"] for line in lines)
     assert "without mine, no workload is preempted in any future" in lines
@@ -351,8 +352,8 @@ def test_one_future_is_said_as_one(tmp_path: Path, dump: Path, capsys: pytest.Ca
     args = ["--cluster", dump, "--history", past.path, "--futures", "1", "--workers", "1"]
     code, out, err = printed(capsys, "forecast", *map(str, args))
     assert code == 0, err
-    assert "starts from now, in 1 future of at most 7d00h" in out
-    assert "1 futures" not in out
+    assert "1 simulated future of at most 7d00h; starts are times from now" in out
+    assert "1 simulated futures" not in out
 
 
 def test_the_document_has_the_same_for_dashboards(

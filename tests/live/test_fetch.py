@@ -232,7 +232,7 @@ def test_a_secret_is_sent_and_never_shown(
         (["URL", "o.json", "--from", "x", "--to", "2026-11-23"], "--from x is not a date or time"),
         (["URL", "o.json", "--from", "2026-11-23", "--to", "2026-11-23"], "is not after --from"),
         (["URL", "o.json", *SPAN, "--window", "1ms"], "--window 1ms is less than a second"),
-        (["URL", "o.json", *SPAN, "--set", "tenant=x"], "--set is for the reader"),
+        (["URL", "o.json", *SPAN, "--set", "tenant=x"], "--set has no effect, because only"),
         (
             ["URL", "o.json", *SPAN, "--selector", 'job="x"'],
             "no series of kube-state-metrics in this time span",

@@ -135,7 +135,7 @@ def test_an_input_error_of_a_policy_says_which_policy_and_when(
     """Its type, its own words and its hint stay."""
     with pytest.raises(harness.OptionError) as raised:
         harness.replay(write_trace({}), plugin=Refusing, output=tmp_path)
-    assert raised.value.message.startswith("policy Refusing, at 0 us (")
+    assert raised.value.message.startswith("policy Refusing, at 0 microseconds (")
     assert str(raised.value).endswith(" after the origin): no quota left")
     assert raised.value.hint == "give it more"
 

@@ -208,7 +208,7 @@ def test_a_replay_that_calls_exit_is_named_and_the_others_are_kept(
     world: Callable[..., Request], workers: int
 ) -> None:
     """It ended all of them, with exit code 0."""
-    with pytest.raises(ReplayError, match=r"^exits: policy exits failed at 0 us .*: SystemExit: ") as raised:
+    with pytest.raises(ReplayError, match=r"^exits: policy exits failed at 0 .*: SystemExit: ") as raised:
         replay_all([world(plugin=here("Exits"), label="exits"), world(label="fine")], workers=workers)
     assert [run and run.label for run in raised.value.runs] == [None, "fine"]
 

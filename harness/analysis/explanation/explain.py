@@ -42,7 +42,7 @@ def explain(
     clock, units = Clock(run), units_of(run)
     time = clock.parse(at) if isinstance(at, str) else at
     if time is not None and not 0 <= time <= run.window.end:
-        asked = at if isinstance(at, str) else f"{at} us"
+        asked = at if isinstance(at, str) else f"{at} microseconds"
         start, end = (clock.text(each) for each in run.window)
         raise RunError(f"the run has no time {printable(asked)}: it lasts from {start} to {end}")
     if job is not None and queue is not None:

@@ -28,7 +28,7 @@ def _measure(modules: tuple[str, ...], run: Run, window: Window) -> Iterator[Mea
 
 @hookimpl
 def harness_register_metrics(register: Register[MetricSpec]) -> None:
-    """Register the built-in families of metrics."""
+    """Register the built-in metrics."""
     for name, about in {
         "utilization": "allocated, useful, lost and idle shares of capacity",
         "fragmentation": "free capacity of nodes that no waiting pod fits on",

@@ -54,7 +54,7 @@ class Judged(NamedTuple):
 
     Attributes:
         minute: the time in minutes since the run's first arrival, in ascending order.
-        job: the number of the job.
+        job: the index of the job.
         cause: the job's cause from this time on.
     """
 

@@ -154,7 +154,7 @@ class Lending:
 
         Args:
             piece: the piece that contains the levels.
-            holder: the number of each level's quota, in ascending order.
+            holder: the index of each level's quota, in ascending order.
             at: the index of the time at which each level begins.
             more: what the quota borrows from then on.
             spare: what the quota can lend from then on.

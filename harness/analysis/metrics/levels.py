@@ -120,7 +120,7 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
-    """Returns the number of each job's queue in the timeline, and the jobs' names for these queues."""
+    """Returns the index of each job's queue in the timeline, and the jobs' names for these queues."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []

@@ -33,7 +33,7 @@ class Owners(NamedTuple):
 
     Attributes:
         scopes: the scope of each owner, sorted by name. An owner's index is its number.
-        of_jobs: the number of each job's owner, in the jobs' order of arrival. All owners without separate
+        of_jobs: the index of each job's owner, in the jobs' order of arrival. All owners without separate
             values share one number, which follows all other numbers.
         asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
             resource; empty in runs of schema 2.

@@ -31,7 +31,7 @@ class Moves(NamedTuple):
 
     Attributes:
         row: the index of the decision among the given decisions. A decision may cause several changes.
-        size: the number of the pods' size; see `PodSizes`.
+        size: the index of the pods' size; see `PodSizes`.
         waiting, holding: the change in the number of waiting pods, and in the number of pods that hold
             resources.
     """

@@ -33,15 +33,16 @@ class PodSet(NamedTuple):
 
 
 class PodSizes(NamedTuple):
-    """The requests of a run's pods.
+    """The requests of a run's pods. Each pod has the index of a *size*; pods of one size request the same.
 
     Attributes:
-        each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first sizes
-            are those of the jobs, in the order of `jobs.parquet`. The others are those of pod sets, for jobs
-            whose pods have different requests.
+        each: for each resource, the request of a single pod, by the index of the size. Empty in runs of
+            schema 2. First, there is one size for each job, in the order of `jobs.parquet`. Then, there is
+            one size for each pod set of `unequal` jobs, in the order of `firsts`.
         pods: the number of pods of each job.
-        unequal: the jobs with different pods, each with its pod sets in the order in which pods are numbered.
-        firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
+        unequal: the jobs whose pods have different requests, each with its pod sets in the order of the pods'
+            numbers.
+        firsts: the first pod of each pod set of `unequal` jobs, as `job * _PODS + pod`, in ascending order.
     """
 
     each: Sequence[Ints]
@@ -50,7 +51,7 @@ class PodSizes(NamedTuple):
     firsts: Ints
 
     def of(self, job: Ints, pod: Ints) -> Ints:
-        """Returns the size numbers of pods, given their jobs and their numbers within the jobs."""
+        """Returns the index of each pod's size, given the pod's job and its number within the job."""
         if not self.unequal:
             return job
         place = self.firsts.searchsorted(job * _PODS + pod, side="right") - 1

@@ -91,7 +91,7 @@ def levels(
 ) -> pl.DataFrame:
     """Returns the amounts that pods hold in each domain over time, in the form that `per_pixel` expects.
 
-    `changes` is the result of `moves`. `places` contains the number of each domain's series. Other domains
+    `changes` is the result of `moves`. `places` contains the index of each domain's series. Other domains
     are left out.
     """
     numbers = {node: places[domain] for domain, own in nodes.items() if domain in places for node in own}

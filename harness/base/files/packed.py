@@ -79,7 +79,10 @@ def unpacked_bytes(data: bytes) -> bytes:
 
 
 def unpacked_head(head: bytes, most: int) -> bytes:
-    """Returns at most `most` bytes of a file's unpacked head, or the head itself if unpacking fails."""
+    """Unpacks the beginning of a file, and returns at most `most` bytes of the result.
+
+    If the file is not packed or can't be unpacked, the function returns the first bytes of `head` unchanged.
+    """
     kind = _kind(head)
     if kind is None:
         return head[:most]

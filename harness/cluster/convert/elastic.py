@@ -1,4 +1,4 @@
-"""Reads elastic quotas as quotas of any family, and writes quotas as an ElasticQuotaTree."""
+"""Converts elastic quotas to the quotas of another scheduler, and quotas to an ElasticQuotaTree."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class RuntimeQuotas:
                 self._forget()
 
     def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Reduces (1) or increases (-1) the shared capacity by the requests of a pod without a quota."""
+        """Subtracts a quota-less pod's requests from the shared capacity, or adds them if `sign` is -1."""
         add_to(self._totals[""], amounts, -sign)
         self._forget()
 

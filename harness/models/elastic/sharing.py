@@ -29,9 +29,10 @@ class Part(NamedTuple):
 
 
 def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """Returns the runtime of each quota: the requested part of its guarantee, plus a share of the rest.
+    """Returns the runtime of each quota, which is how much of the resource the quota may use.
 
-    The rest of the total is divided by weight in rounds, with the largest remainder method. A quota that gets
+    First, each quota gets its guarantee. If a quota lends, it gets only the part that it requests. The rest
+    of the total is then divided by weight in rounds, with the largest remainder method. A quota that gets
     its whole request takes part in no further round, and the other quotas share its surplus. Guarantees are
     kept even if their sum exceeds the total.
 

@@ -137,6 +137,7 @@ def _end(run: Run, plan: Plan) -> Iterator[str]:
     going_on = run.micros("jobs").filter(runs, ~pl.col("job_id").is_in(stuck))
     running = going_on.select(pl.len()).collect().item()
     if run.window.start != first:
-        yield f"its time span begins at {run.window.start:,} us, but its first job arrives at {first:,} us"
+        begins = run.window.start
+        yield f"its time span begins at {begins:,} microseconds, but its first job arrives at {first:,}"
     if run.window.end != plan.settings.until and (running or run.window.end != last):
-        yield f"its time span ends at {run.window.end:,} us, but its last decision is at {last:,} us"
+        yield f"its time span ends at {run.window.end:,} microseconds, but its last decision is at {last:,}"

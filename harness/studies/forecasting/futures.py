@@ -212,9 +212,9 @@ class _Seen(NullRecorder):
 
 
 def futures_of(worlds: tuple[World, ...], count: int, **how: Unpack[InParallel]) -> list[list[Future]]:
-    """Simulates futures of each world, and returns them in the order of the worlds.
+    """Simulates `count` futures of each `World`, and returns them in the order of `worlds`.
 
-    Each world has `count` futures. For `how`, see `InParallel`.
+    For `how`, see `InParallel`.
 
     Raises:
         OptionError: both `workers` and `executor` are given, or the number of processes is invalid.

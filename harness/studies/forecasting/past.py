@@ -63,7 +63,7 @@ class Past:
     def lacks(self) -> str:
         """A sentence that explains why there are no intervals; "" if there are intervals."""
         if self.why:
-            return f"no interval is given, because no forecast of the past was judged: {self.why}"
+            return f"no interval, because harness tested no forecast against the history: {self.why}"
         if self.calibration.moments < LEAST:
             return (
                 "no interval is given, because harness compared forecasts with starts at only "

@@ -118,9 +118,9 @@ def _head(forecast: Forecast) -> str:
     waiting, running = len(forecast.starts), len(world.now.running)
     at, futures = forecast.time(0), len(forecast.futures)
     return (
-        f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; starts from now, in "
-        f"{counted(futures, 'future')} of at most "
-        f"{format_duration(world.settings.horizon)}"
+        f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; "
+        f"{counted(futures, 'simulated future')} of at most {format_duration(world.settings.horizon)}; "
+        "starts are times from now"
     )
 
 

@@ -71,7 +71,7 @@ class Source(NamedTuple):
                 return path
         hint = f"get it from {self.origin}, and give its path with --data"
         if found:
-            raise InputError(f"{found[0]} is not the file of the published result", hint=hint)
+            raise InputError(f"{found[0]} differs from the file that the published result used", hint=hint)
         raise InputError(f"{self.name} is needed, but harness does not include it", hint=hint)
 
 

@@ -1,7 +1,7 @@
 """Reproduces the examples of fair sharing in Kueue's documentation.
 
-All documents are at Kueue ff69552e79. The stories come from KEP-1714 (keps/1714-fair-sharing). The weights
-come from the page about cohorts, and the two strategies from the page about preemption
+All documents are at Kueue ff69552e79. The user stories come from KEP-1714 (keps/1714-fair-sharing). The
+weights come from the page about cohorts, and the two strategies from the page about preemption
 (site/content/en/docs/concepts). For admission fair sharing, the scenarios within a ClusterQueue come from
 KEP-4136, and the weight comes from the feature's page. The documents give only proportions and orders, so
 harness chooses the numbers of jobs.
@@ -92,7 +92,10 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Returns the units of ten GPUs that queues hold. They share 30 units, and queue 1C has weight 3."""
+    """Returns how many units each queue holds. A unit is ten GPUs.
+
+    The queues share 30 units. Queue 1C has weight 3.
+    """
     made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
     made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
     made += [_queue("2A", "C2")]

@@ -75,7 +75,7 @@ class Capacity(Rule):
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:
-                what = f"{left[0]} is still on {node}, which was removed at {at} us"
+                what = f"{left[0]} is still on {node}, which was removed at {at} microseconds"
                 yield Broken("capacity.gone", step.where, what)
 
     def _add(self, step: Step, pod: int, place: str, sign: int) -> Mapping[str, int]:

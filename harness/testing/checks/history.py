@@ -197,7 +197,7 @@ class History:
         elif name in self._put_off:
             ready = self._put_off.pop(name)
             if row["action"] == "start" and row["time"] < ready:
-                raise IllegalError(f"its admission checks are not ready before {ready} us")
+                raise IllegalError(f"its admission checks are not ready before {ready} microseconds")
         elif name in self._line:
             first = next(iter(self._line))
             if row["action"] == "start" and first != name:
@@ -208,7 +208,7 @@ class History:
         while self._dues and self._dues[0][0] < now:
             due, name = heappop(self._dues)
             if due in self.lives[name].dues():
-                what = f"job {name} missed an event at {due} us, when a run or a grace period had to end"
+                what = f"at {due} microseconds, the run or grace period of job {name} had to end, but did not"
                 yield Broken("time.due", at(row), what)
 
     def _level(self, life: Life) -> Level:
@@ -227,4 +227,4 @@ class History:
 def at(row: Row) -> str:
     """Returns the description of a decision in messages."""
     pod = row["pod"] or row["job_id"]
-    return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} us"
+    return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} microseconds"

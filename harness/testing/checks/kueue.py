@@ -109,7 +109,7 @@ class Kueue(ClusterQuotas):
         if waits.recovery_timeout is not None:
             due |= {time // SECOND * SECOND + waits.recovery_timeout for time in self._lost.get(name, ())}
         if step.row["time"] not in due:
-            times = " or ".join(f"{time} us" for time in sorted(due))
+            times = " or ".join(f"{time} microseconds" for time in sorted(due))
             yield Broken("kueue.timeout", step.where, f"its time-out is at {times}")
 
     def _is_drained(self, asked: Asked) -> bool:

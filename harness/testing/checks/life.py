@@ -145,7 +145,7 @@ class Life:
         return pods
 
     def _submit(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(now == self.asked.submit, f"its arrival in the trace is at {self.asked.submit} us")
+        require(now == self.asked.submit, f"its arrival in the trace is at {self.asked.submit} microseconds")
         require(row["pods"] == self.asked.pods, f"it has {self.asked.pods} pods")
         self.state = "alive"
 
@@ -248,7 +248,7 @@ class Life:
             if any(each.due is not None and each.node in self.removed for each in self.holds.values()):
                 self.early = now
             early = due is not None and self.early == now
-            require(due == now or early, f"it must be gone at {due} us, when its grace period ends")
+            require(due == now or early, f"it must be gone at {due} microseconds, when its grace period ends")
             self._note(pod, now, "terminating")
             del self.holds[pod]
             self.gone.add(pod)
@@ -258,7 +258,8 @@ class Life:
             self.back = now
 
     def _requeue(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(self.back == now or self.early == now, f"it must return to its queue at {self.back} us")
+        returns = f"it must return to its queue at {self.back} microseconds"
+        require(self.back == now or self.early == now, returns)
         if row["pod"] is None:
             require(not self.holds, "it still holds resources")
             back = len(self.gone) + self.asked.pods - len(self.wanted)
@@ -274,7 +275,8 @@ class Life:
 
     def _finish(self, row: Row, pods: frozenset[int], now: int) -> None:
         unit = self._unit(min(pods) if row["pod"] is not None else None)
-        due = f"is due at {unit.due} us" if unit.due is not None else "is not due, because it does not run"
+        idle = "is not due, because it does not run"
+        due = idle if unit.due is None else f"is due at {unit.due} microseconds"
         require(unit.due == now, f"its end {due}")
         require(row["pods"] == len(unit.pods), f"{len(unit.pods)} pods end")
         self._halt(unit, now, evicted=False)

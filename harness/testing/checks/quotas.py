@@ -127,9 +127,9 @@ class ClusterQuotas(Rule):
                     continue
                 over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
                 if over and self.stays.over(node, cell) > explained:
-                    beyond = f"uses {over} of {cell} beyond its quota until {now} us"
+                    beyond = f"uses {over} of {cell} beyond its quota until {now} microseconds"
                     what = f"{beyond}, and no departing job explains it"
-                    yield Broken("quotas.over", f"queue {name} from {self._since} us", what)
+                    yield Broken("quotas.over", f"queue {name} from {self._since} microseconds", what)
                 key = name, cell[1]
                 self._over[key] = self._over.get(key, 0) + over * (now - self._since)
         self._since = now

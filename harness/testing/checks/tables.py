@@ -77,12 +77,12 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
             own = [len(pods), *(asked.get(each, 0) for each in facts.run.resources)]
             said = told.pop((life.asked.name, *span), None)
             if said != own:
-                where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} us, {span[2]}"
+                where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} microseconds, {span[2]}"
                 what = f"pods and amounts are {said}, but {own} according to the decisions"
                 yield Broken("stints.amounts", where, what)
     for name, start, end, state, lost in told:
-        where = f"stints.parquet, {name} from {start} to {end} us, {state}"
-        yield Broken("stints.invented", where, f"no decision explains this stint (lost {lost} us)")
+        where = f"stints.parquet, {name} from {start} to {end} microseconds, {state}"
+        yield Broken("stints.invented", where, f"no decision explains this stint (lost {lost} microseconds)")
 
 
 def _timeline(history: History) -> Iterator[Broken]:
@@ -98,14 +98,14 @@ def _timeline(history: History) -> Iterator[Broken]:
         own = (0,) * len(columns) if of_queue is None else of_queue[resources.index(row["resource"])]
         said = tuple(row[column] for column in columns)
         if said != own:
-            where = f"timeline.parquet, {row['resource']} of {row['queue']} at {row['time']} us"
+            where = f"timeline.parquet, {row['resource']} of {row['queue']} at {row['time']} microseconds"
             what = f"{columns} are {said}, but {own} according to the decisions"
             yield Broken("timeline.levels", where, what)
             return
         if row["resource"] == resources[-1]:
             levels.pop(key, None)
     for time, queue in levels:
-        where = f"timeline.parquet, {queue} at {time} us"
+        where = f"timeline.parquet, {queue} at {time} microseconds"
         yield Broken("timeline.levels", where, "the table lacks this change")
 
 

@@ -14,7 +14,7 @@ from harness_plugins.backfill.profile import Profile
 
 @final
 class QuotaReservation:
-    """The time at which the first waiting job is expected to have quota.
+    """The time at which the first waiting job is expected to get quota.
 
     Attributes:
         at, job: see `capacity.Reservation`.

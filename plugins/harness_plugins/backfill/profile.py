@@ -37,7 +37,7 @@ class Profile:
         self._apply(self._quotas.refund, assignment, start, end)
 
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
-        """Returns the first time from `now` on at which a job has quota for `length`, and its assignment.
+        """Returns the first time from `now` on when a job could get quota for `length`, and its assignment.
 
         The last span contains only running jobs that never end. If these jobs leave too little quota, a job
         starts in an earlier span that has enough. A job that can start in an empty cluster therefore always
@@ -59,7 +59,7 @@ class Profile:
         raise AssertionError(f"there is never quota for job {job.id}")
 
     def may_begin_before(self, time: int, request: Request) -> bool:
-        """Returns True if a request might have quota before `time`, or another flavor at `time`.
+        """Returns True if a request could perhaps get quota before `time`, or another flavor at `time`.
 
         If a job uses nothing before its reservation, it can have an earlier reservation only if some earlier
         span has quota for it. A request with a single flavor has no other flavor to use.

@@ -240,7 +240,7 @@ def _without_times(life: Life, job: Recorded) -> str:
 def _notes(
     lives: Sequence[Life], jobs: Sequence[Recorded], begins: Mapping[str, int], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
+    which = "the number in spec.priority" if options["priority"] == "number" else "the class's name"
     evicted = sum(bool(job.evictions or job.past) for job in jobs)
     how = "; ".join(f"{word} ({counted(begins[word], 'job')})" for word in BEST_FIRST if begins.get(word))
     before = "plus its earlier runs" if options["attempts"] == "total" else "without its earlier runs"

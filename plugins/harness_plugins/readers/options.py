@@ -182,7 +182,7 @@ KUBERNETES_OPTIONS = (
     Option(
         "priority",
         "number",
-        "the number that the cluster resolved, or the name of the priority class",
+        "a job's priority: the number in spec.priority, or the name of the priority class",
         choices=("number", "class"),
     ),
 )

@@ -31,7 +31,7 @@ def replayed(this: World, **options: str) -> list[Row]:
     try:
         happened = Happened(where, this.jobs, plugin=this.plugin, until=150, **(given | options))
     except DecisionError as error:
-        assume("decisions never end, although no time passes" not in error.message)
+        assume("decisions at this time never end" not in error.message)
         raise
     return list(happened.decisions.rows)
 

@@ -33,7 +33,7 @@ class _Shown(NamedTuple):
     Attributes:
         level: the label of the level.
         names: the printable names of the domains.
-        steps: for each run, the amounts held in each domain: `series` (the number of the domain), `time`
+        steps: for each run, the quantities held in each domain: `series` (the index of the domain), `time`
             and `level`.
         room: for each run and domain, the capacity of the domain's nodes, as steps on the time axis; empty if
             the run's cluster does not have the domain.

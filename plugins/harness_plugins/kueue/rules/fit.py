@@ -1,4 +1,4 @@
-"""Checks whether a workload has quota now, without preempting other workloads."""
+"""Checks whether a workload could get quota now, without preempting other workloads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates)
 
     def fits(self, workload: Workload) -> bool:
-        """Returns True if a workload has quota now or, with partial admission, quota for fewer pods."""
+        """Returns True if a workload could get quota now, possibly for fewer pods by partial admission."""
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False

@@ -51,7 +51,7 @@ class PodSetOffer:
     Attributes:
         covered: False if the pod set needs a resource that no group has.
         placed: whether the pods are placed in the topology of a flavor.
-        mates: the numbers of the pod sets that get the same flavors, including this one, or () if this pod
+        mates: the indices of the pod sets that get the same flavors, including this one, or () if this pod
             set gets its own flavors.
     """
 

@@ -19,7 +19,7 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
 _Question: TypeAlias = tuple[int, int, tuple[int, ...]]
-"""The number of a queue, the number of a request, and the number of pods in each pod set."""
+"""The `number` of a queue, the `number` of a request, and how many pods each pod set has."""
 
 
 @final

@@ -20,7 +20,7 @@ from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 @final
 class KeptOffers:
-    """Caches the flavors that queues offer, by the number of the request."""
+    """Caches the flavors that queues offer, by the request's `number`."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers

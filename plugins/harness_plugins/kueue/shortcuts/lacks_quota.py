@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class LacksQuota:
-    """Finds out whether workloads have quota. A scan of flavors is needed only if quota is sufficient."""
+    """Finds out whether workloads could get quota. If quota is insufficient, no flavor has to be tried."""
 
     def __init__(self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]) -> None:
         self._cache = cache

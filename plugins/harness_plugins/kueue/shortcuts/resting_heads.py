@@ -85,7 +85,7 @@ class RestingHeads:
         # For each root, the queues in its tree that have inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
-        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root and by the number of the queue
+        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root and by `ClusterQueue.number`
         self._to_requeue: dict[int, None] = {}
         self._looked_at: list[Workload] = []
         self.resting = 0

@@ -95,7 +95,7 @@ class Shortcuts:
     def within_quota(
         self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]
     ) -> Callable[[Workload], bool]:
-        """Returns a function that finds out whether workloads have quota."""
+        """Returns a function that finds out whether workloads could get quota."""
         return LacksQuota(cache, offers, fits).fits if self._on else fits
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:

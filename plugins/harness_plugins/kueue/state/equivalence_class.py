@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 SchedulingHash = tuple[int, int, tuple[int, ...]]
-"""The priority, the number of the request, and the number of pods of each pod set that need quota."""
+"""The priority, the request's `number`, and how many pods of each pod set need quota."""
 
 
 @final

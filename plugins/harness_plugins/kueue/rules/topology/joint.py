@@ -12,8 +12,8 @@ class Part(NamedTuple):
     """The part of a pod set that belongs to one resource group.
 
     Attributes:
-        pod_set: the number of the pod set.
-        group: the number of the resource group among the groups of the pod set.
+        pod_set: the index of the pod set.
+        group: the index of the resource group among the groups of the pod set.
         resources: the resources of the pod set, as numbers among the resources of all pod sets.
     """
 
