@@ -51,7 +51,7 @@ from harness.policy import (
 
 _FAULT = "this is a fault in the policy, not in the trace"
 _TIMELESS = (
-    "let each round take time, with a grace period or the plugin's option evictionLatency; if neither is "
+    "let each round take time, with a grace period or the plugin's option 'evictionLatency'; if neither is "
     "possible, " + _FAULT
 )
 

@@ -137,9 +137,9 @@ def _check_executor(executor: object, wanted: str) -> None:
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this one; they would hang, because forked processes lack "
+            "executor forks its processes from this one; forked processes would hang, because they lack "
             "threads, such as those of polars",
-            hint="give it mp_context=multiprocessing.get_context('spawn')",
+            hint="give the executor mp_context=multiprocessing.get_context('spawn')",
         )
 
 

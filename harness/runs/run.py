@@ -242,7 +242,7 @@ class Run:
 
     @cached_property
     def decisions(self) -> pl.DataFrame:
-        """One row for each decision, in order."""
+        """One row for each decision, earliest first."""
         return self._read("decisions")
 
     @cached_property

@@ -93,7 +93,7 @@ class Decisions:
     _texts: Texts = field(default_factory=Texts, init=False, repr=False, compare=False)
 
     def of(self, *actions: str) -> list[Row]:
-        """Returns the rows of some actions, in order."""
+        """Returns the rows of some actions, earliest first."""
         return [row for row in self.rows if row.action in actions]
 
     def starts(self) -> dict[str, float]:

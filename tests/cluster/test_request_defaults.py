@@ -78,9 +78,7 @@ def test_the_overhead_of_its_class_counts_unless_the_pod_has_one() -> None:
 def test_a_class_that_is_not_in_the_dump_is_warned_of() -> None:
     """Its overhead is unknown."""
     spec = {"runtimeClassName": "kata", "containers": [container({"cpu": 1})]}
-    warning = (
-        "Workload d/job-w-1a2b3: the manifests have no RuntimeClass kata, so it adds nothing to the requests"
-    )
+    warning = "Workload d/job-w-1a2b3: the manifests have no RuntimeClass kata, so no overhead is added"
     assert warning in read(of(spec)).warnings
     assert warning not in read(of(spec), runtime_class()).warnings
 

@@ -153,7 +153,7 @@ def test_executors_that_fork_are_refused(call: Callable[..., object]) -> None:
         pytest.raises(harness.OptionError, match="executor forks its processes") as raised,
     ):
         call({}, executor=forks) if call is not harness.forecast else call("cluster.yaml", executor=forks)
-    assert raised.value.hint == "give it mp_context=multiprocessing.get_context('spawn')"
+    assert raised.value.hint == "give the executor mp_context=multiprocessing.get_context('spawn')"
 
 
 def test_other_executors_are_taken(write_trace: Callable[..., Path], tmp_path: Path) -> None:

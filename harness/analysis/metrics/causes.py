@@ -52,7 +52,7 @@ _FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
 
 
 def evictions(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the decisions that took resources from jobs, in order.
+    """Returns the decisions that took resources from jobs, earliest first.
 
     The columns are `seq`, `time`, `job`, `by`, `pod` and `cause`.
     """

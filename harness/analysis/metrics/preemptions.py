@@ -14,7 +14,7 @@ from harness.runs.run import Run
 
 
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
-    """Returns the preemptions in order. Each row is one pod, or a job that is preempted as a whole.
+    """Returns the preemptions, earliest first. Each row is one pod, or a job that is preempted as a whole.
 
     The columns are:
 
@@ -99,7 +99,7 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
-    """Reduces the rows of `preempted_pods` to one row per preemption, in order."""
+    """Reduces the rows of `preempted_pods` to one row per preemption, earliest first."""
     return pods.unique(["job", "by", "time"], keep="first", maintain_order=True)
 
 

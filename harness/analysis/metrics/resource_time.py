@@ -212,7 +212,7 @@ def _from_stints(
 
 
 def stints_within(run: Run, window: Window, until: int) -> Iterator[Stints]:
-    """Yields the stints of a run within a window, in order.
+    """Yields the stints of a run within a window, in the order of `stints.parquet`.
 
     Stints that extend beyond the window are cut off. `until` is the end of the run's own window.
     """

@@ -65,7 +65,7 @@ def with_findings(
         ):
             kept, simulated = [*kept, *tried], other
         else:
-            notes.append(f"an event for {name} does not bring waits closer to the record, so it is left out")
+            notes.append(f"harness leaves out an event for {name} that brings no waits closer to the record")
     return Tried(kept, simulated, notes)
 
 

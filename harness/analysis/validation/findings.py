@@ -307,9 +307,9 @@ class _Look:
         if kind == WHOLE and (queue := self._queue_of(shown)):
             kind, name, limit = QUEUE, queue, self._object.queues[queue].get(resource, limit)
         why = {
-            QUEUE: "its quota was lower then, or load that is not in the trace held this amount",
-            NODES: "this amount was missing then (an outage, or drained nodes), or other load held it",
-            WHOLE: "load that is not in the trace held this amount, or it was missing",
+            QUEUE: "the quota was lower then, or load that is not in the trace used this capacity",
+            NODES: "this capacity was missing (an outage, or drained nodes), or other load used it",
+            WHOLE: "load that is not in the trace used this capacity, or the capacity was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)
         sentence = (

@@ -99,9 +99,9 @@ def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
 
 
 def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, int]]:
-    """Returns the times during which more than `limit` of a resource was held, in order.
+    """Returns the times during which more than `limit` of a resource was held, earliest first.
 
-    `resource` is the index of the resource in amounts.
+    `resource` is the index of the resource among the held quantities.
     """
     moves: Counter[int] = Counter()
     for start, end, amounts in held:

@@ -184,7 +184,8 @@ class Nodes:
         for text in re.split("[;,]", row.cells["value"]):
             resource, equals, amount = (part.strip() for part in text.partition("="))
             if not equals or not resource:
-                faults.append(Fault(where, f"{shown(text)} is not an amount; write nvidia.com/gpu=7"))
+                what = f"{shown(text)} is not a resource with its quantity; write nvidia.com/gpu=7"
+                faults.append(Fault(where, what))
                 continue
             if resource not in self._resources:
                 what = f"no node has {shown(resource)}; {did_you_mean(resource, self._resources)}"

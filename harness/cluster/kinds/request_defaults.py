@@ -130,7 +130,7 @@ def add_request_defaults(draft: Draft) -> None:
         fields = draft.workloads.fields(key)
         classes = set(_class_names(fields))
         for name in sorted(classes - draft.runtime_classes.keys()):
-            what = f"the manifests have no RuntimeClass {name}, so it adds nothing to the requests"
+            what = f"the manifests have no RuntimeClass {name}, so no overhead is added"
             draft.warnings.add("Workload", own.key, what)
         if key[0] in namespaces or classes & draft.runtime_classes.keys():
             manifest = defaults.workload({name: fields.raw(name) for name in fields})

@@ -148,7 +148,7 @@ class Block:
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns the pods in order. Each has the timestamp that it would have outside of a block.
+        """Returns the pods in queue order, each with the timestamp that it would have outside of a block.
 
         Args:
             timestamp: the timestamp of the first pod.

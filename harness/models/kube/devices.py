@@ -81,7 +81,7 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """Returns the devices with the smallest sufficient free share, in order if several are equal.
+    """Returns the devices with the smallest sufficient free shares. Of equal ones, lower indices come first.
 
     If the node has too few devices, for example because it lost one, the result contains the devices with
     the largest free shares.

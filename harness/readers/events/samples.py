@@ -53,8 +53,8 @@ class Samples(Generic[_K]):
             a scrape. Samples of the clock must come first. Without a clock, each metric has its own scrapes.
 
     Attributes:
-        times: the scrapes of each metric in microseconds since 1970, in order.
-        runs: the runs of each series, in order.
+        times: the scrapes of each metric in microseconds since 1970, earliest first.
+        runs: the runs of each series, earliest first.
         of: the keys of each object's series.
     """
 

@@ -43,7 +43,7 @@ class RecordOfRun:
         cluster: the cluster that has the queues of the jobs.
         jobs: the jobs of the run, by row number.
         spans: when each job was present, with the columns `row`, `submit` and `over`, in order of `submit`.
-        told: the decisions in order, with the column `row` and the attributes of `Told`.
+        told: the decisions, earliest first, with the column `row` and the attributes of `Told`.
         progress: the times at which each job began to progress, in ascending order, by row number; empty if
             pods are ready immediately.
         until: see `Record`.

@@ -79,7 +79,7 @@ class Life:
         admitted: the latest admission of the job; None after an eviction.
         bound: the number of the job's pods on each node.
         started: when the job got everything that it needs to make progress; `NEVER` before that.
-        refusals: the refusals since the job last got quota or other resources, in order.
+        refusals: the refusals since the job last got quota or other resources, earliest first.
         evicted: the evictions of the job at the given instant.
         lost: what the job loses through these evictions.
         left: the last eviction of the job, or None.

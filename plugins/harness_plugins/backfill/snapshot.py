@@ -88,7 +88,7 @@ class Snapshot:
     # --- placement ----------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
-        """Puts the pods of a job on their nodes. Pods that have no devices yet get devices in order."""
+        """Puts the pods of a job on their nodes. Pods that have no devices yet get devices one by one."""
         self._there[places.job.index] = places.nodes, places.devices
         pods = self._of(places.job)
         for pod, devices in zip(pods, places.devices, strict=False):

@@ -200,8 +200,8 @@ def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         return
     if controller is None:
         yield (
-            f"no manifest names the release of Kueue, so it decides like {release}, the newest recorded "
-            "release; --set kueueVersion=v0.17 selects another one"
+            f"no manifest names the release of Kueue, so the plugin decides like {release}, the newest "
+            "recorded release; --set kueueVersion=v0.17 selects another release"
         )
         return
     told = f"Kueue decides like {release}: {controller.where} runs {controller.tag}"

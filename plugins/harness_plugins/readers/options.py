@@ -198,7 +198,7 @@ SLURM_OPTIONS = (
     Option(
         "resources",
         "allocated",
-        "the request of a job: the granted amounts, or the requested amounts",
+        "the request of a job: the granted resources, or the requested resources",
         choices=("allocated", "requested"),
     ),
     Option(

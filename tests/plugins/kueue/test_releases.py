@@ -357,7 +357,7 @@ def test_the_option_goes_before_the_manifests_and_is_not_assumed() -> None:
 @pytest.mark.parametrize(
     ("manifests", "told"),
     [
-        ([], "no manifest names the release of Kueue, so it decides like ff69552, the newest"),
+        ([], "no manifest names the release of Kueue, so the plugin decides like ff69552, the newest"),
         ([deployment("v0.17.99")], "runs v0.17.99, which is not known; v0.17.8 is the nearest known one"),
         ([deployment("main")], "runs main, which is not a release; ff69552 is the newest recorded one"),
     ],

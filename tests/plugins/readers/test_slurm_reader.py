@@ -215,7 +215,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the run ended when the controller gave it up"),
         ("by_job_ids_epoch.txt.gz", "10 jobs were ended externally (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)"),
         ("by_job_ids_epoch.txt.gz", "2 rows have the delimiter in a name or comment"),
-        ("by_job_ids_epoch.txt.gz", "44 jobs requested other amounts"),
+        ("by_job_ids_epoch.txt.gz", "44 jobs requested other quantities"),
         (
             "by_job_ids_epoch.txt.gz",
             "a job arrives at its first Eligible time; 30 jobs have an Eligible time after the Submit time",

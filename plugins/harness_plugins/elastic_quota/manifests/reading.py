@@ -14,8 +14,8 @@ from harness.models.manifests import Draft, Fields, read_metadata, shown
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {
     _ROOT_QUOTA: "it is Koordinator's own quota for all quotas together",
-    "koordinator-default-quota": "it is Koordinator's own quota for pods without a quota; they have no limit",
-    "koordinator-system-quota": "it is Koordinator's own quota for system pods; they have no limit",
+    "koordinator-default-quota": "it is Koordinator's own quota, and pods without a quota have no limit",
+    "koordinator-system-quota": "it is Koordinator's own quota, and system pods have no limit",
 }
 
 

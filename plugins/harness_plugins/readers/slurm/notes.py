@@ -98,12 +98,12 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     if options["resources"] == "requested":
         which, other = other, which
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
-    yield f"jobs request the amounts that they {which}; {counted(differs, 'job')} {other} other amounts"
+    yield f"jobs request the resources that they {which}; {counted(differs, 'job')} {other} other quantities"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
     yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods, as a gang"
     uneven = (
-        "have amounts that do not divide by their nodes: their pods have shares that are as even as "
-        "possible, because the accounting lacks the amounts of each node"
+        "have resources that do not divide by their nodes: their pods have shares that are as even as "
+        "possible, because the accounting lacks the resources on each node"
     )
     yield from _many(jobs, lambda job: len(job.pods) > len(job.components), uneven)
     rounded = "have memory that was rounded to two decimals: run sacct with --noconvert"
@@ -169,7 +169,7 @@ def _about_runs(
     yield from _many(
         jobs,
         lambda job: any(run.resized for run in job.chain.runs),
-        "were resized while running: during the whole run, they have the amounts of its first row",
+        "were resized while running: during the whole run, they have the resources of the run's first row",
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
