@@ -77,7 +77,8 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
             own = [len(pods), *(asked.get(each, 0) for each in facts.run.resources)]
             said = told.pop((life.asked.name, *span), None)
             if said != own:
-                where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} microseconds, {span[2]}"
+                start, end, state, _lost = span
+                where = f"stints.parquet, {life.asked.name} from {start} to {end} microseconds, {state}"
                 what = f"pods and amounts are {said}, but {own} according to the decisions"
                 yield Broken("stints.amounts", where, what)
     for name, start, end, state, lost in told:
