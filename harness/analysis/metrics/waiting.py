@@ -59,12 +59,12 @@ _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
 SHOWN = (
     Shown(
         "wait.first_start.p50",
-        "the half of the jobs that wait longer, and waits after the first start",
+        "the jobs that wait longer than the median, and the time that jobs wait after their first start",
         WAITED,
     ),
     Shown(
         "wait.first_start.p95",
-        "the last twentieth of the jobs, and waits after the first start",
+        "the slowest twentieth of the jobs, and the time that jobs wait after their first start",
         WAITED,
         brief=True,
     ),

@@ -50,8 +50,8 @@ class TimeKind(Value):
     """The way in which a trace counts time.
 
     Attributes:
-        origin: microseconds since the epoch for timestamps, 0 for durations.
-        timestamp: whether times are timestamps. Otherwise they are durations since the origin.
+        origin: the origin of the trace, in microseconds since the epoch, or 0 if times are durations.
+        timestamp: whether times are timestamps. If not, they are durations since the start of the trace.
         zone: the time zone of timestamps, or None.
     """
 

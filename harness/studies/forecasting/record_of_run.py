@@ -110,7 +110,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     """
     if run.info["schema"] == "2":
         raise RunError(
-            f"run {run.info['run']} does not say when jobs hold resources: it has schema 2",
+            f"run {run.info['run']} does not record when jobs hold resources, because it has schema 2",
             hint="replay it again",
         )
     with reading(run.path):

@@ -79,7 +79,7 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
             if said != own:
                 start, end, state, _lost = span
                 where = f"stints.parquet, {life.asked.name} from {start} to {end} microseconds, {state}"
-                what = f"pods and amounts are {said}, but {own} according to the decisions"
+                what = f"pods and amounts are {said}, but the decisions give {own}"
                 yield Broken("stints.amounts", where, what)
     for name, start, end, state, lost in told:
         where = f"stints.parquet, {name} from {start} to {end} microseconds, {state}"

@@ -21,7 +21,7 @@ _NOBODY = 1 << 40
 
 
 class Step(NamedTuple):
-    """The state of a node from a given time on, or None if the node does not exist."""
+    """The state of a node from a given time on. `node` is None if the node does not exist then."""
 
     at: int
     node: Node | None

@@ -53,7 +53,7 @@ class Search(Protocol):
         """Returns the name of the rule that allows a pod to preempt."""
 
     def keeps(self, pod: PodInfo) -> int:
-        """Returns the highest priority of the pods against which the freed resources are reserved."""
+        """Returns the highest priority of the pods that must leave the freed resources to this pod."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Sorts victims, which come with the most important first, into the order of their eviction."""

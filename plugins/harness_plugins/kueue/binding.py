@@ -378,7 +378,7 @@ class BoundPods:
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that pods were on. If all pods are gone, adds the workload's assigned nodes."""
+        """Returns the nodes of these pods. If all pods leave, these include the workload's assigned nodes."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes

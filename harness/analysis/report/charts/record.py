@@ -42,7 +42,7 @@ def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> a
 def over_time(
     material: Material, keys: Sequence[Key], medians: Sequence[pl.DataFrame], width: int
 ) -> alt.LayerChart:
-    """Plots median errors over time, in minutes. Each frame has the columns `time` and `error`."""
+    """Plots median errors, in minutes, over time. Each frame has the columns `time` and `error`."""
     frame = pl.concat(
         each.select("time", (pl.col("error") / MINUTE).alias("mean"), pl.lit(key.name).alias("name"))
         for key, each in zip(keys, medians, strict=True)

@@ -37,7 +37,7 @@ class Cell:
     """One column of a trace.
 
     Args:
-        name: the name of the column, or `total.RESOURCE`. A column with any other name contains text.
+        name: the name of a column that harness knows, or `total.RESOURCE`. All other columns contain text.
         source: the expression that computes the column.
         clock: the clock that reads times without a zone.
         numbers: whether text without a unit is a number of seconds, in a column of times.
