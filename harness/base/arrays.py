@@ -54,9 +54,9 @@ def codes(column: pl.Series) -> Ints:
 
 
 def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
-    """Returns the index of each text in a list of distinct texts, in the smallest suitable integer type.
+    """Returns, for each text of a column, its index in `names`, in the smallest suitable integer type.
 
-    The column has no nulls, and `names` contains all distinct texts.
+    The column has no nulls, and `names` contains each of its texts once.
     """
     if column.dtype != pl.Categorical:
         number = column.cast(pl.Enum(names)).to_physical().to_numpy()

@@ -184,7 +184,7 @@ class Quotas:
         self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
-        """Returns what `shortage` returns, for each resource group in which no flavor has enough quota."""
+        """Returns how much quota is missing, for each resource group in which no flavor has enough."""
         cells = [
             cell
             for flavors in request.groups

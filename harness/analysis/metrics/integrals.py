@@ -33,8 +33,8 @@ class Held(NamedTuple):
 class Integrals:
     """Adds up what owners hold and request, for several resources.
 
-    A change of a level counts from its time until the end of the window, which is sufficient for levels that
-    are held or pending. The part of the demand that exceeds a limit is subtracted afterwards.
+    The integral of a quantity is the sum of its changes, each multiplied by the time from the change to the
+    end of the window. Demand can have a limit. What exceeds the limit is subtracted afterwards.
 
     Args:
         owners: the number of owners.

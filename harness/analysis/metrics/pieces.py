@@ -40,17 +40,20 @@ class Moves(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The levels of holders during a span of time.
+    """The levels of holders during a period. A level is a set of values that a holder keeps for some time.
+
+    `holder`, `at`, `span` and each array in `levels` have one entry for each level.
 
     Attributes:
         times: the times at which anything changes, in ascending order.
         end: the time until which the levels at the last of these times apply.
-        holder: the number of the holder of each level, in ascending order.
-        at: the index of the time at which each level begins. For each holder, the indexes ascend from 0.
-        span: how long each level lasts.
-        levels: the values of each level, for example `allocated<n>` for the n-th resource.
-        parts: the indexes of the times at which the parts begin, from 0. The cluster changes only at these
-            times, and a level of every holder begins there.
+        holder: the index of the level's holder, in ascending order.
+        at: the index in `times` at which the level begins. For each holder, these indexes ascend, and the
+            first one is 0.
+        span: how long the level lasts.
+        levels: the values, for example `allocated<n>` for the n-th resource.
+        parts: the indexes in `times` at which parts begin; the first one is 0. The cluster changes only at
+            these times, and every holder begins a new level there.
     """
 
     times: Ints

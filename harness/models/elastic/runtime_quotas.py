@@ -195,7 +195,7 @@ class RuntimeQuotas:
         return self._quotas[name].unnamed
 
     def runtime(self, name: str) -> Mapping[str, int]:
-        """Returns the quantity of each resource in its `max` that a quota can use now.
+        """Returns how much a quota can use now of each resource that its `max` names.
 
         With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
         """

@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 class Plays:
-    """Simulates the moment for each change. All jobs of a question share the changes to the cluster.
+    """Simulates the present moment once for each trial change, for all jobs of a question together.
 
     Args:
         asked: the scheduler's ids for each job of the question.

@@ -15,7 +15,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
-    """The potential victims of a pod in one search. Nothing else changes during the search."""
+    """The potential victims of a pod in one search. The state does not change during the search."""
 
     def where(self) -> Collection[int]:
         """Returns the positions of the nodes that may have victims. Other nodes certainly have none."""

@@ -221,7 +221,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "a job arrives at its first Eligible time; 30 jobs have an Eligible time after the Submit time",
         ),
         ("by_job_ids_epoch.txt.gz", "2 arrays have gaps in the numbers of their tasks (18 numbers)"),
-        ("noconvert.txt.gz", "9 job numbers between the first and the last are in no row"),
+        ("noconvert.txt.gz", "9 job numbers between the first and the last have no row"),
         ("noconvert.txt.gz", "times have no zone and are taken as local times of UTC"),
         ("converted_units.txt.gz", "7 jobs have memory that was rounded to two decimals"),
         (

@@ -34,8 +34,8 @@ _SPARES = (
     "resource is refused, and does not preempt"
 )
 _FIRM = (
-    "has a min below its max: with quirks=on, a pod that must not be preempted may evict other pods "
-    "although min still refuses it"
+    "has a min below its max: with quirks=on, a non-preemptible pod may evict other pods and "
+    "still not be admitted, because it would exceed min"
 )
 _IDLE = (
     "does not lend its min: with quirks=on, until its first pod arrives, the quota gets at most its share "

@@ -253,8 +253,8 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
     numbers = missing_numbers(records)
     if numbers:
         yield (
-            f"{numbers:,} job numbers between the first and the last are in no row: these jobs are of other "
-            "users, are of another time, or were never eligible. Only `sacct -j` shows them"
+            f"{numbers:,} job numbers between the first and the last have no row: these jobs belong to other "
+            "users or to another period, or they were never eligible. Only `sacct -j` shows them"
         )
     arrays, tasks = missing_tasks(records)
     if arrays:

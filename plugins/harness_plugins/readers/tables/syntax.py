@@ -333,8 +333,8 @@ def _condition(node: ast.expr, text: str) -> Condition:
             _refuse(
                 node,
                 text,
-                "is not a condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not, or a "
-                "column of true and false",
+                "is not a condition; write a comparison (A == B, A < B, A is None, A in ('x', 'y')) or a "
+                "Boolean column; 'and', 'or' and 'not' combine conditions",
             )
 
 
