@@ -267,6 +267,18 @@ def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:
     assert not world.sides.refuses(strategies_of(DEFAULT_STRATEGIES)[0], left, right)
 
 
+def test_quota_that_a_reservation_took_from_a_queue_does_not_count_against_its_cohort() -> None:
+    """B uses 8 cores and may use 3, so a head reserves -5 there. Without b1 the right side still has 5."""
+    limited = queue("b", 0, "right")
+    limited["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "3"
+    queues = queue("a"), limited, queue("lender", 10)
+    world = Cohorts(cohort("right", "all"), *queues, strategies=(TO_FINAL_SHARE,))
+    world.hold("b", "b1", cpu=8).hold("lender", "l1", cpu=2)
+    assert world.victims("a", cpu=2) == []
+    world.cache.tree.charge(world.cache.queues["b"].node, ((0, -5000),))
+    assert world.victims("a", cpu=2) == [("b1", "InCohortFairSharing")]
+
+
 def test_an_eviction_that_moves_nobody_matters_only_to_searches_that_ranked_the_queue_behind() -> None:
     """B and c are equal, and c1 reserved last, so it goes; once b1 is evicted anyway, b is ahead of c."""
     world = Cohorts(queue("a"), queue("b"), queue("c"), queue("lender", 10))

@@ -1,7 +1,8 @@
 """Finds cohorts from which a strategy allows no workload, without asking for each queue below them.
 
 All workloads below such a cohort are compared by the same two shares: that of the cohort, and that of the
-preemptor's side. The share without a workload depends only on the usage of the workload.
+preemptor's side. The share without a workload depends only on the usage of the workload, unless a negative
+reservation has reduced the usage of its queue.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ class RefusedSides:
         shares: the shares of all nodes.
     """
 
-    __slots__ = ("_cache", "_keeps", "_shares")
+    __slots__ = ("_cache", "_keeps", "_limited", "_shares")
 
     def __init__(self, cache: Cache, shares: Shares) -> None:
         self._cache = cache
         self._shares = shares
         self._keeps = keeping(cache.tree)
+        limits, width = cache.tree.borrowing_limit, cache.tree.width
+        # The queues with a borrowing limit. Only these can have negative reservations.
+        self._limited = {
+            node
+            for node in cache.holders
+            if any(limit is not None for limit in limits[node * width : (node + 1) * width])
+        }
 
     def refuses(self, strategy: Strategy, mine: int, theirs: int) -> bool:
         """Returns True if a strategy refuses every workload below the cohort `theirs`."""
@@ -43,13 +51,22 @@ class RefusedSides:
         cohorts = [theirs]
         for cohort in cohorts:
             for queue in self._cache.holding[cohort]:
+                limited = queue.node in self._limited
                 for usage in self._cache.holders[queue.node].usages:
+                    if limited and not _uses(tree, queue.node, usage):
+                        return False
                     if usage not in refused:
                         if strategy.allows(new, old, share_without(tree, shares, theirs, usage)):
                             return False
                         refused.add(usage)
             cohorts += self._cache.cohorts[cohort]
         return True
+
+
+def _uses(tree: QuotaTree, node: int, amounts: Amounts) -> bool:
+    """Returns True if a node uses at least these amounts, so that its cohorts can lose all of them."""
+    first = node * tree.width
+    return all(tree.usage[first + cell] >= amount for cell, amount in amounts)
 
 
 def keeping(tree: QuotaTree) -> list[bool]:
