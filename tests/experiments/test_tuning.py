@@ -222,7 +222,7 @@ def test_what_the_command_does_not_replay_is_named(
     assert called(["tune", str(spec), "-o", str(tmp_path / "results"), "--workers", "1"]) == 0
     told = capsys.readouterr().out
     assert (
-        "to replay them beside today's, without the other changes of the winner (scale-arrivals "
+        "to replay them beside today's knobs, without the other changes of the winner (scale-arrivals "
         "from 1 to 0.5, evictionLatency from 1s to 3s, grace-period from 30s to 9s):\n"
     ) in told
 

@@ -186,9 +186,8 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
-        self._refused = Refused(
-            candidates.outranked
-        )  # only the first refused workload of each queue is tried again
+        # Only the first refused workload of each queue is tried again.
+        self._refused = Refused(candidates.outranked)
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
