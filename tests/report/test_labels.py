@@ -72,7 +72,7 @@ def test_names_at_the_ends_of_a_line_stand_beside_it() -> None:
 
 
 def test_the_line_of_a_frontier_runs_through_no_name(charts: None) -> None:
-    """It joins the points that no other point beats, of which each has its name."""
+    """It joins the points that no other point beats. Each of them has its name."""
     from harness.analysis.report.charts.frontier import frontier
 
     names = ["kueue-classic@base", "kueue-classic@more-nodes"]

@@ -257,7 +257,7 @@ def test_a_cohort_is_left_out_only_if_each_usage_below_it_is_refused() -> None:
 
 
 def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:
-    """Without b1's 6 cores, of which b keeps 4, the right side holds 5: not less than the left side's 3."""
+    """Queue b keeps 4 of the 6 cores of b1. Without b1, the right side holds 5; the left one holds 3."""
     keeper = queue("b", 4, "right")
     keeper["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
     queues = queue("a", 0, "left"), keeper, queue("c", 0, "right"), queue("rest", 10)
