@@ -334,10 +334,10 @@ class PendingQueue:
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
         """Marks consecutive workloads and their classes as inadmissible, starting with `ahead`'s workload."""
-        for place in places:
-            equivalence_class = place[4].place.equivalence_class
-            equivalence_class.inadmissible = True
-            self._inadmissible_classes.append(equivalence_class)
+        classes = [place[4].place.equivalence_class for place in places]
+        for each in classes:
+            each.inadmissible = True
+        self._inadmissible_classes += classes
         self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
