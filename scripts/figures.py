@@ -345,7 +345,7 @@ CLAIMS = (
         "after",
         _hardest_hit,
     ),
-    Claim(SIX, "there are {} preemptions of `7f04ca`'s {} jobs, and", _of_7f04ca),
+    Claim(SIX, "there are {} preemptions of the {} jobs of `7f04ca`", _of_7f04ca),
     Claim(SIX, "In this replay {} of {} refusals say `PreemptionNoCandidates`", _refusals),
     Claim(
         SIX,
