@@ -474,7 +474,7 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
         ("that has no size", [MEMBER], [], "there is no such PodGroup, and no label"),
         ("that has fewer pods than its size", [MEMBER], [PLACED], "has fewer pods in the trace"),
         (
-            "or whose gang may be placed only in part",
+            "or whose size is smaller than a gang that names it",
             [{**MEMBER, "pods": 4, "gang": True}],
             [PLACED],
             "may be placed in part",
