@@ -75,7 +75,8 @@ def added(found: Costs) -> Iterator[str]:
         told.append(f"{' to '.join(ends)} % under `{loss}`")
     twins = len(next(iter(found.values())))
     sentences = (
-        f"These are means over {twins} twins with 95 % intervals. The jobs request {work:,.0f} GPU-hours. "
+        f"The figures are means over {twins} twins of the trace, with 95 % intervals. "
+        f"The jobs request {work:,.0f} GPU-hours. "
         f"Of these GPU-hours, failures waste {' and '.join(told)}."
     )
     yield from ("", *wrap(sentences, 120))

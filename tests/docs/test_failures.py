@@ -59,7 +59,10 @@ def test_the_page_says_which_part_of_the_work_is_lost(failures: ModuleType) -> N
     lines = made(failures, "added")
     rows = [cells(each)[1:3] for each in lines[2:] if each.startswith("|")]
     told = " ".join(each for each in lines if not each.startswith("|"))
-    assert f" twins with 95 % intervals. The jobs request {failures.asked():,.0f} GPU-hours. " in told
+    assert (
+        f" twins of the trace, with 95 % intervals. The jobs request {failures.asked():,.0f} GPU-hours. "
+        in told
+    )
     shares = re.findall(r"([\d.]+)(?: to ([\d.]+))? % under `([^`]+)`", told)
     assert [loss for *_, loss in shares] == list(failures.LOSSES)
     for column, (low, high, _) in enumerate(shares):
