@@ -81,9 +81,9 @@ def joint(*columns: Ints) -> Ints:
 
 
 def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
-    """Returns the distinct values in order, and the index of each value among them.
+    """Returns the distinct values of `among` in ascending order, and the index in them of each of `values`.
 
-    The distinct values are those of `among`, or by default of `values`.
+    By default, `among` is `values`. Otherwise, it must contain all of `values`.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))
@@ -140,9 +140,9 @@ def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
     Args:
-        values: one or more values. The two values whose indices `between` returns must be at their
-            sorted positions.
-        part: a number from 0 to 1.
+        values: one or more values. They can be sorted only in part, but the two values at the indices from
+            `between` must be where a complete sort would put them.
+        part: the quantile as a number from 0 to 1, such as 0.5 for the median.
     """
     before, after = between(len(values), part)
     low, high = float(values[before]), float(values[after])
@@ -183,13 +183,13 @@ class Groups:
         return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
-        """Returns the running sums within each group, for values in the order of groups."""
+        """Returns cumulative sums that start again with each group. `values` are in the order of `order`."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Converts values from the order of groups to the original order of rows."""
+        """Returns values that are in the order of `order` in the original order of the rows."""
         found = np.empty_like(values)
         found[self.order] = values
         return found

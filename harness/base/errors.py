@@ -11,7 +11,7 @@ HarnessError
 │   └── RunError          a run folder is missing, damaged or not comparable
 ├── PolicyError           a policy raised an error
 │   └── DecisionError     a policy made an impossible decision; the referee refuses it
-├── ReplayError           some of several replays failed, or the process that made one
+├── ReplayError           one or more of several replays failed, or the process of a replay died
 ├── CheckError            a check that the user asked for does not hold; exit 1
 └── StoppedError          a replay made no progress and was stopped; exit 1
 """
@@ -166,7 +166,7 @@ def blamed_on(
         hint: what to do about it.
 
     Raises:
-        HarnessError: the code failed. The error has the class `kind`.
+        HarnessError: the code in the block failed. The new error has the class `kind`.
     """
     try:
         yield

@@ -10,7 +10,7 @@ _V = TypeVar("_V")
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """Returns the values of each key in their order. Keys are in the order of their first values."""
+    """Maps each key to the list of its values. Keys and values keep the order in which `pairs` has them."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)

@@ -64,14 +64,14 @@ def leading_json(
 
 
 def indented_json(content: object, indent: str = "") -> str:
-    """Returns JSON text with a line for each field of nested objects, and for each item of lists.
+    """Returns JSON text with one line for each field of an object, and one line for each item of a list.
 
-    Each item of a list is on one line, whatever it contains. As a result, long lists stay compact, and are
-    written five times as fast as with further indentation.
+    Objects in objects are indented further. In contrast, an item of a list is always on one line, even if it
+    is an object. As a result, long lists stay compact, and are written five times as fast.
 
     Args:
-        content: the content, in which each object has names that are text.
-        indent: the indentation of the line that the text continues.
+        content: the content. The names of fields must be strings.
+        indent: the spaces at the beginning of the line to which the caller appends the text.
 
     Raises:
         ValueError: the content has a number that is not finite.
@@ -107,7 +107,7 @@ def _bounded(read: Callable[[], _T]) -> _T:
 
 
 def mapping_of(value: Any, name: str) -> Mapping[str, Any]:
-    """Returns the mapping in a field, or an empty mapping if the value or the field is not a mapping."""
+    """Returns `value[name]` if `value` and this field are both mappings, or else an empty mapping."""
     inner = value.get(name) if value.__class__ is dict or isinstance(value, Mapping) else None
     return inner if inner.__class__ is dict or isinstance(inner, Mapping) else {}
 

@@ -11,13 +11,13 @@ _keep = dict.__setitem__  # `super()` takes twice as long
 
 @final
 class Memo(dict[_K, _V]):
-    """A cache of answers to questions, which discards all answers when it is full and starts again.
+    """A dictionary that caches results. When it is full, it discards all of them before it adds the next one.
 
-    The cache is for questions that usually recur. If every job of a trace is different, the questions don't
-    recur. The limit then keeps memory from growing with the trace.
+    The cache is for results that callers usually need again. If every job of a trace is different, no result
+    is needed again. The limit then keeps memory from growing with the trace.
 
     Args:
-        most: the maximum number of answers in the cache.
+        most: the maximum number of results in the cache.
     """
 
     __slots__ = ("most",)

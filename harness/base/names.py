@@ -28,6 +28,9 @@ def is_path(value: object) -> bool:
 
 
 def kubernetes_name(name: str) -> str:
-    """Returns a name that Kubernetes accepts for objects and labels: RFC 1123, at most 63 characters."""
+    """Converts a name to one that Kubernetes accepts for objects and labels.
+
+    Kubernetes accepts names that follow RFC 1123 and have at most 63 characters.
+    """
     made = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
     return made or "queue"

@@ -209,10 +209,10 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
 
 
 def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
-    """Reject options that the user has changed although they have no effect on a cluster.
+    """Reject options that have no effect on the given cluster, unless they have their defaults.
 
     Raises:
-        OptionError: the user changed one of these options.
+        OptionError: one of the `meaningless` options does not have its default.
     """
     for option in meaningless:
         if options[option.name] != option.default:
@@ -220,7 +220,7 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
 
 
 def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
-    """Returns an exact positive scale factor from `2`, `0.5`, `1/8` or a computed number.
+    """Converts a scale factor, such as `2`, `0.5`, `1/8` or a computed number, to an exact fraction.
 
     Args:
         refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
@@ -271,7 +271,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def there_is(known: Iterable[str]) -> str:
-    """Returns a text that lists the known names, or the first of many names."""
+    """Returns a text such as `there is: a, b, c`. If there are many names, it lists only the first ones."""
     names = list(known)
     if not names:
         return "there is none"

@@ -109,9 +109,9 @@ def aligned(
             except for names.
         names: maps a column with names to all names that must remain distinct, in this column and elsewhere.
             If the table is too wide, names are shortened, beginning with the widest column.
-        width: the width of the terminal, or None for no limit. If shorter names aren't sufficient, the
-            remaining columns follow in tables below, each with the first column and with the rows that have
-            values.
+        width: the width of the terminal, or None for no limit. If the table doesn't fit even with shorter
+            names, its last columns move to further tables below. Each further table repeats the first
+            column, and leaves out rows without values.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]

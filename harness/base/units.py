@@ -58,7 +58,8 @@ class Unit(NamedTuple):
     Attributes:
         name: the name, such as `cores`.
         hours: the unit of quantities multiplied by time, such as `core·h`.
-        size: the size of the unit in the integers that harness computes with.
+        size: the factor between this unit and the integers with which harness computes. For example, it is
+            1000 for cores, because harness computes in millicores.
     """
 
     name: str
@@ -121,7 +122,7 @@ def round_up(resource: str, value: Fraction) -> int:
 
 
 def to_amount(resource: str, text: str | int | float) -> int:
-    """Returns a quantity as an integer, which `round_up` has rounded.
+    """Converts the text of a Kubernetes quantity to an integer. `round_up` rounds fractions.
 
     Args:
         resource: the resource, which determines the unit: millicores for `cpu`, and the base unit otherwise.
@@ -167,7 +168,9 @@ def plain_number(number: float, digits: int) -> str:
 
 
 def slurm_memory(text: str) -> tuple[int, bool]:
-    """Returns the bytes that a text such as `1024M` or `700` represents, and whether Slurm rounded them.
+    """Returns the number of bytes in a text such as `1024M` or `700`, and whether the number is rounded.
+
+    Slurm has rounded every number with decimals, such as `1.50G`.
 
     Raises:
         ValueError: the text is not an amount of memory.

@@ -24,7 +24,7 @@ _READ_ONLY = f"jobs, pod sets and the cluster cannot be changed, so keep your ow
 
 @contextmanager
 def blamed(name: str, lifecycle: Lifecycle, referee: Referee) -> Iterator[None]:
-    """Add the time and the responsible policy to errors."""
+    """Add the simulated time and the name of the policy to errors that occur in the block."""
     try:
         yield
     except UnwritableError as error:

@@ -15,8 +15,9 @@ from harness.policy import Job
 class Books:
     """The capacity and allocation of the cluster and of each node, which policies see as their `View`.
 
-    Without nodes, an admission promises resources to a job. The job starts when evicted jobs have released
-    these resources. If a resource is insufficient, `admit` and `bind` return a text that names it.
+    In a cluster without nodes, a job can be admitted while evicted jobs still hold the resources that it
+    needs. The books then promise these resources to the job, and the job starts when they are free.
+    If a resource is insufficient, `admit` and `bind` return a text that names it.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -37,7 +38,10 @@ class Books:
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Returns True if a job's whole request is free, summed over nodes, and not promised."""
+        """Returns True if the whole cluster has enough free resources for the job's request.
+
+        Resources that are promised to other jobs are not free. The distribution over nodes doesn't matter.
+        """
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
@@ -46,14 +50,15 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Allocate the whole request of a job if it is free and the job can start, or else promise it.
+        """Allocate or promise the whole request of a job.
 
-        Quantities that evicted jobs still hold can be promised to another job. Unlimited resources are only
-        counted.
+        The request is allocated if it is free and the job can start now (`at_once`). Otherwise, it is
+        promised, which is also possible for resources that evicted jobs still hold. For resources without a
+        capacity, the books count the usage without limiting it.
 
         Returns:
-            True if the request was allocated, False if it was promised, or a text about the insufficient
-            resource if neither is possible.
+            True if the request was allocated, and False if it was promised. If neither is possible, the
+            result is a text about the insufficient resource.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -118,12 +123,12 @@ class Books:
     def change(self, change: Change) -> None:
         """Apply a change of the cluster. Jobs keep the resources that they hold.
 
-        Without nodes, the capacity is the sum of quotas. If a quota is reduced below the usage of its jobs,
-        other queues can still use all of their quotas, so jobs can exceed the capacity. The excess can be as
-        large as the sum of all reductions since all resources were last free. A queue or cohort that moves
-        out of its cohort keeps what it borrowed there, and the cohort can use the same quantities again. The
-        books don't record which queue has borrowed, so they assume that everything that is held could be
-        borrowed.
+        In a cluster without nodes, the capacity is the sum of quotas. After a change, jobs can hold more than
+        the capacity in two ways. First, a quota is reduced below the usage of its jobs, while other queues
+        still use all of their quotas. The books allow an excess as large as the sum of all reductions since
+        all resources were last free. Second, a queue or cohort leaves its cohort, and keeps resources that it
+        borrowed there, although the cohort can use the same quantities again. The books don't record which
+        queue has borrowed. Therefore, they assume that all held resources could be borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:

@@ -53,8 +53,8 @@ class Outcome(Value):
         half_bound: gangs that held resources at the end of the replay, although not all of their pods were
             bound.
         stopped: the livelock that ended the replay early, or None.
-        asleep: jobs that were still waiting without resources after the last event, although their whole
-            request was free. They are in order of arrival.
+        asleep: jobs that were still waiting after the last event, although the resources for their whole
+            request were free. They are in order of arrival.
     """
 
     start: int
@@ -76,7 +76,7 @@ class Engine:
             up.
         cluster: the cluster to schedule on, with its changes.
         recorder: receives everything that happens.
-        losses: what an eviction costs.
+        losses: the rules for the work and time that an eviction costs.
         until: the last simulated time, in microseconds since the origin, or None to simulate everything.
         enough: a function that is called after each simulated time. If it returns True, the replay ends.
     """
@@ -181,9 +181,10 @@ class Engine:
                     watch(now, self._arrivals.arrived)
 
     def go_on(self, changes: Sequence[Instant], until: int) -> None:
-        """Simulate until a later time, with other changes of the cluster after the last simulated time.
+        """Continue the simulation until a later time, and replace the future changes of the cluster.
 
-        Only an engine whose cluster changes can go on with other changes.
+        `changes` replaces all changes after the last simulated time. This has no effect if the engine was
+        made for a cluster without changes.
         """
         self._until = until
         for ahead in self._changes:
@@ -286,7 +287,10 @@ class Engine:
 
 
 def to_be_heard(changes: Iterable[Instant]) -> bool:
-    """Returns True if a change affects an object that policies use while jobs exist."""
+    """Returns True if the policy must be notified of at least one of the changes.
+
+    It need not be notified of objects that matter only at the moment when a job arrives.
+    """
     return any(edit.kind not in AT_ARRIVAL for instant in changes for edit in instant.edits)
 
 

@@ -31,10 +31,10 @@ Amounts = Mapping[str, int]
 class Fact(NamedTuple):
     """A decision that took effect, or an event that did not result from a decision.
 
-    Fields that all facts have are the first ones, because callers pass them by position. This takes half as
-    long as passing keywords. A fact affects `pods` pods of its job. Usually, their number determines their
-    total request. Otherwise, `amounts` contains the total, for example if a fact affects some pods of a job
-    with several pod sets.
+    The first fields are required, because callers pass them by position. This takes half as long as passing
+    them by keyword. A fact affects `pods` pods of its job. If these pods have equal requests, their number
+    determines their total request. Otherwise, `amounts` contains the total request, for example if the fact
+    affects some pods of a job with several pod sets.
 
     Attributes:
         time: the time, in microseconds since the origin.
@@ -47,12 +47,12 @@ class Fact(NamedTuple):
         amounts: what the pods hold, if the number of pods does not determine this.
         pod: the number of the pod within its job, or NEVER for the whole job.
         successor: how often this pod had been recreated after an eviction.
-        detail: the numbers behind the decision.
-        by: the preemptor.
+        detail: numbers that explain the decision.
+        by: the job for which this job was preempted.
         reason: the policy's term for the rule.
         flavors: maps each pod set to its flavors by resource.
         dropped: the quantities that a partial admission no longer requests.
-        unused: the quota of pods that were admitted but never held resources, and that now release the quota.
+        unused: the quota that is released now because the admitted pods never held resources.
     """
 
     time: int
@@ -117,12 +117,12 @@ class Recorder(Protocol):
         lost_before: int = 0,
         pod: int = NEVER,
     ) -> None:
-        """Record that pods held their resources from `start` to `end` in one state of `STINTS`.
+        """Record a stint: pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        `lost` is how much of this stint's progress an eviction lost, in microseconds for each pod.
-        `lost_before` is the lost part of the progress before the job's arrival, and the stint can then have
-        length zero. `pod` is the number of a pod that makes progress independently of the other pods of its
-        job.
+        If an eviction ended the stint, `lost` is the progress of this stint that was lost, in microseconds of
+        each pod. `lost_before` is the lost progress from the time before the job arrived. If `lost_before` is
+        above 0, the stint can have length zero. `pod` is set if a pod makes progress independently of the
+        other pods of its job, and is then the number of this pod.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:

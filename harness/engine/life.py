@@ -20,7 +20,8 @@ class Hold:
     Attributes:
         since: when the current state of the pod began.
         terminating: whether the pod has been evicted but is not gone yet.
-        departure: the entry of the pod, or of its whole job, among the departures, or None if the pod stays.
+        departure: the scheduled event at which the evicted pod, or its whole job, is gone. It is None while
+            the pod is not terminating.
     """
 
     __slots__ = ("departure", "node", "since", "terminating")
@@ -47,9 +48,10 @@ class Unit:
         since: when progress began in this stint. This is later than `began` by the start-up time and the time
             to restore a checkpoint, but earlier than `began` if the job ran before it arrived.
         starts: how many stints the unit has begun, if its pods need time to become ready.
-        alarm: the unit's entry among the pods that will be ready, for a policy that listens for this event.
+        alarm: the scheduled event at which the unit's pods become ready, if the policy listens for it.
         due: when the unit will complete, or NEVER if it makes no progress.
-        end: the unit's entry among the completions while it makes progress, if it will complete.
+        end: the scheduled event at which the unit completes, or None if it makes no progress or will never
+            complete.
         name: the sort key for completions at the same time, which is known when the unit starts.
         amounts: what the pods hold in total, or None if the number of pods determines the total.
     """
@@ -92,7 +94,7 @@ class Life:
         asked: in a cluster without nodes, the admitted request by resource.
         admitted: whether the job currently holds quota, so that it can only be preempted as a whole.
         startable: the earliest time at which a job that holds quota can start.
-        delay: in a cluster without nodes, the entry of the job among the delayed jobs.
+        delay: in a cluster without nodes, the scheduled event at which an admitted job starts, or None.
         terminating: whether the job was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job that started as a whole, or of the only pod. None for independent
             pods on nodes.
@@ -224,9 +226,10 @@ class Life:
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
-        """Returns the number and request of pods that wait again when these pods are gone, with dropped pods.
+        """Returns how many pods of an evicted job wait again, and their total request.
 
-        The request is None if the pods are equal, because their number determines it.
+        These are the `gone` pods, and the pods that the partial admission had omitted. The request is None if
+        all pods are equal, because their number then determines it.
         """
         if self.counts is None and len(self.job.pod_sets) == 1:
             return len(gone), None
@@ -237,7 +240,10 @@ class Life:
         return len(gone) + self.job.pods - self.wanted, amounts
 
     def unused(self, bound: list[int]) -> Amounts | None:
-        """Returns the request of admitted pods that are neither ended nor `bound`, or None if none remain."""
+        """Returns the total request of admitted pods that have not ended and are not among `bound`.
+
+        If there are no such pods, the result is None.
+        """
         done = self.ended.union(bound)
         if len(done) == self.wanted:
             return None
@@ -252,7 +258,7 @@ class Life:
         return amounts
 
     def readmittable(self) -> None:
-        """Reset a job after an eviction as a whole, so that all its pods can be admitted again."""
+        """Reset a job that was evicted as a whole, so that it can be admitted again with all of its pods."""
         self.terminating = self.admitted = False
         self.counts = self.amounts = None
         self.wanted = self.job.pods
@@ -263,7 +269,7 @@ class Life:
         self.units.clear()
 
     def unit_of(self, pod: int) -> Unit:
-        """Returns the unit of a pod on nodes. It creates the unit when the unit's first pod is bound."""
+        """Returns the unit of a pod that is bound to a node. The first bound pod of a unit creates it."""
         if self.unit is not None:
             return self.unit
         if self.job.gang:

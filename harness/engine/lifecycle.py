@@ -56,7 +56,7 @@ class HalfBound(NamedTuple):
 
 
 class Lifecycle:
-    """All live jobs, with their future completions and departures.
+    """All live jobs, with their future completions and the future ends of their evictions.
 
     Attributes:
         now: the current time, which the engine sets.
@@ -133,11 +133,12 @@ class Lifecycle:
     def admit(self, life: Life) -> bool | str:
         """Allocate or promise the request of a job that is being admitted to a cluster without nodes.
 
-        The job waits until evicted jobs have released its resources, and until the jobs before it have
-        started. A delayed job joins the waiting jobs when its delay is over.
+        The job starts when evicted jobs have released its resources, and all jobs that waited before it have
+        started. If the job is only startable later, it joins the waiting jobs at that time.
 
         Returns:
-            Whether the job starts now, or a text about the insufficient resource.
+            True if the job starts now, and False if it must wait. If a resource is insufficient, the result
+            is a text about this resource.
         """
         delayed = life.startable > self.now
         starts = self.books.admit(life.asked, at_once=not (delayed or self._starts.waiting))
@@ -174,7 +175,7 @@ class Lifecycle:
         self._start(unit)
 
     def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
-        """Give a pod its resources on a node. The last pod of a unit starts the unit."""
+        """Give a pod its resources on a node. When all pods of a unit are bound, the unit starts."""
         job, now, holds = life.job, self.now, life.holds
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
@@ -298,7 +299,7 @@ class Lifecycle:
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict a job that was admitted as a whole, so that pods without resources stop waiting."""
+        """Evict all pods of an admitted job, including its pods that still wait for resources."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
             life.unit = Unit(life, life.wanted, life.amounts)
@@ -320,10 +321,11 @@ class Lifecycle:
         self._starts.deliver(now)
 
     def lose_node(self, node: str) -> None:
-        """Remove a node and then its pods by name, so that each pod waits again before the next one leaves.
+        """Remove a node and evict its pods, one after another, in the order of their names.
 
-        Pods and whole jobs that were already evicted leave now instead of at the planned time. An admitted
-        job keeps its quota, and its pods must be bound again.
+        Each pod is waiting again before the next one is evicted. Pods and whole jobs that were evicted
+        earlier end now, without waiting for their grace period. An admitted job keeps its quota, and its
+        pods must be bound again.
         """
         assert self._on_node is not None, "a cluster must announce that it loses nodes"
         lost = self._on_node.pop(node, {})
@@ -431,7 +433,11 @@ class Lifecycle:
     # --- the end of the replay ----------------------------------------------------------------------------
 
     def close(self, end: int) -> tuple[HalfBound, ...]:
-        """Completes the records of jobs that hold resources at the end, and returns the half-bound gangs."""
+        """Completes the records of jobs that hold resources at the end of the replay.
+
+        Returns:
+            The gangs that hold resources although not all of their pods are bound.
+        """
         half_bound = []
         for life in self.lives.values():
             state = life.state

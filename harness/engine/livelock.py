@@ -42,7 +42,7 @@ _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job in a livelock, with its name and with how often it was a victim and a preemptor."""
+    """A job in a livelock, with the numbers of times that it was preempted and that it preempted others."""
 
     job: str
     preempted: int
@@ -68,7 +68,7 @@ class Livelock(Value):
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Livelock:
-        """Returns the livelock with the values that `plain` returned."""
+        """Recreates a livelock from the dictionary that `plain` returned."""
         jobs = tuple(Party(each["job"], each["preempted"], each["preempts"]) for each in found["jobs"])
         return cls(found["since_us"], found["at_us"], found["preemptions"], jobs)
 
@@ -124,10 +124,12 @@ class _Tally:
 class Watch:
     """Counts preemptions since the last progress.
 
-    These preemptions are a livelock if enough of them affected pods that were already preempted:
-    - `ROUNDS` after `SPAN` has passed, or
-    - `MOST_ROUNDS` in any time, or
-    - within one second, more than `_ROUNDS_A_SECOND` plus `_EACH` for each of these pods.
+    A repeated preemption affects a pod that was already preempted since the last progress. The watch reports
+    a livelock if there are
+    - at least `ROUNDS` repeated preemptions, and `SPAN` has passed, or
+    - at least `MOST_ROUNDS` repeated preemptions in any time, or
+    - more than `_ROUNDS_A_SECOND` repeated preemptions within one second. This bound increases by `_EACH` for
+      each preempted pod.
 
     Attributes:
         endless: whether the whole livelock is in one cycle of the policy, so that this cycle would never end.
@@ -147,7 +149,7 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Counts the pods in a preempting decision, and returns the livelock if this decision completes one.
+        """Counts the pods that a decision preempts. If the preemptions are now a livelock, it is returned.
 
         `pods` are the numbers of the pods, or any single number if the job was preempted as a whole.
         """

@@ -9,7 +9,7 @@ from harness.policy import ENDLESS
 
 
 class Progress:
-    """Starts and stops units, and records the time in between.
+    """Starts and stops units, and records the stints between each start and stop.
 
     Attributes:
         kept: the progress that survived evictions, in microseconds, summed over units.
@@ -23,8 +23,9 @@ class Progress:
     def start(self, unit: Unit, now: int) -> None:
         """Start a unit when all its pods hold their resources. Progress begins when the pods are ready.
 
-        A unit with a checkpoint then restores the checkpoint first. Work that ran before the arrival of its
-        job is already ready and continues, or ends now if its whole run time has passed.
+        If the unit has a checkpoint, it must be restored before progress begins. If the job was already
+        running before its arrival, its pods are ready at once and continue. They end now if the whole run
+        time has passed.
         """
         life = unit.life
         unit.began = ready = now
@@ -54,9 +55,9 @@ class Progress:
             hold.since = now
 
     def never_began(self, unit: Unit, now: int) -> None:
-        """Account for the eviction of work that ran before its arrival and has not continued yet.
+        """Account for the eviction of a unit that ran before its job arrived, and has not started since.
 
-        This eviction costs as much as an eviction of running work.
+        The loss model is applied to its progress as if the unit were running.
         """
         if not unit.done:
             return
@@ -67,7 +68,7 @@ class Progress:
             self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """End a stint. Only an eviction loses progress, according to the loss model."""
+        """Record the stint that ends now. If an eviction ended it, the loss model reduces the progress."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:
             began = self._started_up(unit, now)

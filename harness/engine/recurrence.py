@@ -54,10 +54,13 @@ class Recurrence:
         self._left = self._limit = 1
 
     def leap(self, until: int) -> bool:
-        """Skip the rounds that end before another event is due, if the policy returned to an earlier state.
+        """If the policy has returned to an earlier state, skip as many rounds as possible.
+
+        A round is the time between two equal states. Rounds are skipped if they end before `until`, when
+        another event is due.
 
         Returns:
-            Whether the policy provided its state. If not, the engine must simulate its wakes.
+            True if the policy provided its state. If False, the engine must simulate every wake.
         """
         lifecycle, kept = self._lifecycle, self._kept
         now = lifecycle.now

@@ -152,7 +152,7 @@ class ChangesAhead:
         self.due = self._left[-1].at if self._left else FAR
 
     def deliver(self, now: int) -> None:
-        """Deliver all changes that are due now, each with its consequences before the next one."""
+        """Deliver all changes that are due now. The consequences of each change precede the next change."""
         for edit in self._left.pop().edits:
             self._cluster = edit.on(self._cluster)
             self._tell(Change(edit, self._cluster))
@@ -172,10 +172,10 @@ class PolicyTimers(Protocol):
 
 @final
 class ObservedTimers:
-    """The timers of a policy, seen by an observer between the policy and the engine.
+    """The timers of a policy, wrapped by an observer that sees all decisions before the engine gets them.
 
     Args:
-        pass_on: passes on the policy's decisions at a given time.
+        pass_on: receives the time and the policy's decisions, and returns the decisions for the engine.
     """
 
     def __init__(
@@ -196,7 +196,10 @@ class ObservedTimers:
 
 @final
 class Alarms:
-    """The timers of a policy, which expire before the changes and arrivals at the same time."""
+    """The timers of a policy as a source of events.
+
+    If a timer expires at the time of a change or an arrival, the timer comes first.
+    """
 
     def __init__(self, timers: PolicyTimers, decide: Callable[[Iterable[Decision]], None]) -> None:
         self._timers = timers
@@ -231,7 +234,7 @@ class Wakes:
         self.due = self._times[0]
 
     def after(self, now: int) -> tuple[int, ...]:
-        """Returns how long it is until each wake, starting with the next one."""
+        """Returns the durations from `now` until each wake, in ascending order."""
         return tuple([each - now for each in sorted(self._times)])
 
     def skip(self, span: int) -> None:

@@ -38,7 +38,7 @@ class Starts:
             self.due = now
 
     def deliver(self, now: int) -> None:
-        """Start jobs in the order in which they wait, until the resources for the next job are not free."""
+        """Start waiting jobs in order. Stop at the first job whose request is not free."""
         self.due = FAR
         waiting = self.waiting
         while waiting:

@@ -31,10 +31,10 @@ class Texts:
         self._flavors: Memo[int, tuple[object, str]] = Memo()
 
     def of_detail(self, fact: Fact) -> str:
-        """Returns the text for the numbers behind a decision.
+        """Returns the field `detail` of a fact as JSON text. It contains numbers that explain the decision.
 
         Raises:
-            UnwritableError: the numbers can't be written as a JSON object.
+            UnwritableError: the detail can't be written as a JSON object.
         """
         value = fact.detail
         seen = self._details.get(id(value))
@@ -50,7 +50,7 @@ class Texts:
         return text
 
     def of_flavors(self, fact: Fact) -> str:
-        """Returns the text for the flavors that an admission assigns.
+        """Returns the field `flavors` of a fact, which an admission assigns, as JSON text.
 
         Raises:
             UnwritableError: the flavors are not a mapping of mappings of text.

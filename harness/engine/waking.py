@@ -31,10 +31,11 @@ _SELDOM = "the wakes are less than a millisecond apart; request a wake when some
 
 @final
 class Waking:
-    """Counts the simulated times that a policy's wakes caused since the last effect.
+    """Counts the simulated times since the last effect at which a wake of the policy was due.
 
     Args:
-        ends: whether the replay ends without any event from these sources.
+        others: the sources of all other events.
+        ends: whether the replay ends at some time even if no source in `others` has another event.
         refuse: receives the reason why there are too many wakes, and what to do about it.
     """
 
@@ -57,7 +58,10 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """Count a time at which a wake was due. Effects are checked only after very many wakes."""
+        """Count a time at which a wake was due.
+
+        To save time, the method looks for effects only at the first wake and after more than `MOST` wakes.
+        """
         self._times += 1
         if not 1 < self._times <= MOST:
             self._look(now)

@@ -42,13 +42,14 @@ class Constraints:
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
-        """Returns why pods cannot run in a flavor, or "" if they can.
+        """Returns the reason why pods cannot run in a flavor, or "" if they can.
 
-        If pods select by a label that the flavor doesn't have, the labels of the flavor's nodes decide.
+        The method checks taints, and the node selector and affinity of the pods. It ignores all labels that
+        are not in `keys`, because kube-scheduler checks them later against each node.
 
         Args:
             flavor: the flavor.
-            keys: the labels by which pods can select. By default, these are the labels of the flavor.
+            keys: the names of the labels to check. By default, these are the labels of the flavor.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
@@ -74,7 +75,12 @@ class Constraints:
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
-        """Returns how pods in these flavors tolerate the worst taint: not at all, for a time, or forever."""
+        """Returns how long pods in these flavors tolerate all of the taints.
+
+        The result is `UNTOLERATED` if they don't tolerate one of the taints. It is `TEMPORARY` if they
+        tolerate one only for a limited time, and otherwise `PERMANENT`. Taints with `PreferNoSchedule` are
+        ignored.
+        """
         found = PERMANENT
         tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         for taint in taints:

@@ -36,8 +36,9 @@ class Hold(NamedTuple):
     """A hidden name that belongs to this process.
 
     Attributes:
-        path: the hidden name for new content.
-        old: the name for the old content of the destination, if the system can't exchange two names.
+        path: the hidden name under which new content is written.
+        old: the name to which the old content of the destination is moved. It is used if the system can't
+            exchange two names in one step.
     """
 
     path: Path
@@ -62,7 +63,10 @@ def held(place: Path) -> Iterator[Hold]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the files of dead processes from a folder, and restore what they had moved away."""
+    """Remove hidden files of dead processes from a folder, and move back content that they had renamed.
+
+    A process renames the old content of a path shortly before it puts the new content there.
+    """
     with suppress(OSError):
         for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):
             with suppress(OSError):

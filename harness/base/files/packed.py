@@ -49,10 +49,11 @@ def refuse_zip(head: bytes) -> None:
 
 
 def unpacked_bytes(data: bytes) -> bytes:
-    """Returns the bytes, after unpacking them if they are a packed file.
+    """Returns the unpacked content of a packed file, and other content unchanged.
 
     Raises:
-        PackedError: a packed file is damaged, cut off, larger than text can be, or a zip archive.
+        PackedError: the content is a zip archive, or a packed file that is damaged, cut off, or larger than
+            text can be.
     """
     refuse_zip(data)
     kind = _kind(data)
@@ -79,9 +80,9 @@ def unpacked_bytes(data: bytes) -> bytes:
 
 
 def unpacked_head(head: bytes, most: int) -> bytes:
-    """Unpacks the beginning of a file, and returns at most `most` bytes of the result.
+    """Unpacks `head`, the first bytes of a file, and returns at most `most` bytes of the result.
 
-    If the file is not packed or can't be unpacked, the function returns the first bytes of `head` unchanged.
+    If `head` is not packed or can't be unpacked, the function returns its first `most` bytes unchanged.
     """
     kind = _kind(head)
     if kind is None:

@@ -111,9 +111,10 @@ DECISIONS: dict[str, pl.DataType] = {
 
 
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
-    """Returns the columns of `stints.parquet`, with time spans in which pods held resources in one state.
+    """Returns the columns of `stints.parquet`.
 
-    `before` says whether jobs existed before the replay began.
+    Each row is a stint: a time span in which pods of a job held resources and stayed in one state. `before`
+    adds the column `lost_before`, which is needed if jobs already existed when the replay began.
     """
     return {
         "job": ROW(),
@@ -131,7 +132,7 @@ def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.Da
 
 
 def requests(resources: Iterable[str]) -> dict[str, pl.DataType]:
-    """Returns a column for each resource, with what a job or some of its pods request or hold."""
+    """Returns one column per resource, for the quantity that a job, or some of its pods, request or hold."""
     return {f"request.{resource}": COUNT() for resource in resources}
 
 
@@ -184,9 +185,9 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """Returns the columns that a table always has in a version.
+    """Returns the columns that a table has in every run of the given version.
 
-    In addition, `jobs` can have columns of the trace.
+    In addition to these, the table `jobs` can have columns of the trace.
     """
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),

@@ -12,9 +12,10 @@ _Places: TypeAlias = list[tuple[int, str]]
 
 @final
 class Lent:
-    """The usage of quotas beyond their guarantees, while another quota (the claimant) takes their pods.
+    """Tracks what quotas use beyond their guarantees, while pods are tentatively taken from them.
 
-    Quotas must not change in the meantime. `restore` reverts all calls of `take`.
+    The pods are taken on behalf of another quota, the claimant. Quotas must not change while this object is
+    in use. `restore` reverts all calls of `take`.
 
     Args:
         claimant: the quota that reclaims its guarantee from the other quotas.
@@ -30,11 +31,11 @@ class Lent:
         self._places_of: dict[Quota, list[_Places]] = {}
 
     def may_lose(self, leaf: Quota) -> bool:
-        """Returns True if a quota uses more than its guarantee, so that the claimant can take its pods.
+        """Returns True if the claimant can take a pod from a quota.
 
-        Every ancestor of the quota that does not contain the claimant must also use more than its guarantee.
-        Idle guarantees within a group of quotas belong to that group, so other groups can't take anything
-        from a group that uses no more than its guarantee.
+        The quota must use more than its guarantee. So must every ancestor of the quota that is not also an
+        ancestor of the claimant. Unused guarantees within a group of quotas belong to that group. Therefore,
+        other groups can't take anything from a group that uses no more than its guarantee.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):
@@ -46,7 +47,7 @@ class Lent:
         return True
 
     def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """Takes a pod with these requests from a quota that can lose the pod."""
+        """Subtracts a pod's requests from the excess usage of its quota, for which `may_lose` was True."""
         left = self._left
         for places in self._places_of[leaf]:
             for place, resource in places:

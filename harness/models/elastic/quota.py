@@ -22,9 +22,9 @@ class Quota:
         name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
         min: the guarantee of each resource. It is 0 for resources that the manifest doesn't name.
-        max: the limit of each resource. Resources that the manifest doesn't name have no limit. As an
-            exception, the limit of cpu, memory and ephemeral storage is then 0, unless only named resources
-            count.
+        max: the limit of each resource. If the manifest doesn't name cpu, memory or ephemeral storage, their
+            limit is 0. Other resources that the manifest doesn't name have no limit. With `only_named`, no
+            resource has a limit unless the manifest names it.
         used: the quantity of each resource that is charged.
         leaving: the part of `used` that will soon be released.
         firm: the part of `used` that belongs to pods that must not be preempted. It is empty if the tree does
@@ -66,7 +66,7 @@ class Quota:
     def over_max(self, amounts: Amounts) -> str | None:
         """Returns a resource whose usage would exceed `max` if these quantities were added, or None.
 
-        Apart from the core resources, only the resources of these quantities are checked.
+        The method checks cpu, memory, ephemeral storage, and the resources in `amounts`.
         """
         used, most = self.used, self.max
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named

@@ -121,7 +121,10 @@ class RuntimeQuotas:
                 self._forget()
 
     def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Subtracts a quota-less pod's requests from the shared capacity, or adds them if `sign` is -1."""
+        """Subtracts the requests of a pod without a quota from the capacity that quotas share.
+
+        If `sign` is -1, the requests are added again.
+        """
         add_to(self._totals[""], amounts, -sign)
         self._forget()
 
