@@ -48,12 +48,12 @@ class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-        number: the number of consecutive evictions without an effect, counted from 1.
+        number: the number of this eviction within a loop of evictions, counted from 1.
         at: the time of the eviction.
         preemptor: the preemptor, or None if there was none.
         admissions: how often the preemptor had received resources at the time of the eviction.
-        progress: the progress in the cluster at the time of the eviction. See `Evictions.progressed`.
-        idle: the number of consecutive evictions without progress between them, counted from 1.
+        progress: the value of `Evictions.progressed` at the time of the eviction.
+        idle: the number of consecutive evictions of the victim while `Evictions.progressed` had this value.
     """
 
     number: int
@@ -75,8 +75,8 @@ class Evictions(Generic[V]):
     Attributes:
         progressed: how often a job arrived, received resources for the first time, or ended. Callers
             increment this number.
-        returning: the victims.
-        alarms: the times for which no wake-up was requested yet.
+        returning: the victims whose resources the scheduler does not see as free yet.
+        alarms: the times at which it will see them, if `wakes` hasn't returned these times yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -87,13 +87,12 @@ class Evictions(Generic[V]):
         self._serial = 0
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
-        """Records that a victim was evicted, and returns the eviction with its round in a loop.
+        """Records that a victim was evicted, and returns the eviction. It may be the next round of a loop.
 
-        The eviction is another round of a loop if the victim was evicted twice at the same time. It is also
-        another round if the victim used its resources only for a short time and one of these conditions is
-        met:
+        It is the next round if the previous eviction of the victim was at the same time. It is also the next
+        round if the victim used its resources only for a short time, and one of these conditions is met:
 
-        - The previous preemptor has not received resources since then.
+        - The preemptor of the previous eviction has not received resources since then.
         - The victim has been evicted often since the last progress in the cluster, by any preemptors.
 
         Args:
@@ -121,7 +120,7 @@ class Evictions(Generic[V]):
         Args:
             victim: the victim. `due` returns it at that time, unless that time is now.
             name: the name of the victim. It determines the order of victims at the same time.
-            last: the eviction, or None if it started before the replay.
+            last: the eviction that removed the pods, or None if it began before the replay.
             now: the current time.
         """
         latency, number = self._latency, last.number if last is not None else 1
@@ -148,7 +147,10 @@ class Evictions(Generic[V]):
         return victims
 
     def wakes(self) -> Sequence[Wake]:
-        """Returns a wake-up for each time at which victims that left since the last cycle are due."""
+        """Returns a wake-up for each time at which the resources of victims become free.
+
+        Wake-ups that an earlier call returned are not repeated.
+        """
         if not self.alarms:
             return ()
         alarms, self.alarms = self.alarms, []

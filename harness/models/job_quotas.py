@@ -34,7 +34,14 @@ Cells = tuple[tuple[int, int], ...]
 
 
 class Assignment(NamedTuple):
-    """The quota that a job takes: its node in the quota tree, the quantity of each cell, and the flavors."""
+    """The quota that a job takes.
+
+    Attributes:
+        home: the root of the queue's quota tree.
+        node: the node of the queue in this tree.
+        cells: the quantity of each cell. A cell is the index of a pair of flavor and resource.
+        flavors: maps each pod set to its flavors by resource.
+    """
 
     home: int
     node: int
@@ -49,10 +56,11 @@ class Request:
     Attributes:
         queue: the ClusterQueue, or "" if the cluster has none.
         node: the node of the queue in the quota tree.
-        home: the root of this tree. Quota that becomes free in other trees does not help.
-        groups: for each resource group, the flavors in the order in which they are tried, with their cells.
-        never: why such jobs can never run, or None if they can.
-        assignments: earlier assignments, by their flavors. Equal choices share one object.
+        home: the root of this tree. Quota that becomes free in other trees does not help these jobs.
+        groups: for each resource group, the flavors in the order in which they are tried. Each flavor comes
+            with the cells and quantities that the job would take from it.
+        never: the reason why these jobs can never run, or None if they can.
+        assignments: a cache of earlier assignments, by the indices of the flavors that were chosen.
     """
 
     __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
@@ -93,7 +101,7 @@ class Quotas:
             held: the assignment of each job.
 
         Returns:
-            The assignment of each job in the new tree, which has the same content.
+            For each job, an assignment of the same quota that refers to the new tree.
         """
         before = self._tree
         queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
@@ -137,7 +145,10 @@ class Quotas:
         return assignment
 
     def assign_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Assignment | None:
-        """Returns the quota that a job can have under each of several usages (see `usage`), or None."""
+        """Returns quota that a job can have at each of several times, or None if there is no such quota.
+
+        `usages` has the usage of the quota tree at each of these times; see the property `usage`.
+        """
         tree, held = self._tree, self._tree.usage
         chosen: list[int] = []
         for flavors in request.groups:
@@ -163,7 +174,12 @@ class Quotas:
         return True
 
     def room(self, node: int, quantities: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the most that a queue could still use of each quantity, in any of several cells."""
+        """Returns how much quota a queue could still use, as one number for each item of `quantities`.
+
+        Args:
+            node: the node of the queue in the quota tree.
+            quantities: lists of cells. The result has the largest free quantity in any cell of each list.
+        """
         available = self._tree.available
         return [
             available(node, cells[0]) if len(cells) == 1 else max([available(node, cell) for cell in cells])
@@ -176,7 +192,10 @@ class Quotas:
 
     @property
     def usage(self) -> list[int]:
-        """The usage as one list. Callers can set another list to compute results for another time."""
+        """The current usage of the quota tree, as one list.
+
+        Callers can temporarily set the usage at another time, and then compute results for that time.
+        """
         return self._tree.usage
 
     @usage.setter

@@ -137,7 +137,9 @@ class RuntimeQuotas:
 
     @contextmanager
     def becoming(self, quotas: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """Adds, removes or changes one quota. Within this context, the caller counts all pods again.
+        """Adds, removes or changes one quota.
+
+        All requests become 0. Within this context, the caller must add the requests of all pods again.
 
         Upstream: `UpdateQuota`, `DeleteQuota` and the functions that they call.
 
@@ -191,16 +193,17 @@ class RuntimeQuotas:
         return {resource: quota.request(resource) for resource in quota.names}
 
     def unnamed(self, name: str) -> frozenset[str]:
-        """Returns the resources that a quota and its siblings share, but its own `max` doesn't name.
+        """Returns the resources that are shared among a quota and its siblings, but are not in its own `max`.
 
-        Its pods don't count in these resources, so its share of them is 0.
+        For these resources, the requests of the quota's pods are ignored. Therefore, its share is 0.
         """
         return self._quotas[name].unnamed
 
     def runtime(self, name: str) -> Mapping[str, int]:
         """Returns how much a quota can use now of each resource that its `max` names.
 
-        With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
+        If guarantees are scaled only by queries (see `quirks`), this query scales the guarantees of the quota
+        and of its ancestors.
         """
         known = self._answers.get(name)
         if known is not None:

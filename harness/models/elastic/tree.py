@@ -50,7 +50,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess, or None if no limit would be."""
+    """Returns the kind, the quota and the resource of an exceeded limit, or None without an excess."""
     return None if excess is None else excess[:3]
 
 
@@ -60,11 +60,11 @@ class QuotaTree:
 
     Args:
         manifests: the quotas by name.
-        hierarchical: whether a quota also limits the quotas below it. If not, only leaves count, and each
-            leaf counts alone.
-        runtimes: the runtimes that limit quotas, if these depend on the requests of all quotas (Koordinator).
-            In that case, a `max` limits only the resources that it names, and does not limit the quotas
-            below. Nominated pods do not count.
+        hierarchical: whether a quota also limits the quotas below it. If not, the tree consists only of
+            leaves, which don't limit each other.
+        runtimes: Koordinator's runtime quotas, which depend on the requests of all quotas. If they are
+            given, a `max` limits only the resources that it names, and does not limit the quotas below it.
+            The requests of nominated pods are ignored.
         asks_above: whether a quota is also limited by the runtimes of its ancestors
             (`enableCheckParentQuota`).
 
@@ -118,7 +118,10 @@ class QuotaTree:
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if pods with these labels must not be preempted, so that `min` limits them, too."""
+        """Returns True if pods with these labels must not be preempted.
+
+        The `min` of their quota limits such pods, in addition to the other limits.
+        """
         return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
 
     @property
@@ -132,9 +135,10 @@ class QuotaTree:
         return self.runtimes is None or self.runtimes.settled
 
     def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
-        """Returns the part of a pod's requests that counts against its quota or Koordinator's default quota.
+        """Returns the part of a pod's requests that counts against its quota.
 
-        With runtimes, only the resources in `max` count.
+        With runtimes, only the resources in `max` count. A pod without a quota then counts against
+        Koordinator's default quota. Without runtimes, all resources except `pods` count.
         """
         if self.runtimes is None:
             return {name: amount for name, amount in requests.items() if name != "pods"}
@@ -161,7 +165,7 @@ class QuotaTree:
             total[resource] -= amount
 
     def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Adds (1) or removes (-1) the quantities of a bound pod that must not be preempted."""
+        """Increases (1) or reduces (-1) the usage by bound pods that must not be preempted."""
         add_to(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
@@ -185,7 +189,9 @@ class QuotaTree:
 
     @contextmanager
     def becoming(self, manifests: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """Adds, removes or changes one quota. Within this context, the caller counts all pods again.
+        """Adds, removes or changes one quota.
+
+        The usage of all quotas becomes 0. Within this context, the caller must count all pods again.
 
         Args:
             manifests: all quotas after the change.
@@ -243,7 +249,7 @@ class QuotaTree:
         Args:
             leaf: the quota.
             amounts: the additional usage of the quota.
-            shared: for each ancestor of the quota, the additional usage of that ancestor's other descendants.
+            shared: maps each ancestor of the quota to the additional usage of other quotas below it.
         """
         if self.runtimes is not None:
             over = self._over_runtime(leaf, amounts)
@@ -265,9 +271,9 @@ class QuotaTree:
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
-        """Returns the excess if pods that must not be preempted would exceed the `min` of their quota.
+        """Returns the excess of pods that must not be preempted over the `min` of their quota.
 
-        `min` does not limit resources that it does not name.
+        The result is None if they don't exceed it. `min` does not limit resources that it does not name.
 
         Args:
             leaf: the quota.
@@ -282,10 +288,11 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that finds the first limit that these quantities exceed when it is called.
+        """Returns a function that callers call repeatedly while the usage of quotas changes.
 
-        This method is for callers that check repeatedly. The usage that is possible in addition to these
-        quantities is computed once, unless it depends on the requests of other quotas.
+        Each call returns the first limit that the current usage plus `amounts` exceeds. To save time, the
+        differences between the limits and `amounts` are computed only once. This is not possible for limits
+        that depend on the requests of other quotas.
         """
         if self.runtimes is not None:
             return lambda _: bound_of(self.over_max(leaf, amounts))
@@ -305,13 +312,13 @@ class QuotaTree:
     ) -> Excesses:
         """Returns all limits that would be exceeded. See `over_max` and `over_guaranteed`.
 
-        A limit of all quotas together counts once per resource, with the largest excess. These limits are the
-        sum of all `min`, and the `max` of the root quota.
+        The sum of all `min` and the `max` of the root quota both limit all quotas together. If a resource
+        exceeds both of these limits, the result contains only the larger excess.
 
         Args:
             leaf: the quota.
             amounts: the additional usage of the quota.
-            shared: for each quota above it, the additional usage of the other quotas below that quota.
+            shared: maps each ancestor of the quota to the additional usage of other quotas below it.
             in_all: the additional usage of all quotas together.
         """
         if self.runtimes is not None:
@@ -346,9 +353,10 @@ class QuotaTree:
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
-        """Returns the excess if all quotas together would exceed their guarantees, so that no `min` is idle.
+        """Returns the excess of all quotas together over the sum of their `min`, or None.
 
-        With runtimes, the quotas have no common limit.
+        Above this sum, no quota has an unused guarantee that another quota could borrow. With runtimes, this
+        limit does not exist, and the result is None.
         """
         if self.runtimes is not None:
             return None

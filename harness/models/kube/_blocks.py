@@ -1,16 +1,18 @@
 """Groups pods that have failed often into blocks, so that they can fail again without separate attempts.
 
-When a pod finishes, all pods that wait for free resources are tried again. Nearly all of them fail, because
-an equal pod has just failed. Pods that have failed often have the same backoff. If pods of the same priority
-fail consecutively at the same time, they therefore keep their order. They form a block, which is one entry of
-the queue. A block groups equal pods. Groups that wait only for free resources are resting in an index
-(`_resting.py`). The other groups are awake: a pass examines each of them once, and again after a change
-within the pass.
+When a pod finishes, the scheduler tries all pods again that wait for free resources. Nearly all of them fail,
+because an equal pod has just failed. Pods that have failed often have the same backoff. Therefore, pods of
+the same priority that fail one after another at the same time stay neighbors in the queue. They form a block,
+which is one entry of the queue. In a pass, the scheduler tries all pods of a block once.
 
-A block always contains its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
-between them. During a pass over the block, exactly the pods up to some place have been tried and have failed.
-For all equal pods of a block, the same plugins are recorded as rejecting. If different plugins rejected equal
-pods, the pods are not in the same block. A block never contains a pod whose equals or priority can change.
+A block groups equal pods. A group that waits only for free resources is called resting. It is in an index
+(`_resting.py`), and a pass examines it only if a node offers enough resources. The other groups are called
+awake. A pass examines each of them once, and again if nodes change within the pass.
+
+The pods of a block are in the order of `PodInfo.place`, and no other pod of their priority belongs between
+them. At any time during a pass, all pods up to some place have been tried and have failed, and no later pod
+has been tried. If different plugins rejected two equal pods, these pods are not in the same block. A block
+never contains a pod whose priority can change, or that can become equal to other pods than before.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ class Block:
     Attributes:
         priority: the priority of all its pods.
         groups: the pods, grouped by equality.
-        timestamp, backoff: the same as for a single pod.
+        timestamp, backoff: as for a single pod; see `queue.py`.
         taken: the pod that is being tried.
-        tried: how many pods failed in an attempt during this pass.
+        tried: how many pods were really attempted in this pass and failed.
     """
 
     __slots__ = (
@@ -117,7 +119,10 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Wakes the groups without a lasting refusal, because nodes have changed. Call this before a pass."""
+        """Wakes the resting groups that could succeed now, because nodes have changed since they failed.
+
+        These are the groups whose `Peers.lasting` is no longer set. Call this only before a pass.
+        """
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
@@ -144,11 +149,13 @@ class Block:
     # --- a pass -------------------------------------------------------------------------------------------
 
     def kinds(self) -> list[tuple[Template, frozenset[str]]]:
-        """Returns the template and the rejecting plugins of each group, before a pass."""
+        """Returns, for each group, its template and the plugins that rejected it. Call this before a pass."""
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns the pods in queue order, each with the timestamp that it would have outside of a block.
+        """Returns the pods in queue order, and sets the timestamp and backoff of each pod.
+
+        A pod in a block has no timestamp of its own until then.
 
         Args:
             timestamp: the timestamp of the first pod.
@@ -166,9 +173,10 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """Returns the number of pods if all of them fail again without an attempt, or 0 otherwise.
+        """If all pods of the block would fail again without an attempt, returns their number, otherwise 0.
 
-        Call this only before a pass. If all pods fail, the block is then in the state after the pass.
+        Call this only before a pass. If the result is not 0, no pass is needed, because the block is already
+        in the state after the pass.
 
         Args:
             version: see `Peers.failed_at`.
@@ -188,14 +196,14 @@ class Block:
         return self._size if self._found is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
-        """Removes and returns the next pod that needs an attempt. All pods before it fail like an equal pod.
+        """Removes and returns the next pod that needs an attempt.
 
-        Even a pod that fails like an equal pod needs an attempt if only the equal pod waits just for free
-        resources.
+        All pods before it fail without an attempt, because an equal pod has failed. If the equal pod was
+        rejected by other plugins than before, this is only allowed if it still waits for free resources.
 
         Args:
             version: see `Peers.failed_at`.
-            alike: receives the pods before it that are now rejected by other plugins than before.
+            alike: receives those pods before the returned pod that other plugins reject now than before.
 
         Returns:
             The pod, or None if all remaining pods fail.
@@ -271,9 +279,10 @@ class Block:
         return None
 
     def put_back(self, pod: PodInfo) -> bool:
-        """Puts back the pod that was tried and failed, and returns whether it stays in its place.
+        """Puts the tried pod back into the block after it has failed, and returns True if that is possible.
 
-        The pod does not stay if it is no longer equal to its group, or if other plugins rejected it.
+        It is not possible if the pod no longer waits in the same way as its equal pods, or if other plugins
+        rejected it in this pass.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
@@ -289,7 +298,10 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Ends the pass, and returns the pods that failed in it as a block, or this block if all failed."""
+        """Ends the pass, and returns a block of the pods that have failed in it.
+
+        The pods that were not reached stay in this block. If all pods have failed, returns this block itself.
+        """
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None

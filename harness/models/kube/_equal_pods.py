@@ -26,9 +26,9 @@ class EqualPods:
             other pods. Their `rejected_by` is out of date while they are in this list.
         rejected_by: the plugins that rejected the pods before this pass.
         verdict: the plugins that rejected pods in this pass. It is None before the first failure, and for
-            resting pods.
-        doubted: a refusal that was still valid although a node had enough resources for the pods. The pods
-            therefore don't rest.
+            resting pods (see `_blocks.py`).
+        doubted: a reason for a failure that was still valid when a node had enough resources for the pods.
+            As long as this is their reason, the pods can't be resting. None if there is no such reason.
     """
 
     __slots__ = ("doubted", "pods", "rejected_by", "verdict")
@@ -40,7 +40,7 @@ class EqualPods:
         self.doubted: LastingRefusal | None = None
 
     def next_place(self, reached: int) -> int:
-        """Returns the place of the first pod after a given place, or `AFTER_ALL` if there is none."""
+        """Returns the `place` of the first pod after a given place, or `AFTER_ALL` if there is none."""
         at = self.behind(reached) - 1
         return self.pods[at].place if at >= 0 else AFTER_ALL
 
@@ -52,10 +52,10 @@ class EqualPods:
         return bisect_left(pods, -place, key=from_the_end)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Marks the pods between two places as failed, with the plugins that rejected them in this pass.
+        """Marks the pods after the place `reached` and before `place` as failed, and sets their plugins.
 
         Returns:
-            The pods that must be recorded with these plugins, in order.
+            The pods in order, but only those for which the rejection by these plugins must be recorded.
         """
         first, last = self.behind(place - 1), self.behind(reached)
         if first >= last:
@@ -106,7 +106,10 @@ class EqualPods:
         return True
 
     def may_rest(self, lasting: LastingRefusal | None) -> bool:
-        """Returns True if pods that fail as before wait only for free resources."""
+        """Returns True if these pods wait only for free resources, so that they can be resting.
+
+        They must have failed for the same reason as before.
+        """
         return (
             lasting is not None
             and lasting.most_room is not None

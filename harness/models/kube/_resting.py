@@ -29,7 +29,7 @@ Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 
 @final
 class Resting:
-    """Groups of equal pods, as the module docstring describes.
+    """The index of resting groups that the module docstring describes. A group consists of equal pods.
 
     Attributes:
         seen: the version of the cache at which all groups failed.
@@ -47,7 +47,7 @@ class Resting:
         return group in self._groups
 
     def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
-        """Adds a group, or updates the group after pods were added before its first pod."""
+        """Adds a group. If the group is already in the index and has a new first pod, updates the index."""
         self._groups[group] = amounts
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
@@ -89,9 +89,9 @@ class Resting:
 
 @final
 class Tree:
-    """A binary tree of groups.
+    """A binary tree of groups of equal pods.
 
-    If a search visits groups that were removed, it drops them from the tree.
+    Groups that were removed from the index stay in the tree until a search visits them.
 
     Args:
         entries: the groups.

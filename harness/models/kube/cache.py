@@ -41,7 +41,8 @@ class Cache:
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: a number that grows with every change of a node.
         moves: how the positions of nodes have changed.
-        by_rank: the nodes sorted by rank. A removed node remains, so it has the same rank when it returns.
+        by_rank: the nodes sorted by name, or as `draw_order` has sorted them. The rank of a node is its index
+            in this list. A removed node remains, so it has the same rank when it returns.
         rankings: how often the ranks have changed.
         last_changed: the position of the node that changed last. It is -1 before the first change.
         freed_at: the version at which a pod last left a node.
@@ -176,7 +177,7 @@ class Cache:
                     pod.node = position
 
     def draw_order(self, seed: int) -> None:
-        """Orders equal nodes by a seed and not by name."""
+        """Sorts equally good nodes in a random order, which depends on the seed, instead of by name."""
         self._seed = seed
         self.by_rank.sort(key=self._by_rank)
         self._number()
@@ -323,7 +324,7 @@ class Cache:
             del self._awaited[pod.nominated]
 
     def keeps_otherwise(self, pod: PodInfo) -> None:
-        """Records a change in the highest priority against which a pod's nomination reserves resources."""
+        """Records that `keeps` of a nominated pod has changed. Its nominated node then counts as changed."""
         node = self.by_name.get(pod.nominated)
         if node is not None:
             self.touch(node)

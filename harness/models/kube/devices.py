@@ -28,16 +28,21 @@ IDLE = "whole GPU"
 
 
 class Ask(NamedTuple):
-    """A pod's request for devices, with the number of devices and the share of each in thousandths."""
+    """A pod's request for devices.
+
+    Attributes:
+        number: the number of devices.
+        share: the requested share of each device, in thousandths.
+    """
 
     number: int
     share: int
 
     @property
     def is_share(self) -> bool:
-        """True if the request is for less than one device.
+        """True if the request is for a share of one device.
 
-        A request for more than one device fits on no node unless the number of devices is whole.
+        A request such as 1.5 devices also counts as a share of one device. Therefore, it fits on no node.
         """
         return self.share != WHOLE
 

@@ -77,8 +77,8 @@ class Drain:
 class Drains:
     """The drains of all nodes that are being drained.
 
-    A retry causes an event only if budgets allow the eviction of some pod. Otherwise, it would change
-    nothing.
+    `kubectl` retries refused evictions at regular intervals. This model skips a retry if the budgets still
+    don't allow the eviction of any pod, because the retry would change nothing.
 
     Args:
         scheduler: the scheduler that evicts the pods.
@@ -98,7 +98,10 @@ class Drains:
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Handles a new or changed node. If a drain starts, evicts pods by name, as budgets allow."""
+        """Handles a new or changed node.
+
+        If its drain starts, evicts all pods that budgets allow, in the order of their names.
+        """
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:

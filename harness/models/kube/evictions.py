@@ -1,4 +1,4 @@
-"""Tracks evicted pods: when the scheduler learns that they are gone, and their rounds in eviction loops."""
+"""Tracks evicted pods, the times at which the scheduler learns that they are gone, and loops of evictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Victim:
 
 @final
 class PodEvictions:
-    """Tracks a scheduler's decisions about its pods, and the pods that leave.
+    """Tracks the bindings and preemptions of pods, and the pods that have finished or are gone.
 
     Args:
         latency: the time until the scheduler learns that an evicted pod is gone, in microseconds. If it is
@@ -80,7 +80,7 @@ class PodEvictions:
             preempting.admissions += 1
 
     def preempted(self, preempt: Preempt, now: int) -> None:
-        """Records a preemption, and determines its round in a loop."""
+        """Records a preemption. If it is part of a loop, adds its number within the loop to its detail."""
         preempting = None
         if preempt.by is not None:
             preempting = self._preempting.setdefault(preempt.by.index, PreemptingJob())

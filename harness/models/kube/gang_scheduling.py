@@ -53,6 +53,8 @@ class GangRefusal:
 class PermitGang:
     """The pods of one gang.
 
+    A pod has a place if the scheduler has reserved resources on a node for it, or has bound it.
+
     Attributes:
         key: identifies the gang.
         least: the `minCount` of the gang.
@@ -90,7 +92,7 @@ class PermitGang:
         return self.placed + len(self.unplaced) + len(self.held)
 
     def waits(self) -> str:
-        """Returns a message about the event for which the gang waits, as a sentence without its full stop."""
+        """Returns a sentence, without a full stop, about the pods or the group for which the gang waits."""
         if self.least == _NEVER:
             return f"{self.name} does not exist, and its pods wait for it"
         if self.held:
@@ -98,7 +100,12 @@ class PermitGang:
         return self.of_its_pods(self.placed, "got a place; the gang waits for the others")
 
     def of_its_pods(self, count: int, what: str) -> str:
-        """Returns a sentence about this many of the pods that the gang requires."""
+        """Returns a sentence such as `PodGroup ns/a: 3 of the 8 required pods got a place`.
+
+        Args:
+            count: the number of pods.
+            what: the end of the sentence, such as `got a place`.
+        """
         sentence = f"{count:,} of the {self.least:,} required pods {what}"
         return f"{self.name}: {sentence}" if self.name else sentence
 
@@ -228,7 +235,10 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """Yields one pod per job of gangs that began to wait since the last call, and the reason."""
+        """Yields pods of gangs that began to wait since the last call, each with the reason.
+
+        If a gang has pods of several jobs, one pod of each job is yielded.
+        """
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -255,9 +265,9 @@ class PermitGangs:
     def next_wake(self) -> Wake | None:
         """Returns a wake-up for the time when the next gang gives up, unless it was already returned.
 
-        If a gang gave up before, its wake-up keeps a replay running only if something has happened since
-        then. Otherwise, gangs that are too large for the free resources would take each other's places
-        forever.
+        If a gang gave up before and nothing has happened since then, the wake-up is idle: the replay ends if
+        only idle wake-ups are left. Otherwise, gangs that are too large for the free resources would take
+        each other's places forever.
         """
         gang = next(iter(self._waiting), None)
         if gang is None or gang.deadline is None:

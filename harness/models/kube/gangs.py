@@ -1,4 +1,7 @@
-"""Models gangs. The pods of a gang, or a minimum number of them, are placed and preempt together."""
+"""Models gangs. The scheduler places all pods of a gang, or a minimum number of them, at the same time.
+
+If other pods must be preempted for a gang, they are preempted for all of its pods together.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,10 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest own priority of a pod, among pods that are pending, bound, or will return."""
+        """The highest priority of any pod of the gang, before the gang's priority applied to all pods.
+
+        Pods that are gone count if their replacements will join.
+        """
         return max(self._counts, default=self.priority)
 
     @property
@@ -128,13 +134,13 @@ class Gang:
 
     @property
     def missing(self) -> int:
-        """The number of pending pods that must be placed together. Further pods are placed if they fit."""
+        """The number of pending pods that must be placed together. More pods can be placed if they fit."""
         if self.least is None:
             return len(self.pending)
         return max(0, self.least - self.ended - len(self.bound))
 
     def place(self, pods: Collection[PodInfo]) -> PodInfo | None:
-        """Moves pending pods to the bound pods, and returns the leader of the pods that are still pending."""
+        """Records that pending pods were bound, and returns the leader of the pods that are still pending."""
         for pod in pods:
             place = _place(pod)
             self.bound[place] = self.pending.pop(place)

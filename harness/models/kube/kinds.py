@@ -29,9 +29,10 @@ class Kind(NamedTuple):
         start: when the pods started, in microseconds since 1970, or None if unknown.
         nominated: the node on which a preemption freed resources for the pods, according to their manifest,
             or "".
-        going: whether the pods are terminating on `node`, and whether the scheduler preempted them.
-        never: why the pods can never be placed: the pods fit on no empty node, or their group is missing.
-            It is None for pods that may be placed or are already running.
+        going: two values: whether the pods are terminating on `node`, and whether the scheduler preempted
+            them.
+        never: the reason why the pods can never be placed. Either they fit on no empty node, or their group
+            is missing. It is None for pods that may be placed or are already running.
         group: the pod group of kube-scheduler that the pods refer to, or None.
         ours: whether the simulated scheduler places the pods again after they have stopped running.
     """
@@ -51,7 +52,7 @@ class JobKinds(NamedTuple):
 
     Attributes:
         only: the kind of all pods, or None if pod sets are different.
-        never: why some pod of the job can never run, or None if all pods may run.
+        never: the reason why some pod of the job can never run, or None if all pods may run.
     """
 
     only: Kind | None
@@ -152,13 +153,13 @@ class Kinds:
         return Never(name, f"{name} does not exist, and its pods wait for it")
 
     def never(self, job: Job) -> Never | None:
-        """Returns why some pod of a job can never run, or None if all pods may run."""
+        """Returns the reason why some pod of a job can never run, or None if all pods may run."""
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
-        """Returns why a shape fits on no empty node, in kube-scheduler's words, or "" if it fits.
+        """Returns the reason why pods of a shape fit on no empty node, in kube-scheduler's words.
 
-        Nodes that the replay adds or changes later also count.
+        The result is "" if they fit on an empty node, or on a node that the replay adds or changes later.
         """
         why = self._impossible.get(shape)
         if why is None:

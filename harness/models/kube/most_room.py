@@ -1,4 +1,4 @@
-"""Computes the largest quantities that nodes could offer to a pod, with the resources of preemptible pods.
+"""Computes how much of each resource a node could offer to a pod, if all preemptible pods were preempted.
 
 The result is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and
 preemption cannot help. Other rules, such as budgets or resources for nominated pods, only reduce the offered
@@ -19,11 +19,13 @@ from harness.models.kube.pod import Shape
 
 @final
 class MostRoom:
-    """The bound for pods that have the same priority and can't run on the same nodes.
+    """The upper bound of the resources that nodes could offer to some pods.
+
+    The pods have the same priority, and the same nodes can never run them.
 
     Args:
         cache: the nodes and pods.
-        rules: determines which nodes can never run the pods.
+        rules: determines the nodes that can never run the pods.
         above: the priority of the pods if they preempt pods of lower priority, or None if they never preempt.
     """
 
@@ -47,9 +49,10 @@ class MostRoom:
         return self._above is not None and self._cache.has_lower(self._above)
 
     def since(self, version: int) -> list[Sequence[int]]:
-        """Returns the bound by resource of each node that changed after a version and may run another pod.
+        """Returns the upper bounds of the nodes that changed after a version and can accept another pod.
 
-        Callers must use the result before the next change, and must not change it.
+        Each item belongs to a node, and has one quantity for each resource. Callers must use the result
+        before the next change of a node, and must not change the result.
         """
         now = self._cache.version
         if version == now:

@@ -32,7 +32,10 @@ class Moves:
         self._moves: list[Move | None] = []  # None for a change that moved no node
 
     def add(self, start: int, end: int, sources: Sequence[int]) -> None:
-        """Records that nodes between two positions are replaced, see `Move`. An empty move also counts."""
+        """Records a `Move`, which replaces the nodes between two positions.
+
+        A move that changes no position also increments `count`.
+        """
         self.count += 1
         if len(self._moves) == 2 * _MOST:
             del self._moves[:_MOST]
@@ -47,11 +50,11 @@ class Moves:
 
 
 def follow(moves: Iterable[Move], *columns: tuple[Any, Any]) -> None:
-    """Moves the values in columns that have one value for each node.
+    """Applies moves of nodes to columns, which have one value for each node at the node's position.
 
     Args:
         moves: the moves.
-        columns: each list or bytearray, with the value of nodes without a former position.
+        columns: pairs of a column (a list or bytearray) and the value that it gets for new or changed nodes.
     """
     for start, end, sources in moves:
         for column, blank in columns:

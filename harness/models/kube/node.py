@@ -176,7 +176,10 @@ class NodeInfo:
         return devices
 
     def count_devices(self, devices: Sequence[int], free: list[int]) -> None:
-        """Sets the free quantities that follow from these free shares of devices."""
+        """Sets two quantities in `free`: the largest free share of a device, and the number of free devices.
+
+        `devices` has the free share of each device.
+        """
         free[self._largest] = max(devices)
         free[self._idle] = devices.count(WHOLE)
 
@@ -197,8 +200,9 @@ class NodeInfo:
     def balanced(self, free_cpu: int, free_memory: int) -> int:
         """Returns the balance between cpu and memory requests, from 0 to 100, if these quantities are free.
 
-        The balance is 100 minus half of the difference between the requested fractions. It is computed in
-        IEEE doubles and truncated, as in kube-scheduler. A resource that the node does not have is ignored.
+        The balance is `100 * (1 - abs(cpu - memory) / 2)`, where `cpu` and `memory` are the requested
+        fractions of the node. As in kube-scheduler, it is computed in IEEE doubles and truncated. If the node
+        lacks cpu or memory, the balance is 100.
         """
         cpu, memory = self.allocatable[CPU], self.allocatable[MEMORY]
         if cpu <= 0 or memory <= 0:

@@ -26,7 +26,7 @@ from harness.models.kube.pod import Template
 
 
 class Event(Enum):
-    """The events of a node, in the order in which an update reports its parts."""
+    """The events that a change of a node can cause. One update can cause several events."""
 
     ADDED = "added"
     DELETED = "deleted"
@@ -45,7 +45,10 @@ Upstream also asks these plugins about changed taints. They always answer that t
 
 
 def reports(old: Node, new: Node) -> Iterator[Event]:
-    """Yields the events that an update causes. An uncordon changes a taint, and a cordon causes no event."""
+    """Yields the events that an update of a node causes.
+
+    An uncordon causes the event `TAINTS`. A cordon causes no event.
+    """
     if old.unschedulable and not new.unschedulable:
         yield Event.TAINTS
     if old.allocatable != new.allocatable:
@@ -58,7 +61,7 @@ def reports(old: Node, new: Node) -> Iterator[Event]:
 
 @final
 class NodeHint:
-    """Asks the plugins that rejected a pod about an event, which changed the node from `old` to `new`."""
+    """Finds out whether an event, which changed a node from `old` to `new`, may help rejected pods."""
 
     def __init__(self, event: Event, old: Node | None, new: Node | None) -> None:
         self._event = event
