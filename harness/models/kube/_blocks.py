@@ -4,7 +4,6 @@ When a pod finishes, the scheduler tries all pods again that wait for free resou
 because an equal pod has just failed. Pods that have failed often have the same backoff. Therefore, pods of
 the same priority that fail one after another at the same time stay neighbors in the queue. They form a block,
 which is one entry of the queue. In a pass, the scheduler tries all pods of a block once.
-
 A block groups equal pods. A group that waits only for free resources is called resting. It is in an index
 (`_resting.py`), and a pass examines it only if a node offers enough resources. The other groups are called
 awake. A pass examines each of them once, and again if nodes change within the pass.
@@ -119,10 +118,7 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Wakes the resting groups that could succeed now, because nodes have changed since they failed.
-
-        These are the groups whose `Peers.lasting` is no longer set. Call this only before a pass.
-        """
+        """Before a pass, wakes the resting groups without `Peers.lasting`, because nodes have changed."""
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
@@ -153,9 +149,7 @@ class Block:
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns the pods in queue order, and sets the timestamp and backoff of each pod.
-
-        A pod in a block has no timestamp of its own until then.
+        """Returns the pods in queue order, and sets their timestamps and backoffs, which blocks don't keep.
 
         Args:
             timestamp: the timestamp of the first pod.
@@ -175,8 +169,7 @@ class Block:
     def fails(self, version: int) -> int:
         """If all pods of the block would fail again without an attempt, returns their number, otherwise 0.
 
-        Call this only before a pass. If the result is not 0, no pass is needed, because the block is already
-        in the state after the pass.
+        Call this only before a pass. If the result is not 0, the block is already in the state after it.
 
         Args:
             version: see `Peers.failed_at`.
@@ -281,8 +274,7 @@ class Block:
     def put_back(self, pod: PodInfo) -> bool:
         """Puts the tried pod back into the block after it has failed, and returns True if that is possible.
 
-        It is not possible if the pod no longer waits in the same way as its equal pods, or if other plugins
-        rejected it in this pass.
+        It is impossible if the pod no longer waits like its equal pods, or if other plugins rejected it.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
@@ -298,10 +290,7 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Ends the pass, and returns a block of the pods that have failed in it.
-
-        The pods that were not reached stay in this block. If all pods have failed, returns this block itself.
-        """
+        """Ends the pass, and returns a block of the pods that failed. If all failed, returns this block."""
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None

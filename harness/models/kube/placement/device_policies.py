@@ -121,7 +121,7 @@ class Spread(_Tightest):
 
 @final
 class AnyNode(_Tightest):
-    """Chooses a random feasible node, and for a share a random device that is sufficient."""
+    """Chooses a random feasible node. A pod that requests a share of a GPU gets a random sufficient GPU."""
 
     draws = True
 
@@ -202,10 +202,11 @@ class Packing(_Tightest):
 
 @final
 class Clustering(_Largest):
-    """Prefers nodes where all pods request as many GPUs as this pod, then where some do, then idle nodes.
+    """Prefers nodes whose pods request the same number of GPUs as this pod.
 
-    All requests for a share of a GPU count as the same number. Among equal nodes, the policy prefers fuller
-    nodes.
+    Best are nodes where all pods request this number. Next are nodes where some pods request it, then nodes
+    without GPU pods, and then all other nodes. Every request for a share of a GPU counts as the same number.
+    Among equal nodes, the policy prefers those with less free GPU capacity.
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
@@ -223,7 +224,8 @@ class Clustering(_Largest):
 class GradientDescent(_Tightest):
     """FGD, which prefers the node and device whose fragmentation grows least (see `fragmentation.py`).
 
-    All pods so far count as typical pods. They are counted again whenever their number has doubled.
+    The typical pods of the measure are all pods so far. The policy counts them again whenever their number
+    has doubled.
 
     Args:
         templates: the templates, which count the pods of each kind that have existed.

@@ -24,15 +24,15 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
-    """Returns a rejection that does not depend on other pods, or None.
+    """Returns the rejection by the first filter that rejects a pod whatever pods are on the node, or None.
 
-    The filters are NodeUnschedulable, NodeName, TaintToleration and NodeAffinity.
+    These filters are NodeUnschedulable, NodeName, TaintToleration and NodeAffinity.
     """
     return ruled_out(shape.spec, node)
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """Returns the rejection of `unchanging` for the `spec` of a pod. `node` can also be a manifest."""
+    """Does the same as `unchanging` for the `spec` of a pod, and for a `NodeInfo` or the manifest `Node`."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -80,7 +80,7 @@ def oversized(shape: Shape, node: NodeInfo) -> bool:
 def resources_short(
     shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
 ) -> Status:
-    """Returns NodeResourcesFit's rejection, with sorted reasons, of a node with too few free resources.
+    """Returns NodeResourcesFit's rejection if a node has too few free resources. Its reasons are sorted.
 
     Args:
         shape: the requests.

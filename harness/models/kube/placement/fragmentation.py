@@ -27,7 +27,14 @@ _NO_DEVICE = Ask(0, 0)
 
 
 class Usual(NamedTuple):
-    """A kind of pods, with their number, the processors and devices that they request, and their rules."""
+    """Pods with equal requests and node rules.
+
+    Attributes:
+        pods: the number of these pods.
+        cpu: the processors that each pod requests.
+        ask: the devices that each pod requests, or None.
+        spec: the specification of the pods, which contains the rules about nodes.
+    """
 
     pods: int
     cpu: int
@@ -119,7 +126,10 @@ class Fragmentation:
 
 
 def most_frequent(pods: Iterable[Usual]) -> list[Usual]:
-    """Returns the most frequent kinds that make up 95 % of all pods. Among equals, larger pods come first."""
+    """Returns the most frequent kinds of pods, which together make up at least 95 % of all pods.
+
+    Among equally frequent kinds, kinds with larger requests come first.
+    """
     kinds = sorted(pods, key=_rarity)
     total, counted, found = sum(each.pods for each in kinds), 0, []
     for each in kinds:

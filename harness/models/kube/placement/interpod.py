@@ -18,12 +18,12 @@ Counts = dict[Pair, int]
 
 
 class Effect(NamedTuple):
-    """The topology keys for which a pod of another template matters to an incoming pod.
+    """The topology keys of required affinity terms through which another pod affects an incoming pod.
 
     Attributes:
-        unwanted: the keys of the other pod's required anti-affinity terms that match the incoming pod.
-        near: the keys of the incoming pod's required affinity terms, if the other pod satisfies all of them.
-        far: the keys of the incoming pod's required anti-affinity terms that match the other pod.
+        unwanted: the keys of those anti-affinity terms of the other pod that match the incoming pod.
+        near: the keys of all affinity terms of the incoming pod, if all of them match the other pod.
+        far: the keys of those anti-affinity terms of the incoming pod that match the other pod.
     """
 
     unwanted: tuple[str, ...]
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """Which affinity terms of a template match which other templates. The answers never change."""
+    """Finds out which affinity terms of a template match pods of other templates, and caches the answers."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template
@@ -45,12 +45,12 @@ class AffinityRules:
         self.meets_itself = self.near(template)
 
     def near(self, other: Template) -> bool:
-        """Returns True if there are required affinity terms, and pods of another template match all."""
+        """Returns True if there are required affinity terms, and all of them match pods of `other`."""
         terms = self.template.spec.affinity
         return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
 
     def effect(self, other: Template) -> Effect:
-        """Returns the topology keys for which pods of another template matter."""
+        """Returns the topology keys through which pods of another template affect an incoming pod."""
         found = self._effects.get(other)
         if found is None:
             spec, labels_of = self.template.spec, self.labels_of
@@ -67,7 +67,7 @@ class AffinityRules:
 
 
 class Moves(NamedTuple):
-    """The changes of the three counts that result from pods that are tried out on a node."""
+    """The changes of three counts if some pods were added to a node or removed from it. See `Effect`."""
 
     unwanted: Counts
     near: Counts
@@ -76,7 +76,10 @@ class Moves(NamedTuple):
 
 @final
 class AffinityState:
-    """The counts for one scheduling attempt. Pods can be tried out on only one node at a time."""
+    """Counts the bound pods in each topology domain that affect the incoming pod, for one attempt.
+
+    The filter can also take hypothetical pods into account, but only on one node at a time.
+    """
 
     def __init__(self, rules: AffinityRules, cache: Cache) -> None:
         self._rules = rules
@@ -101,13 +104,13 @@ class AffinityState:
                     counts[key, domain] = counts.get((key, domain), 0) + pods
 
     def change(self, moves: Moves, other: Template, node: NodeInfo, sign: int) -> None:
-        """Records in `moves` that a pod is added to a node (`sign` 1) or removed (-1)."""
+        """Records in `moves` that a hypothetical pod is added to a node (`sign` 1) or removed (-1)."""
         effect = self._rules.effect(other)
         if effect:
             self._count(*moves, effect, node, sign)
 
     def filter(self, node: NodeInfo, moves: Moves | None) -> Status | None:
-        """Returns the rejection of a node, or None. `moves` has the changes by pods that are tried out."""
+        """Returns the rejection of a node, or None. `moves` has the changes by hypothetical pods."""
         spec, labels = self._rules.template.spec, node.labels
         if spec.affinity and not self._is_near(labels, moves.near if moves else {}):
             return NOT_NEAR

@@ -27,16 +27,16 @@ class NodeRules:
     """The results of one set of rules on all nodes, by position. Shapes with the same rules share them.
 
     Attributes:
-        fixed: why each node is excluded, or None if it is not excluded.
-        closed: whether each node is excluded.
+        fixed: for each node, the rejection that excludes it, or None if it is not excluded.
+        closed: for each node, whether it is excluded.
         open: the positions of the nodes that are not excluded.
         ruled_out_by: the plugins that exclude nodes.
-        excluded: these plugins, and whether they exclude all nodes.
+        excluded: the plugins in `ruled_out_by`, and whether they exclude all nodes.
         taints: the raw score of TaintToleration for each node.
         preferred: the raw score of NodeAffinity for each node.
         varied: whether one of these scores differs between nodes that are not excluded.
-        named: how many nodes are examined if node affinity names them (see `PreFilterResult` in
-            kube-scheduler). It is None for all nodes.
+        named: the number of nodes that node affinity selects by name. Only these nodes are examined (see
+            `PreFilterResult` in kube-scheduler). It is None if node affinity names no nodes.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:
@@ -94,6 +94,6 @@ def rules_key(shape: Shape) -> object:
 
 
 def ruled_out_by(shape: Shape, node: NodeInfo) -> Status | None:
-    """Returns why a node can never run a shape, regardless of its requests, or None if it can."""
+    """Returns the rejection if a node can never run a shape, whatever the shape requests. Otherwise None."""
     names = shape.spec.node_names
     return unchanging(shape, node) if names is None or node.name in names else NOT_SELECTED

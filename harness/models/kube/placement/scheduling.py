@@ -60,9 +60,10 @@ class Diagnosis:
 
     Attributes:
         pod: the pod.
-        state: the counts of the attempt.
-        nodes: the results of the pod's shape on each node.
-        statuses: the rejections by position, if there are reasons other than the node itself.
+        state: the counts of other pods for topology spread and affinity.
+        nodes: for each node, the results that depend only on the pod's shape and the node.
+        statuses: maps the position of a node to its rejection, if the rejection has another reason, such as
+            affinity or nominated pods.
         all_nodes: all nodes by position.
     """
 
@@ -83,7 +84,7 @@ class Diagnosis:
         self.all_nodes = all_nodes
 
     def status(self, node: NodeInfo) -> Status:
-        """Returns the rejection by a node."""
+        """Returns the reason why a node rejected the pod."""
         status = self.statuses.get(node.position) or self.nodes.status(node)
         assert status is not None, "a pod that fits was rejected"
         return status
@@ -100,7 +101,10 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """True if other pods matter only by their requests, not by affinity, nominations or host ports."""
+        """True if other pods caused the rejections only through their requests.
+
+        In this case, affinity, topology spread, nominations and host ports played no role.
+        """
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
@@ -134,8 +138,8 @@ class Scheduling:
         hard_affinity_weight: the number that a required affinity of a bound pod adds to the score of
             InterPodAffinity.
         scoring: how NodeResourcesFit scores nodes.
-        devices: the policy that chooses devices and can score nodes. If it is None, only the other scores
-            decide.
+        devices: the policy that chooses devices and can score nodes. If it is None, only kube-scheduler's
+            plugins score nodes.
 
     Attributes:
         wanted: the number of feasible nodes after which a search ends.
@@ -283,13 +287,19 @@ class Scheduling:
         self.start = (self.start + looked_at) % total if total else 0
 
     def moves_on(self, nodes: ShapeNodes) -> bool:
-        """Returns True if failed attempts also move the start of the next search and must not be skipped."""
+        """Returns True if even a failed attempt changes the node at which the next search starts.
+
+        Such attempts must not be skipped.
+        """
         return bool(nodes.rules.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """Returns the counts for spread and affinity. A filter that cannot reject the pod has no counts."""
+        """Counts bound pods for the filters PodTopologySpread and InterPodAffinity.
+
+        A filter that cannot reject the pod gets None instead of counts.
+        """
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -307,7 +317,10 @@ class Scheduling:
         return any(rules.effect(other).unwanted for other in repelling)
 
     def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
-        """Returns why a filter rejects the node, with or without its nominated pods, or None if none does."""
+        """Returns the rejection by the first filter that rejects the node, or None.
+
+        As in kube-scheduler, the node must pass all filters both with and without its nominated pods.
+        """
         status = nodes.ruled_out(node.position)
         if status is None:
             status = self._with_nominated(pod, node, state)
@@ -361,7 +374,7 @@ class Scheduling:
     # --- what is kept -------------------------------------------------------------------------------------
 
     def shape_nodes(self, shape: Shape) -> ShapeNodes:
-        """Returns the current results of a shape on the nodes."""
+        """Returns up-to-date results of a shape on all nodes."""
         nodes = self._shapes.pop(shape, None)
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
@@ -391,12 +404,15 @@ class Scheduling:
 
 
 def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if the pods nominated to a full node may be one more reason to reject a shape."""
+    """Returns True if pods that are nominated to a full node may give it another reason to reject a shape."""
     return shape.asks_for_several or node.slots <= len(node.nominated)
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
-    """Returns the other pods nominated to a node that count as bound when this pod is tried."""
+    """Returns the pods nominated to a node that count as already bound when the scheduler tries this pod.
+
+    These are the other nominated pods with the same or a higher priority.
+    """
     return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
 
 

@@ -22,7 +22,10 @@ HIGHEST_LOCAL = 200
 
 
 def least_allocated(shape: Shape, node: NodeInfo) -> int:
-    """Returns NodeResourcesFit's score of the remaining cpu and memory. Missing requests have defaults."""
+    """Returns NodeResourcesFit's score, which is higher if more cpu and memory remain on the node.
+
+    Pods without a request for cpu or memory count with kube-scheduler's default requests.
+    """
     total = counted = 0
     for resource, requested in (
         (CPU, node.scored_cpu + shape.scored_cpu),
@@ -37,7 +40,10 @@ def least_allocated(shape: Shape, node: NodeInfo) -> int:
 
 
 def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
-    """Returns NodeResourcesBalancedAllocation's score of how the pod changes the cpu-memory balance."""
+    """Returns NodeResourcesBalancedAllocation's score.
+
+    It is higher if the pod improves the balance between cpu and memory on the node.
+    """
     if not shape.balanced:
         return 0
     free_cpu, free_memory = node.free[CPU], node.free[MEMORY]
@@ -78,7 +84,7 @@ def normalized_reversed(raw: Sequence[int]) -> list[int]:
 def score_nodes(
     shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo], fit_score: FitScore
 ) -> list[dict[str, int]]:
-    """Returns the weighted score of each plugin that considers single nodes, for each feasible node."""
+    """Returns, for each feasible node, the weighted scores of the plugins that ignore pods on other nodes."""
     taints = normalized_reversed([nodes.rules.taints[node.position] for node in feasible])
     affinity = normalized([nodes.rules.preferred[node.position] for node in feasible])
     return [

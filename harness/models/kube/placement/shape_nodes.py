@@ -28,8 +28,8 @@ NO_KEY = 1 << 62
 class ShapeNodes:
     """The feasibility and scores of one shape on all nodes, by position.
 
-    A feasible node has a key. A node with a better score of its own has a lower key. If scores are equal, the
-    node whose name sorts first has the lower key. The node with the lowest key is chosen, unless nodes differ
+    Each feasible node has a key. The key is lower if the node's own score is better, or if scores are equal
+    and the node's name sorts first. The scheduler chooses the node with the lowest key, unless nodes differ
     in scores that depend on other nodes.
 
     Attributes:
@@ -95,7 +95,7 @@ class ShapeNodes:
     # --- keeping up ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Computes the results of changed nodes again, no matter where the nodes are now."""
+        """Computes the results of all nodes again that have changed, even if their positions changed, too."""
         cache = self._cache
         if self.moves != cache.moves.count:
             self.follow()
@@ -157,9 +157,10 @@ class ShapeNodes:
         return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
-        """Returns how many nodes a cyclic search from a position visits until `wanted` nodes fit.
+        """Returns how many nodes a search for `wanted` feasible nodes visits.
 
-        The search ends before the next feasible node. If there is none, it covers all nodes.
+        The search begins at `start`, and continues at the first node after the last one. When it has found
+        enough nodes, it ends before the next feasible node. If there is none, it covers all nodes.
         """
         kinds, total = self.kinds, len(self.kinds)
         if wanted >= total or kinds.count(FITS) <= wanted:
@@ -175,7 +176,10 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """Returns the lowest key of `count` nodes, cyclically from `start`, or `NO_KEY` if none fits."""
+        """Returns the lowest key of `count` consecutive nodes from `start` on, or `NO_KEY` if none fits.
+
+        The first node follows the last one.
+        """
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
@@ -199,15 +203,15 @@ class ShapeNodes:
             self.keys[position] = key
 
     def fits(self, position: int) -> bool:
-        """Returns True if a node is feasible apart from rules about other pods."""
+        """Returns True if a node is feasible, apart from affinity to other pods and topology spread."""
         return self.kinds[position] == FITS
 
     def ruled_out(self, position: int) -> Status | None:
-        """Returns why a node can never run the shape, or None if it can."""
+        """Returns the rejection if a node can never run the shape, whatever it requests, or None."""
         return self._fixed[position]
 
     def status(self, node: NodeInfo) -> Status | None:
-        """Returns why a node is rejected, with all reasons, or None if it fits."""
+        """Returns the rejection by a node, with all of its reasons, or None if the pod fits."""
         kind = self.kinds[node.position]
         if kind == FITS:
             return None
@@ -218,10 +222,10 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns how many nodes reject the shape for each reason, and the largest free quantities.
+        """Returns two results: the number of rejecting nodes for each reason, and largest free quantities.
 
-        For each resource that is short on some node, the second result has the largest free quantity on any
-        node. Only nodes that could ever run the shape count.
+        The second result has an entry for each resource that is insufficient on some node: the largest free
+        quantity of this resource on any node. Nodes that can never run the shape are ignored there.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names
         reasons: dict[str, int] = {}
@@ -249,7 +253,7 @@ class ShapeNodes:
         return reasons, most
 
     def unschedulable(self) -> list[int]:
-        """Returns the positions, in order, of nodes on which preemption may help if no node fits."""
+        """Returns the positions, in order, of nodes on which preemption may help. Call this if no node fits."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         if self._helpful is None:
@@ -287,11 +291,11 @@ def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
 
 
 def count(reasons: dict[str, int], status: Status, by: int = 1) -> None:
-    """Adds the reasons of a node to the counts. If `by` is -1, removes them."""
+    """Adds 1 to the count of each reason in the rejection by a node. If `by` is -1, subtracts 1."""
     for reason in status.reasons:
         reasons[reason] = reasons.get(reason, 0) + by
 
 
 def rank_of(key: int) -> int:
-    """Returns the rank of the name of the node that has this key."""
+    """Returns the rank of a node, which is part of its key."""
     return key & _RANK

@@ -75,7 +75,8 @@ def pod_affinity(
 ) -> list[int]:
     """Returns InterPodAffinity's scores.
 
-    They count preferred terms of the pod and of bound pods, and the required affinity of bound pods.
+    They depend on the preferred terms of the pod and of bound pods, and on the required affinity of bound
+    pods.
     """
     template, labels_of = rules.template, rules.labels_of
     points: dict[Pair, int] = {}

@@ -18,7 +18,7 @@ _NOWHERE = 2**31 - 1
 
 @final
 class SpreadRules:
-    """The constant properties of a template's constraints: the nodes that count, and their domains.
+    """The spread constraints of a template, with the domains of the nodes that count for them.
 
     Args:
         template: the template with the constraints.
@@ -51,7 +51,7 @@ class SpreadRules:
         self.own = self.matched(template)
 
     def matched(self, other: Template) -> tuple[int, ...]:
-        """Returns 1 for each constraint that counts pods of another template, and 0 for other constraints."""
+        """Returns, for each constraint, 1 if it counts the pods of another template, and otherwise 0."""
         found = self._matches.get(other)
         if found is None:
             here = other.namespace == self.template.namespace
@@ -64,8 +64,8 @@ class SpreadRules:
     def counts(self) -> list[dict[str, int]]:
         """Returns the number of bound matching pods that aren't terminating, by constraint and domain.
 
-        As in kube-scheduler, an empty selector counts no bound pod, although it matches the pod itself and
-        all pods that are tried out (`countPodsMatchSelector`).
+        As in kube-scheduler, an empty selector counts no bound pod (`countPodsMatchSelector`). However, it
+        matches the pod itself and all hypothetical pods.
         """
         found = [
             dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
