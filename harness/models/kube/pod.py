@@ -117,7 +117,12 @@ class Template:
         self._peers: dict[tuple[int, bool], Peers] = {}
 
     def peers(self, priority: int, preempts: bool) -> Peers:
-        """Returns the `Peers` of the template's pods with this priority and this value of `preempts`."""
+        """Returns the shared `Peers` object of those pods of the template that have this priority.
+
+        Args:
+            priority: the priority of the pods.
+            preempts: whether the pods may preempt other pods.
+        """
         peers = self._peers.get((priority, preempts))
         if peers is None:
             peers = self._peers[priority, preempts] = Peers()
@@ -128,16 +133,18 @@ class Refusal(Protocol):
     """The reason why a pod did not get a node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """Returns the numbers behind the refusal. Call this method immediately after the attempt."""
+        """Returns numbers that explain the refusal. Call this method immediately after the attempt."""
 
 
 class LastingRefusal(Protocol):
-    """The reason why a failed pod would fail again although something has changed.
+    """A reason for a failed attempt that can stay valid after changes.
+
+    As long as it is valid, equal pods fail without an attempt.
 
     Attributes:
-        most_room: an upper bound of what nodes offer to equal pods. It is None if anything other than a node
-            with more free resources may help these pods. The refusal is valid until a changed node offers
-            `amounts`.
+        most_room: an upper bound of the resources that nodes can offer to equal pods. The refusal is valid
+            until a changed node can offer `amounts`. It is None if something other than free resources may
+            also help these pods.
         amounts: the request of a pod for each resource.
     """
 
@@ -150,7 +157,7 @@ class LastingRefusal(Protocol):
         """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Returns True if an attempt for an equal pod would fail in the same way, without a new record.
+        """Returns True if an attempt for an equal pod would fail for this reason, which need not be recorded.
 
         Callers must not pass a pod if a preemption is freeing resources for it.
         """
@@ -167,9 +174,10 @@ class Peers:
         failed_at: the version of the cache at which one of the pods last failed without a nomination. It is
             not set if no attempt can be skipped. See `Scheduling.moves_on`.
         rejected_by: the plugins that rejected that pod.
-        refusal: why that pod failed, for the record.
-        lasting: why the pods would fail again, or None if this is not known.
-        loose: whether the equals or the priority of a pod can change while it waits. See `_blocks.py`.
+        refusal: the reason why that pod failed, as it is recorded.
+        lasting: the reason why the pods would fail again, or None if it is not known that they would.
+        loose: whether a pod can become equal to other pods, or change its priority, while it waits. See
+            `_blocks.py`.
     """
 
     __slots__ = ("failed_at", "lasting", "loose", "refusal", "rejected_by")
@@ -182,10 +190,10 @@ class Peers:
         self.lasting: LastingRefusal | None = None
 
     def fail_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails for the reason of its peers' last attempt, so that it needs no attempt.
+        """Returns True if the reason why an equal pod failed is still valid, so that this pod fails, too.
 
-        Its peers then also fail at this version. However, if the pods wait only for free resources, each peer
-        needs an attempt, because the recorded reason contains its numbers.
+        The pod then needs no attempt. The method notes that all equal pods fail at this version of the cache,
+        unless they wait only for free resources.
 
         Args:
             pod: the pod.
@@ -220,7 +228,7 @@ class PodInfo:
             pod is bound.
         timestamp, failures, errors, backoff, rejected_by: the queue uses these attributes. See `queue.py`.
         place: the place in its block. See `_blocks.py`.
-        told: the recorded sets of plugins that rejected the pod since the last preemption for it.
+        told: the rejections of the pod that were recorded since the last preemption for it. See `Told`.
     """
 
     __slots__ = (
@@ -292,11 +300,11 @@ class PodInfo:
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
-        """Stores that these plugins reject the pod, and returns whether the rejection must be recorded.
+        """Returns True if the rejection of the pod by these plugins must be recorded.
 
-        A rejection must be recorded if other plugins rejected the pod last time (see `Told`), or if a
-        preemption has freed resources for it since then. While victims are terminating for the pod, only
-        changes are recorded. For a gang, the code that places the gang records every change.
+        It must be recorded if other plugins rejected the pod last time (see `Told`), or if a preemption has
+        freed resources for the pod since then. While victims are terminating for the pod, it must be recorded
+        only if other plugins rejected the pod last time. The same is true for a pod of a gang.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
@@ -308,7 +316,7 @@ class PodInfo:
 
     @property
     def is_told(self) -> bool:
-        """True if the recorded reason why the pod waits is still sufficient."""
+        """True if the last recorded rejection of the pod is still up to date."""
         return self.gang is not None or self.rejected_by == self.told.last
 
     @property

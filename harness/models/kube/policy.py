@@ -1,7 +1,7 @@
 """Implements policies that are based on a scheduler of pods, and turns the jobs of a trace into pods.
 
-kube-scheduler does not handle a gang as a unit, so bound pods wait on their nodes until all pods are bound. A
-scheduler that supports gangs groups pods by `PodInfo.job` (`gangs.py`).
+By default, kube-scheduler does not handle a gang as a unit. Therefore, bound pods of a gang wait on their
+nodes until all pods are bound. A scheduler that supports gangs groups pods by `PodInfo.job` (`gangs.py`).
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class PodPolicy:
             None, the scheduler always learns this immediately (see `Evictions`).
         groups: see `Kinds`. With `gives_up`, jobs that wait for missing groups are also rejected.
         preempts: whether the scheduler ever evicts pods. If not, evictions are not counted.
-        lets_in: a function that returns whether quotas admit pods together, without preemption. It is None
-            without quotas.
-        heard: a function that is called with every change and all pods, after nodes have changed. It is None
-            for a scheduler that depends only on nodes.
+        lets_in: a function that returns True if quotas admit all of the given pods together, without
+            preemption. It is None without quotas.
+        heard: a function that receives every change of the cluster, and all pods, after the scheduler has
+            updated its nodes. It is None for a scheduler that depends only on nodes.
 
     Raises:
         InputError: the cluster has no nodes.

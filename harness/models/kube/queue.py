@@ -65,9 +65,9 @@ class SchedulingQueue:
         self._parted_at = -1  # the last time at which a node moved only some pods
 
     def advance(self, now: int) -> None:
-        """Advances to `now`. If this is a new time, the timers run first.
+        """Advances to `now`. If time has passed, all timers that expire now are handled first.
 
-        The timers count from the first time, rounded down to a whole second.
+        The periodic timer starts at the first time that the queue sees, rounded down to a whole second.
         """
         if now != self.now:
             if self._passed is not None or self._late is not None:
@@ -84,8 +84,8 @@ class SchedulingQueue:
     def standing(self) -> tuple[object, ...]:
         """Returns the state of the waiting pods after a cycle. Times are relative to now. See `Standing`.
 
-        If an attempt fails in the same way as the last one, only stamps change, and this state determines
-        them.
+        If attempts fail in the same way as before, they change only the stamps of pods. The new stamps depend
+        only on this state.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
@@ -105,7 +105,7 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Advances the time by a duration with this many attempts. The waiting pods stay the same."""
+        """Advances the time by `span`, in which `attempts` attempts failed. The waiting pods don't change."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -269,7 +269,10 @@ class SchedulingQueue:
     # --- attempts without nodes ---------------------------------------------------------------------------
 
     def pop_any(self) -> PodInfo | None:
-        """Returns the next pod to try in a cluster without nodes. There, each pod needs an attempt."""
+        """Returns the next pod to try, or None. In a cluster without nodes, it replaces `pop`.
+
+        In such a cluster, every pod needs an attempt of its own.
+        """
         self._settle()
         while self._active or self._backoff:
             if self._active:
@@ -310,7 +313,7 @@ class SchedulingQueue:
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
-        """Drops lasting refusals of pending pods that may be invalid, because nodes have changed."""
+        """After a change of nodes, drops the lasting refusals of pending pods that may now be invalid."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
@@ -323,7 +326,7 @@ class SchedulingQueue:
                 waiting.wake()
 
     def part(self) -> None:
-        """Dissolves all blocks, because the properties that equal pods have in common are about to change."""
+        """Replaces each block by its single pods, because different pods are about to become equal."""
         self._settle()
         alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
         self._short = dict.fromkeys(alone)
@@ -339,7 +342,12 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Requeues the pods that a change may help. `helps` decides by template and rejecting plugins."""
+        """Requeues the pods that a change of the cluster may help.
+
+        Args:
+            helps: a function that returns True if the change may help a pod. It receives the pod's template
+                and the plugins that rejected the pod.
+        """
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -385,9 +393,9 @@ class SchedulingQueue:
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """Returns when the timer next requeues a pod if no event does so before, or None if no pod waits.
+        """Returns the time at which the periodic timer next requeues a pod, or None if no pod waits.
 
-        Every 30 s, the queue tries pods that have waited for an event for more than 5 minutes.
+        Every 30 s, the timer requeues pods that have waited for an event for more than 5 minutes.
         """
         short, others = self._short, self._others
         if short:

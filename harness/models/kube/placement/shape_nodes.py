@@ -253,7 +253,7 @@ class ShapeNodes:
         return reasons, most
 
     def unschedulable(self) -> list[int]:
-        """Returns the positions, in order, of nodes on which preemption may help. Call this if no node fits."""
+        """If no node fits, returns the positions of the nodes on which preemption may help, in order."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         if self._helpful is None:

@@ -86,7 +86,10 @@ class SpreadRules:
 
 @final
 class SpreadState:
-    """The counts for one scheduling attempt. Pods can be tried out on only one node at a time."""
+    """Counts the matching bound pods in each topology domain, for one scheduling attempt.
+
+    The filter can also take hypothetical pods into account, but only on one node at a time.
+    """
 
     def __init__(self, rules: SpreadRules) -> None:
         self.rules = rules
@@ -94,10 +97,10 @@ class SpreadState:
         self._lowest = [_two_lowest(counts) for counts in self._counts]
 
     def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
-        """Records in `moved` that a pod is added to a node (`sign` 1) or removed from it (-1).
+        """Records in `moved` that a hypothetical pod is added to a node (`sign` 1) or removed from it (-1).
 
-        As in kube-scheduler, the removal of a terminating pod reduces the count although the pod was not
-        counted. Counts can therefore be too low by one.
+        Counts don't include terminating pods. Nevertheless, as in kube-scheduler, the removal of such a pod
+        reduces the count, which can therefore be too low by one.
         """
         matched = self.rules.matched(other)
         for number, domains in enumerate(self.rules.domains):
@@ -105,7 +108,7 @@ class SpreadState:
                 moved[number] += sign
 
     def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
-        """Returns the rejection of a node, or None. `moved` has the changes by pods that are tried out."""
+        """Returns the rejection of a node, or None. `moved` has the changes by hypothetical pods."""
         rules = self.rules
         for number, constraint in enumerate(rules.constraints):
             domain = node.labels.get(constraint.topology_key)

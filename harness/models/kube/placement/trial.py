@@ -1,4 +1,4 @@
-"""Tries out pods on a copy of one node, by adding nominated pods and removing victims."""
+"""Checks whether a pod would fit on a node if other pods were added to the node or removed from it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """The data that filters compute once per attempt, or None for filters that cannot reject the pod."""
+    """The counts that two filters compute once per attempt. A filter that can't reject the pod has None."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """Returns the rejection by PodTopologySpread or InterPodAffinity on an unchanged node, or None."""
+        """Returns the rejection by PodTopologySpread or InterPodAffinity on the unchanged node, or None."""
         status = self.spread.filter(node, None) if self.spread is not None else None
         if status is None and self.affinity is not None:
             status = self.affinity.filter(node, None)
@@ -33,12 +33,14 @@ NOTHING = PreFilter()
 
 @final
 class Trial:
-    """A copy of a node on which pods are tried out for one incoming pod.
+    """A copy of a node with hypothetical changes, which shows whether an incoming pod would fit.
+
+    For example, nominated pods are added to the copy, and victims of a preemption are removed from it.
 
     Args:
         pod: the incoming pod.
         node: a node that `filters.unchanging` does not reject.
-        state: the counts of the attempt.
+        state: the counts of other pods for topology spread and affinity.
         names: the names of the resources.
     """
 
@@ -75,7 +77,7 @@ class Trial:
         )
 
     def add(self, pod: PodInfo) -> None:
-        """Adds a pod to the node."""
+        """Adds a pod to the copy of the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] -= amount
@@ -84,7 +86,7 @@ class Trial:
             self._change(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Removes a pod from the node."""
+        """Removes a pod from the copy of the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] += amount
@@ -116,7 +118,7 @@ class Trial:
         self._node.count_devices(devices, self._free)
 
     def fits(self) -> bool:
-        """Returns True if all filters pass."""
+        """Returns True if the incoming pod passes all filters."""
         if self._slots < 1:
             return False
         free = self._free

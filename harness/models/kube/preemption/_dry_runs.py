@@ -60,7 +60,10 @@ class DryRuns:
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
     ) -> Sequence[Candidate]:
-        """Returns the candidates among potential nodes. If a dry run ends in an error, sets `failed`."""
+        """Returns candidates among the nodes at the `potential` positions.
+
+        If a dry run ends with an error, sets `failed`.
+        """
         cache = self._cache
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version

@@ -39,7 +39,13 @@ _key = attrgetter("key")
 
 
 class Found(NamedTuple):
-    """The candidate nodes of a preemption, in the order of nodes, and the reasons against other nodes."""
+    """The result of the dry runs for a preemptor.
+
+    Attributes:
+        candidates: the nodes on which preemption would help, in the order of nodes.
+        rejected: maps the position of another node to the reason why it is not a candidate.
+        failed: whether there are no candidates, and a dry run ended with an error.
+    """
 
     candidates: Sequence[Candidate]
     rejected: dict[int, Status]
@@ -62,7 +68,7 @@ class Preemption:
         self._dry_runs.clear()
 
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
-        """Returns why a pod cannot preempt now, or None if it can.
+        """Returns the reason why a pod cannot preempt now, or None if it can.
 
         A pod with a nominated node waits for the victims that are still terminating there, unless the node
         can never run the pod.
@@ -82,8 +88,8 @@ class Preemption:
 
         Args:
             pod: the preemptor.
-            diagnosis: why the preemptor fits on no node.
-            explain: whether to also return why nodes are not candidates.
+            diagnosis: the reasons why the preemptor fits on no node.
+            explain: whether to also return the reasons why nodes are not candidates.
         """
         potential = diagnosis.potential
         wanted = min(len(potential), max(self._absolute, len(potential) * self._percentage // 100))
@@ -140,10 +146,10 @@ def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def deciding_criterion(candidates: Sequence[Candidate]) -> str:
-    """Returns the criterion that left one candidate, or "only candidate".
+    """Returns the first criterion in which the best and the second best candidate differ.
 
-    Among the other candidates, the second best agrees with the best in the most criteria. The result is
-    therefore the first criterion in which these two candidates differ.
+    After this criterion, only one candidate is left, because the second best candidate agrees with the best
+    one in more criteria than any other. If there is only one candidate, the result is "only candidate".
     """
     if len(candidates) == 1:
         return "only candidate"

@@ -56,13 +56,21 @@ class Bound(Protocol):
     """A limit, such as a quota, that applies to a preemptor in a dry run in addition to the node's limits."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """Removes all potential victims, and returns why this is not enough, or None if it is enough."""
+        """Removes all potential victims from the usage of the limit.
+
+        Returns:
+            None if the preemptor is then within the limit, or else the reason why it is not.
+        """
 
     def with_again(self, pod: PodInfo) -> bool:
-        """Returns True if a victim that fits on the node can stay. In this case, the victim counts again."""
+        """If a potential victim can stay without exceeding the limit, counts it again and returns True."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns why a node to which a pod cannot return is not a candidate, or None if it may be one."""
+        """Checks the limit after a dry run has found that a potential victim can't stay on the node.
+
+        Returns:
+            The reason why the node is therefore not a candidate, or None if it may be one.
+        """
 
 
 EligiblePods: TypeAlias = Callable[[NodeInfo, PodInfo], Sequence[PodInfo]]
@@ -97,7 +105,7 @@ def select_victims_on_node(
     Args:
         pod: the preemptor.
         node: a node that rejected the preemptor, but may accept it without some pods.
-        state: the counts of the attempt.
+        state: the counts of other pods for topology spread and affinity.
         budgets: the PodDisruptionBudgets.
         names: the names of the resources.
         eligible_pods: the potential victims.
@@ -148,7 +156,7 @@ def select_victims_on_node(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Returns True if the preemptor fits, whether or not the nominated pods count as bound."""
+    """Returns True if the preemptor fits both with and without the nominated pods on the node."""
     if nominated:
         for other in nominated:
             trial.add(other)
@@ -161,7 +169,7 @@ def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
 
 
 def rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
-    """Returns why the preemptor would not fit even if all pods of lower priority were gone."""
+    """Returns the reason why the preemptor does not fit, although all potential victims were removed."""
     for other in nominated:
         trial.add(other)
     status = trial.filter()
