@@ -31,7 +31,8 @@ class Part(NamedTuple):
 
     Attributes:
         asked: the requested quantity of each resource.
-        misfits: for each flavor of the group, in order, why it cannot be used, or "" if it may be usable.
+        misfits: maps each flavor of the group, in order, to the reason why it cannot be used, or to "" if it
+            may be usable.
     """
 
     asked: Mapping[str, int]
@@ -83,12 +84,13 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """Yields the part of a request that each resource group covers, and why each flavor can't be used for it.
+    """Divides a request among the resource groups of a queue, and checks the flavors of each group.
 
     Args:
         queue: the queue of the pods.
         cluster: the cluster with the flavors.
-        most: a function that returns the largest quantity that the queue could use.
+        most: a function that returns the largest quantity of a flavor and a resource that the queue could
+            use.
         constraints: the constraints of the pods. A flavor must meet all of them.
         wanted: the total request of the pods for each resource.
     """
@@ -128,9 +130,9 @@ class OverTime(Generic[_V]):
 
     Args:
         cluster: the cluster with its changes.
-        judge: a function that returns another function for a state of the cluster. The other function returns
-            why a job can never start in that state, or None if it may start. It must also consider nodes that
-            are added later.
+        judge: a function that receives a state of the cluster, and returns another function. That function
+            returns the reason why a given job can never start in this state, or None if it may start. It must
+            also consider nodes that are added later.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:

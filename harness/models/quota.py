@@ -240,10 +240,10 @@ class QuotaTree:
         return min(local_quota - used, UNLIMITED) if local_quota > used else 0
 
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
-        """Returns the lowest node above this one that can use the quantity without borrowing, or the root.
+        """Returns the first node, on the path from this node to the root, that need not borrow the quantity.
 
-        If a node has unused quota that it does not lend, this quota reduces the quantity for the nodes above
-        it.
+        If every node on the path must borrow, the result is the root. On the way, the quantity is reduced by
+        the unused quota that a node does not lend.
         """
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
         at = node * width + cell

@@ -24,19 +24,19 @@ def shortage(
     The result has these fields. It omits unlimited quotas.
 
     - `request` has the requested quantities, and `short` has the missing part of each quantity.
-    - `usage` and `quota` are the usage and the quota of the queue. If the queue's borrowing limit prevents
-      the request, `max` has the quantities up to which the queue may borrow. If a cohort's limit prevents the
-      request, all three fields have the cohort as well.
+    - `usage` and `quota` contain the usage and the quota of the queue.
+    - `max` has an entry for each queue or cohort whose borrowing limit prevents the request. The entry is the
+      largest usage that the limit allows. `usage` and `quota` also have an entry for such a cohort.
     - `pool` is the root cohort with the usage of its queues.
     - `kept` has the quantities that lending limits keep in the queues. They are not part of the pool.
-    - If a short resource has several flavors, `holders` has the queues that use most of it.
+    - If an insufficient resource has several flavors, `holders` has the queues that use most of it.
 
     Args:
         tree: the quota tree.
         node: the node of the queue.
         request: the requested quantity of each flavor-resource.
         borrow: whether the queue can use unused quota of its cohort.
-        short: the missing part of each quantity, if it is not the part that `tree` lacks now.
+        short: the missing part of each quantity. By default, it is computed from the current usage in `tree`.
     """
     labels, asked = tree.labels, _summed(request)
     missing = lacking(tree, node, asked.items(), borrow=borrow) if short is None else short

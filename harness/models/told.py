@@ -30,7 +30,11 @@ class Told(NamedTuple):
         return Told(reason, self.known | {reason}, self.returns)
 
     def tells(self, after: Told) -> bool:
-        """Returns True if the latest attempt's reason must be recorded. `after` is the result of `then`."""
+        """Returns True if the reason of the latest attempt must be recorded.
+
+        Args:
+            after: the state after this attempt, which `then` returned.
+        """
         returns = after.returns
         return returns == self.returns or (not returns & (returns - 1) and returns % 3 == 1)
 

@@ -30,7 +30,9 @@ hookimpl = pluggy.HookimplMarker("harness")
 
 
 def late(place: str) -> Callable[..., Any]:
-    """Returns a function for a plugin to register. The function's module is imported when it is called.
+    """Returns a function that a plugin can register before the function's module is imported.
+
+    The module is imported when the returned function is called for the first time.
 
     Args:
         place: the module and the name of the function, such as `my_plugin.policy:make`.

@@ -37,7 +37,7 @@ class KindSpec(Spec):
 
         Raises:
             PluginError: harness itself already reads the kind.
-            RegistrationError: a field has a wrong type or value; names the plugin.
+            RegistrationError: a field has a wrong type or value. The message names the plugin.
         """
         from harness.cluster.coverage.verdicts import Coverage
         from harness.cluster.kinds.table import OURS

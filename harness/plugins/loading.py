@@ -32,7 +32,7 @@ _DISTRIBUTION = "harness-replay"
 
 @fixed()
 class PluginInfo(Value):
-    """An installed plugin with its origin and its hooks, and with the reason if loading failed."""
+    """An installed plugin, with its origin and its hooks. If loading it failed, `error` is the reason."""
 
     name: str
     module: str
@@ -44,7 +44,7 @@ class PluginInfo(Value):
 
 @fixed(slots=False)
 class Plugins(Value):
-    """All loaded plugins; `how` contains the arguments of `load`."""
+    """All loaded plugins. `how` contains the arguments of the call of `load` that loaded them."""
 
     hooks: pluggy.HookRelay
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))

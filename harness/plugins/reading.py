@@ -38,7 +38,7 @@ class Reading(Value):
 
 
 def fault_of(reading: Reading) -> str | None:
-    """Returns a text about the part of a reading that has a wrong type, or None if all types are right."""
+    """Returns a message about the first field of a reading with a wrong type, or None if all are right."""
     import polars as pl
 
     told: Mapping[str, tuple[object, bool, str]] = {

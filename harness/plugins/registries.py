@@ -59,7 +59,7 @@ class Spec(Value):
         """Returns the specification after a check, with each list of values as a tuple.
 
         Raises:
-            RegistrationError: a field has a wrong type or value; names the plugin.
+            RegistrationError: a field has a wrong type or value. The message names the plugin.
         """
         about.named()
         return self
@@ -128,7 +128,7 @@ class Register(Generic[SpecT]):
 
         Raises:
             PluginError: another plugin has registered the name.
-            RegistrationError: the specification is invalid; names the plugin.
+            RegistrationError: the specification is invalid. The message names the plugin.
         """
         about = Registration(self._owner.name, self._registry.kind, getattr(spec, "name", None))
         if not isinstance(spec, self._of):
@@ -281,7 +281,7 @@ class ReaderSpec(Spec):
         folder: a function that returns whether the reader can read a folder as a trace. Most readers read
             only files.
         advise: a function that returns advice about a file or folder that no reader accepts, or None.
-        draft: a function that returns a first mapping for the columns of a file or folder.
+        draft: a function that proposes a mapping for the columns of a file or folder, which users can edit.
     """
 
     read: Callable[[Path, Mapping[str, Any]], Reading]

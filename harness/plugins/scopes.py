@@ -50,7 +50,10 @@ class Scope(NamedTuple):
         return _written(self.kind, self.name)
 
     def holds(self, scope: str) -> bool:
-        """Returns True if a value's scope is this scope, or has this kind if this scope has no name."""
+        """Returns True if a value with the given scope belongs to this scope.
+
+        If this scope has no name, all values of its kind belong to it.
+        """
         return scope == self.text or (not self.name and scope.startswith(f"{self.kind}="))
 
 

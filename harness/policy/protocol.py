@@ -60,16 +60,17 @@ class Policy(Protocol):
     would now admit all of these waiting pods together, without preemption. It must not change anything. The
     engine calls this method only to measure `idle.quota` (`--idle-causes`), after all events at a given time.
 
-    A policy can have a method `untried_up_to(job)`. The method returns a priority up to which the policy
-    would not have tried a waiting job since the job arrived, whatever the job requests. In that case, older
-    jobs have been ahead of the job all the time. The result is None if the policy does not know such a
-    priority. `harness simulate` skips changes that leave the job untried.
+    A policy can have a method `untried_up_to(job)` for waiting jobs. The method returns a priority such that
+    the policy would never have tried the job so far with this priority or a lower one. The reason is that
+    older jobs would have been ahead of it all the time, whatever the job requests. The result is None if the
+    policy does not know such a priority. `harness simulate` skips changes that leave the job untried.
 
-    A policy can have a method `turns(names, jobs, changes, stays)`. The method decides about some of these
-    jobs as the next cycle would if the cluster changed and all of the jobs were then submitted. For each of
-    the ids in `names`, it returns whether the job is admitted, and the ids of the jobs that are preempted for
-    it. The function `stays` returns whether a job holds its resources for some time if it is preempted. The
-    result is None if it could depend on anything else that happens at this time. The policy stays as it is.
+    A policy can have a method `turns(names, jobs, changes, stays)`. The method predicts decisions of the next
+    cycle, if the cluster changed first (`changes`) and all of `jobs` were then submitted. For each job id in
+    `names`, the result contains whether the job is admitted, and the ids of the jobs that are preempted for
+    it. The argument `stays` is a function. It returns True if a job holds its resources for some time after
+    its preemption. The result of `turns` is None if it could depend on anything else that happens at this
+    time. The method doesn't change the policy.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

@@ -1,4 +1,7 @@
-"""The engine and its recorder interface, for callers that run a policy through a recorded case themselves."""
+"""The engine and its recorder interface, for callers that call the engine themselves.
+
+For example, a conformance test replays a recorded case, and compares the decisions of a policy.
+"""
 
 from __future__ import annotations
 

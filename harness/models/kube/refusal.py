@@ -39,7 +39,7 @@ class Unschedulable:
 
 @final
 class NoRoom:
-    """The refusal of a pod that requests more than any node could offer, even without preemptible pods.
+    """The refusal of a pod that requests more than any node could offer, even if pods were preempted for it.
 
     While the refusal is valid, the same plugins reject equal pods, and an attempt has no other effect. Every
     node that isn't excluded has too few resources for these pods, regardless of nominated pods and budgets.
@@ -70,7 +70,7 @@ class NoRoom:
         return self.holds_since(self._seen)
 
     def holds_since(self, version: int) -> bool:
-        """Returns what `holds` would return if equal pods failed at this version of the cache."""
+        """Returns the same as `holds`, for equal pods that have failed at the given version of the cache."""
         amounts, most_room = self.amounts, self.most_room
         for room in most_room.since(max(version, self._seen)):
             if is_within(amounts, room):  # the node may lack something else
@@ -79,7 +79,7 @@ class NoRoom:
         return True
 
     def outlives_nodes(self) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`. The same plugins must reject the pods."""
+        """See `harness.models.kube.pod.LastingRefusal`. The plugins that reject the pods must be the same."""
         rules = self._nodes.rules
         rules.follow()
         return self._excluded == rules.excluded and len(self.amounts) == len(self._cache.names)

@@ -34,7 +34,7 @@ class Ask:
     Attributes:
         counts: the number of pods of each template.
         fits: whether the pods fitted.
-        crowded: True if the pods did not fit because one pod, by itself, fits on no node.
+        crowded: True if one of the pods fits on no node even without the others.
         tried: the number of changes before the last attempt, or -1 before the first attempt.
     """
 

@@ -274,11 +274,13 @@ class Scheduler:
         return Wake(flush, True)  # idle; a keyword argument would take twice as long
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
-        """Records one refusal per job for pods that failed without an attempt, like an equal pod.
+        """Records refusals for pods that failed without an attempt because an equal pod had failed.
+
+        If consecutive pods belong to the same job and have the same reason, only one refusal is recorded.
 
         Args:
-            why: a function that returns why a pod, or its job or gang, waits, or None if the reason is
-                already recorded.
+            why: a function that returns the reason why a pod waits, or its job or gang. It returns None if
+                this reason is already recorded.
         """
         return self._refuse_alike(why) if self.queue.failed_alike else ()
 
@@ -291,7 +293,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, unless the last record for its job has the same reason."""
+        """Records the reason why a pod waits, unless the last recorded refusal has this job and reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()

@@ -61,7 +61,7 @@ def check_run(
       departures, starts and arrivals. Work ends exactly when it is done according to the loss model, and
       grace periods are exact.
     - *capacity*: after every decision, pods fit the current capacity of each node, or of a cluster without
-      nodes. No pod stays on a removed node, and no pod is bound to a node that exceeds its capacity.
+      nodes. No pod stays on a removed node. While pods exceed the capacity of a node, no pod is bound to it.
     - *devices*: a pod has as many devices of its node as it requests, and the shares of a device add up to at
       most one.
     - *jobs*, *stints*, *timeline*, *outcome*: the contents of these tables agree with the decisions.

@@ -17,7 +17,7 @@ Used = dict[str, dict[str, int]]
 class Elastic(Rule):
     """Tracks the usage of quotas, with and without terminating pods.
 
-    Koordinator's runtime quotas are unknown here, so only `max` limits them.
+    Koordinator's runtime quotas are unknown here, so only `max` limits the usage of Koordinator's quotas.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,7 +34,10 @@ class Elastic(Rule):
         self._charged: dict[tuple[str, int], list[str]] = {}  # pod -> the quotas that it counts against
 
     def change(self, now: int) -> None:
-        """Update the quotas, and count all pods again. Quotas of scheduler-plugins start without pods."""
+        """Update the quotas, and count all pods again.
+
+        As an exception, a quota of scheduler-plugins that is new doesn't count pods that were already bound.
+        """
         before = self._quotas
         self._quotas = self.facts.cluster.elastic_quotas
         for used in (self._holds, self._stays):

@@ -70,7 +70,10 @@ class Level:
                     self.amounts[key] = self.amounts.get(key, 0) + sign * amount
 
     def key(self, resources: list[str]) -> tuple[tuple[int, ...], ...]:
-        """Returns the quantities and job numbers of each resource, in the order of the timeline's columns."""
+        """Returns, for each resource, the values of a row of the timeline, in the order of its columns.
+
+        They are the allocated, pending and held quantities, and the numbers of running and pending jobs.
+        """
         of = self.amounts.get
         return tuple(
             (*(of((kind, each), 0) for kind in ("allocated", "pending", "held")), self.running, self.pending)

@@ -27,7 +27,10 @@ class IllegalError(Exception):
 
 @dataclass
 class Hold:
-    """The node of a pod that holds resources, the beginning of its state, and the end if it is evicted."""
+    """A pod that holds resources.
+
+    `since` is the beginning of its current state. If the pod is evicted, `due` is the time when it is gone.
+    """
 
     node: str | None
     since: int
@@ -38,7 +41,8 @@ class Hold:
 class Unit:
     """Pods that make progress together.
 
-    `due` is None while the pods make no progress. The pods are `ready` before progress begins.
+    `due` is the time when their work is done, or None while the pods make no progress. The pods are ready at
+    the time `ready`. Progress begins then or later.
     """
 
     pods: frozenset[int]
@@ -56,7 +60,8 @@ class Life:
     Attributes:
         on_nodes: whether pods are bound to nodes.
         removed: the nodes that are removed at this time.
-        early: when an evicted pod last ended before its time, because its node was removed.
+        early: the last time at which an evicted pod was gone before the end of its grace period, because its
+            node was removed.
         state: `absent`, `alive`, `finished` or `rejected`.
         admitted: whether the job holds quota.
         in_line: whether the job is admitted and waits for its start, which only happens in a cluster without
@@ -114,7 +119,7 @@ class Life:
         return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
 
     def pods_of(self, row: Row) -> frozenset[int]:
-        """Returns the pods of a row, which are the named pod or all pods that the row represents."""
+        """Returns the pod that a row names, or all pods that should run and have not ended."""
         if row["pod"] is None:
             return self.wanted - self.ended
         found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
@@ -333,7 +338,11 @@ class Life:
             hold.since = now
 
     def close(self, end: int) -> str:
-        """Records unfinished spans at the end, and returns the expected state in `jobs.parquet`."""
+        """Records the spans that last until the end of the run.
+
+        Returns:
+            The state that the job should have in `jobs.parquet`.
+        """
         if self.state == "alive":
             for unit in self.units.values():
                 if unit.due is not None:
@@ -344,7 +353,10 @@ class Life:
         return self.state
 
     def dues(self) -> Iterable[int]:
-        """Yields the times of the job's events that must happen without a decision."""
+        """Yields the times at which something must happen to the job without a decision.
+
+        Work is done, an evicted pod is gone, or evicted pods are back in the queue.
+        """
         yield from (unit.due for unit in self.units.values() if unit.due is not None)
         yield from (hold.due for hold in self.holds.values() if hold.due is not None)
         if self.back is not None:

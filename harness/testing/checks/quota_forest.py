@@ -66,7 +66,7 @@ class QuotaForest:
         return node if above is None else self.top(above)
 
     def quota(self, node: Node, cell: Cell) -> ResourceQuota:
-        """Returns a node's quota in a cell, according to its manifest."""
+        """Returns a node's quota of a flavor and a resource (a cell), according to its manifest."""
         for group in self._owners[node].resource_groups:
             for flavor in group.flavors:
                 if flavor.flavor == cell[0] and cell[1] in flavor.resources:

@@ -14,7 +14,7 @@ _BLOCK = 256
 
 
 class Chance:
-    """Random choices for one purpose, which are independent of choices with other keys.
+    """A source of random choices. Sources with different keys are independent of each other.
 
     Args:
         key: the purpose, such as a seed and a word.

@@ -19,9 +19,10 @@ _SHARES = (200, 300, 400, 500, 500, 600, 700)
 def with_devices(
     chance: Chance, frame: pl.DataFrame, manifests: Sequence[Manifest]
 ) -> tuple[pl.DataFrame, list[Manifest]]:
-    """Returns a copy of a world in which GPUs are devices. The original's amounts become thousandths of GPUs.
+    """Returns a copy of a world's trace and manifests, in which GPUs are devices that pods can share.
 
-    Half of the pods that request one GPU request a share of a GPU instead.
+    The copy counts GPUs in thousandths, and reads the original's quantities as thousandths. Half of the pods
+    that request one whole GPU request a share of a GPU instead.
     """
     found: list[Manifest] = json.loads(json.dumps(manifests).replace(f'"{GPU}"', f'"{MILLI_GPU}"'))
     for each in found:

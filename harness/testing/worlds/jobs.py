@@ -138,7 +138,10 @@ def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
 
 
 def largest_unit(found: Sequence[Row], resource: str) -> int:
-    """Returns the largest unit with which the sums of requests and of capacities fit a 64-bit integer."""
+    """Returns the largest unit of a resource for which the sum of all requests fits a 64-bit integer.
+
+    The sum of all capacities must also fit.
+    """
     asked: int = sum(row["pods"] * row[f"{REQUEST}{resource}"] for row in found)
     return INT64_MAX // max(MOST_NODES * LARGEST[resource], asked)
 

@@ -19,7 +19,10 @@ _LATEST = 150
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Returns timed nodes and patches for manifests that follow the nodes. The first node always exists."""
+    """Returns manifests that add or change nodes for some time.
+
+    They must come after the manifests of `nodes`. The first node always exists.
+    """
     found = []
     for number in range(chance.between(1, 8)):
         node = nodes[chance.between(0, len(nodes) - 1)]

@@ -36,7 +36,7 @@ _R = TypeVar("_R", contravariant=True)
 
 
 class Plan(Protocol[_R, A]):
-    """The planned assignments of all jobs from now on, based on the jobs' expected run times."""
+    """A plan of the quota or nodes that each job uses from now on, based on the jobs' expected run times."""
 
     def forget(self, now: int) -> None:
         """Drops assignments that have ended."""
@@ -51,15 +51,19 @@ class Plan(Protocol[_R, A]):
         """Returns the first time from `now` on at which a job fits for `length`, and the assignment then."""
 
     def may_begin_before(self, time: int, request: _R) -> bool:
-        """Returns True if a job with a reservation at `time` might start earlier or elsewhere."""
+        """Returns True if a job with a reservation at `time` might start earlier, or with other resources.
+
+        If the result is False, there is no need to look for a better reservation.
+        """
 
 
 class Capacity(Protocol[R, A, V]):
     """The resources, the jobs that use them, and the free capacity.
 
     Attributes:
-        others_matter: whether a job that does not fit can fit after other jobs start.
-        foresees: whether a change is announced. A job may then fit only if it is short.
+        others_matter: whether a job that does not fit now may fit after the start of another job.
+        foresees: whether a change of the capacity is announced. In this case, a job may have to end before
+            the change, so that only short jobs fit.
     """
 
     @property
@@ -77,7 +81,7 @@ class Capacity(Protocol[R, A, V]):
         """Returns the request of a job. All jobs with the same shape share the object."""
 
     def held(self, job: Job) -> A | None:
-        """Returns the assignment that a job from the manifests has on arrival, or None for other jobs."""
+        """Returns the assignment of a job that is already running according to the manifests, or None."""
 
     def assign(self, request: R, job: Job, expected: int) -> A | None:
         """Returns an assignment that a job can have now for its expected run time, or None."""
@@ -95,7 +99,7 @@ class Capacity(Protocol[R, A, V]):
         """Releases the assignment of a job that has ended."""
 
     def stays(self, assignment: A) -> int | None:
-        """Returns how many seconds a job can stay in its place, or None if there is no limit."""
+        """Returns for how many seconds a job can keep its assignment, or None if there is no limit."""
 
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
         """Yields the decisions that start a job."""
@@ -117,13 +121,19 @@ class Capacity(Protocol[R, A, V]):
         """
 
     def reserved(self, reservation: V) -> A | None:
-        """Returns the reserved assignment if it is already free although `assign` found none, or None."""
+        """Returns the reserved assignment if it is already free now, or None.
+
+        Call this method only if `assign` has found no assignment for the job.
+        """
 
     def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
-        """Returns an assignment for a job that will still run when a reservation starts, or None.
+        """Finds an assignment for a job that is expected to run beyond the start of a reservation.
 
-        The assignment leaves enough resources for the reserved job. After this call, the reservation takes
-        the assignment into account.
+        The assignment must leave enough resources for the reserved job. After this call, the reservation
+        takes the assignment into account.
+
+        Returns:
+            `assignment`, or another one, or None if each of them would delay the reserved job.
         """
 
     def plan(self) -> Plan[R, A]:

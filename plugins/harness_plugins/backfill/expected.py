@@ -59,7 +59,7 @@ class Expected:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
-        """Returns the new expected run time of a job that ran longer than expected, and its next step.
+        """Returns a longer expected run time for a job that ran longer than expected, and the next `step`.
 
         A prediction below the requested time grows to at most the requested time, in steps or at once. After
         that, it grows without a limit, because nothing ends a job that exceeds its requested time.

@@ -70,7 +70,7 @@ class Running(Generic[A]):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The sort key among running jobs, which begins with the expected end."""
+        """The sort key of a running job: its expected end, and then its index."""
         return self.end, self.job.index
 
 

@@ -129,7 +129,7 @@ class OnNodes:
 
     @property
     def others_matter(self) -> bool:
-        """See `Capacity`. Pods may have to be near other pods."""
+        """See `Capacity`. It is True if pods may have to be near pods of other jobs."""
         return self._now.between_pods
 
     @property
@@ -151,7 +151,7 @@ class OnNodes:
         return found
 
     def held(self, job: Job) -> Places | None:
-        """See `Capacity`. A running Pod has its node."""
+        """See `Capacity`. The assignment of a running Pod is its node."""
         return self._now.held(job)
 
     def assign(self, request: NodeRequest, job: Job, expected: int) -> Places | None:

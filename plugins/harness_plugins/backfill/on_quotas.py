@@ -20,7 +20,7 @@ class QuotaReservation:
         at, job: see `capacity.Reservation`.
         request: the request of the job.
         usage: the usage at that time, without the job.
-        delaying: the assignments that would delay the job if another job had one of them at that time.
+        delaying: assignments of other jobs that would delay this job. They were found by earlier checks.
     """
 
     __slots__ = ("at", "delaying", "job", "request", "usage")

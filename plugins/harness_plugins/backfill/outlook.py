@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Less(NamedTuple):
-    """The resources, pod slots and devices of a node that aren't reliably available."""
+    """The part of a node that announced changes make unavailable: resources, pod slots and devices."""
 
     node: NodeInfo
     amounts: Sequence[int]
@@ -38,7 +38,7 @@ class Less(NamedTuple):
 
 @final
 class Outlook:
-    """The announced changes of a cluster, and the node capacity that is reliably available.
+    """The announced changes of a cluster, which determine the capacity that stays available on each node.
 
     Attributes:
         times: the times of announced changes, in order.
@@ -79,7 +79,7 @@ class Outlook:
         return replace(cluster, nodes=frozen({**cluster.nodes, **found})) if found else cluster
 
     def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
-        """Yields the parts of nodes that are missing at any time from `start` until just before `end`."""
+        """Yields the parts of nodes that are unavailable at any time from `start` until just before `end`."""
         for name, steps in self._steps.items():
             info = cache.by_name.get(name)
             if info is None:

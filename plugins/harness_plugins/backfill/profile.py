@@ -61,8 +61,10 @@ class Profile:
     def may_begin_before(self, time: int, request: Request) -> bool:
         """Returns True if a request could perhaps get quota before `time`, or another flavor at `time`.
 
-        If a job uses nothing before its reservation, it can have an earlier reservation only if some earlier
-        span has quota for it. A request with a single flavor has no other flavor to use.
+        Args:
+            time: the time of the job's current reservation.
+            request: the request. If it can use several flavors, the result is always True. Otherwise, the
+                result is True only if some span before `time` has quota for it.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True

@@ -52,8 +52,8 @@ class Failure(NamedTuple):
 
     Attributes:
         pod: the first pod of the job that finds no node.
-        detail: the figures when the earlier pods of the job are in place.
-        by_nodes: whether only nodes are the reason, and not rules between pods.
+        detail: the reasons of the nodes, after the earlier pods of the job have been placed.
+        by_nodes: whether only nodes and their free resources are the reason, and not rules about other pods.
     """
 
     pod: PodInfo
@@ -131,7 +131,7 @@ class Snapshot:
     # --- searches -----------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Returns why some pod of a job would not fit even on empty nodes, or None if each pod would fit."""
+        """Returns the reason why some pod of a job fits on no empty node, or None if each pod fits on one."""
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
@@ -155,7 +155,7 @@ class Snapshot:
             return self.find(job)
 
     def failure(self, job: Job) -> Failure | None:
-        """Returns why a job finds no nodes, or None if it finds nodes."""
+        """Returns the reason why a job finds no nodes now, or None if it finds nodes."""
         placed, failed = self._place(job)
         why = None
         if failed is not None:
