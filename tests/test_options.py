@@ -26,7 +26,7 @@ ALL = (ORDER, BORROW, DEPTH, FACTOR, LATENCY, LIMIT)
 
 def test_a_default_that_would_need_a_conversion_is_refused() -> None:
     """Otherwise a policy gets text by default, and a number if the user sets the same value."""
-    with pytest.raises(OptionError, match="option patience: its default '6h' is not converted") as raised:
+    with pytest.raises(OptionError, match="option patience: its default '6h' is text, which") as raised:
         Option("patience", "6h", "how long", type=parse_duration)
     assert raised.value.hint == "write the default as 21600000000"
     assert Option("patience", "", "how long, or empty for no end", type=parse_duration).default == ""

@@ -111,7 +111,7 @@ def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch:
     assert build.mixed() is None
     loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
     monkeypatch.setattr(build, "__file__", str(Path("/checkout/harness/base/build.py")))
-    with pytest.raises(PluginError, match=r"\nharness is imported from .*, but its plugins from ") as raised:
+    with pytest.raises(PluginError, match=r"\nharness is imported from .*, but its plugins are ") as raised:
         loaded.policy("half")
     assert (
         raised.value.hint == "in a checkout, call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1"

@@ -61,4 +61,4 @@ def mixed() -> str | None:
     theirs = Path(found.origin).parent
     if theirs in (ours.with_name("harness_plugins"), ours.parent / "plugins" / "harness_plugins"):
         return None
-    return f"harness is imported from {ours}, but its plugins from {theirs}"
+    return f"harness is imported from {ours}, but its plugins are imported from {theirs}"

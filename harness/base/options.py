@@ -89,7 +89,7 @@ class Option(Value):
             return
         if not isinstance(value, str):
             raise OptionError(
-                f"option {self.name}: its default {self.default!r} is not converted, unlike a user's value",
+                f"option {self.name}: its default {self.default!r} is text, which harness does not convert",
                 hint=f"write the default as {value!r}",
             )
 

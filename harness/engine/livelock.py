@@ -97,7 +97,7 @@ class Livelock(Value):
         taken = any(party.preempts for party in self.jobs)
         what, hit = ("preemptions", "preempted") if taken else ("evictions", "evicted")
         named = first_of([_told(party, hit) for party in self.jobs], _NAMED)
-        return f"{self.preemptions:,} {what} led nowhere: {named}"
+        return f"{self.preemptions:,} {what} brought no progress: {named}"
 
 
 class _Tally:

@@ -51,8 +51,8 @@ from harness.policy import (
 
 _FAULT = "this is a fault in the policy, not in the trace"
 _TIMELESS = (
-    "let each round take time, with a grace period or the plugin's option 'evictionLatency'; if neither is "
-    "possible, " + _FAULT
+    "let each eviction take time, by a grace period or by the plugin's option 'evictionLatency'; if neither "
+    "is possible, " + _FAULT
 )
 
 Given: TypeAlias = Any
@@ -253,7 +253,7 @@ class Referee:
         if not life.admitted:
             self.refuse(job, "the job was not admitted, so its pods have no nodes")
         if note.what not in ACTIONS[MARK:]:
-            self.refuse(job, f"there is no note {note.what!r}")
+            self.refuse(job, f"a note must be one of {', '.join(ACTIONS[MARK:])}, not {note.what!r}")
         self._count_idle()
         fact = Fact(
             lifecycle.now, lifecycle.cycles, ACTIONS.index(note.what), job, life.wanted - len(life.ended),

@@ -24,7 +24,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
         more = f" and {len(groups) - 1:,} more" if len(groups) > 1 else ""
         yield (
             f"{first}{more}: minCount has no effect: kube-scheduler's own gangs are off; "
-            "default-preemption approximates them with gangScheduling=true"
+            "the plugin default-preemption approximates them with the option gangScheduling=true"
         )
 
 

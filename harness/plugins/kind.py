@@ -47,7 +47,7 @@ class KindSpec(Spec):
             about.refuse("group and kind must be words, such as scheduling.volcano.sh and Queue")
         how = self.how
         if not isinstance(how, Kind):
-            about.refuse(f"how must be a Kind, but is {how!r}")
+            about.refuse(f"'how' must be a Kind, but is {how!r}")
         known = about.several("versions", how.versions)
         about.functions(read=how.read)
         about.functions_or_none(check=how.check, write=how.write)
@@ -61,5 +61,5 @@ class KindSpec(Spec):
         given: Any = how.knobs
         named = tuple(given) if isinstance(given, Iterable) else (given,)
         if not all(isinstance(each, Knob) and each.by in ("", "resource") for each in named):
-            about.refuse('knobs must be Knob objects with by="" or by="resource"')
+            about.refuse('the knobs must be Knob objects with by="" or by="resource"')
         return replace(self, how=replace(how, versions=known, knobs=named))

@@ -94,7 +94,7 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     assert error.startswith(
         "Error: kueue-classic: the replay was ended at 30d00h after the origin: for 30d00h, no job"
     )
-    assert "preemptions led nowhere: job j0 (preempted " in error
+    assert "preemptions brought no progress: job j0 (preempted " in error
     assert "job j1 (preemptor " in error
     explain = hint.partition("to see the loop: harness ")[2].split()
     told = harness(*explain)
@@ -128,7 +128,7 @@ def test_whatever_reads_the_run_says_so(harness: Callable, run: Path) -> None:
         ended = harness(*command)
         assert ended.code == 0, command
         assert "the replay was ended at" in ended.out, command
-        assert "led nowhere: job j0 (preempted" in ended.out, command
+        assert "brought no progress: job j0 (preempted" in ended.out, command
     assert "the replay was ended" not in harness("explain", run, "--at", "4s").out
     opened = Run.open(run)
     assert opened.stopped is not None

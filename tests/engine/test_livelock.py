@@ -93,7 +93,7 @@ def test_a_loop_ends_after_30_days_without_progress(grace: int, rounds: int) -> 
     assert livelock.preemptions == rounds + 1
     assert [tuple(each) for each in livelock.jobs] == [("first", rounds + 1, 0), ("second", 0, rounds + 1)]
     assert str(livelock) == (
-        f"{rounds + 1:,} preemptions led nowhere: job first (preempted {rounds + 1:,} times), "
+        f"{rounds + 1:,} preemptions brought no progress: job first (preempted {rounds + 1:,} times), "
         f"job second (preemptor {rounds + 1:,} times)"
     )
 

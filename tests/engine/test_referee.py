@@ -83,7 +83,7 @@ def told(decide: Any) -> type[Greedy]:
             lambda j: [Note(j["gang"], MARK, "n1")],
             ("the job was not admitted, so its pods have no nodes"),
         ),
-        (NODES, lambda j: [Admit(j["gang"]), Note(j["gang"], "hope", "n1")], "there is no note 'hope'"),
+        (NODES, lambda j: [Admit(j["gang"]), Note(j["gang"], "hope", "n1")], "replace, not 'hope'"),
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], j["small"], "why")],

@@ -173,4 +173,4 @@ def test_start_ups_that_are_cut_short_again_and_again_are_no_progress() -> None:
 
     happened = replayed(Restless, Script().job("a", cpu=1, startup=7200), pool(cpu=1))
     assert happened.outcome is not None
-    assert "evictions led nowhere: job a (evicted 1,001 times)" in str(happened.outcome.stopped)
+    assert "evictions brought no progress: job a (evicted 1,001 times)" in str(happened.outcome.stopped)

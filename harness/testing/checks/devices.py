@@ -55,7 +55,8 @@ class Devices(Rule):
                 key = row["node"], device
                 self._held[key] = self._held.get(key, 0) + share
                 if self._held[key] > 1000:
-                    what = f"{self._held[key]} thousandths of device {device} of {row['node']} are in use"
+                    used = f"{self._held[key]} of 1000 thousandths"
+                    what = f"pods use {used} of device {device} on {row['node']}"
                     yield Broken("devices.beyond", step.where, what)
 
     def _count(self, name: str) -> int:

@@ -125,7 +125,7 @@ class Elastic(Rule):
     def _evicted(self, step: Step) -> Iterator[Broken]:
         row, asked = step.row, step.life.asked
         if row["action"] == "evict" and self._semantics != KOORDINATORS:
-            yield Broken("elastic.evicts", step.where, "only Koordinator revokes without a preemptor")
+            yield Broken("elastic.evicts", step.where, "only Koordinator evicts pods without a preemptor")
         for pod in step.pods:
             labels, (key, value) = asked.part_of(pod).labels, self._protected
             safe = labels.get(_PREEMPTIBLE) == "false" if self._semantics == KOORDINATORS else False
@@ -156,7 +156,7 @@ class Elastic(Rule):
             return
         if not ours or not theirs:
             yield Broken(
-                "elastic.stranger", step.where, "one of them belongs to a quota and the other does not"
+                "elastic.stranger", step.where, "only one of victim and preemptor belongs to a quota"
             )
         if self._semantics == ACK:
             yield from self._borrows(step, ours, theirs)

@@ -138,12 +138,12 @@ class History:
         if row["seq"] != before["seq"] + 1:
             yield Broken("time.order", at(row), f"follows decision {before['seq']}")
         if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
-            yield Broken("time.order", at(row), "is earlier than the one before it")
+            yield Broken("time.order", at(row), "is earlier than the decision before it")
         if row["action"] not in ACTIONS:
             yield Broken("invented.action", at(row), "there is no such action")
         asked = self.facts.jobs.get(row["job_id"])
         if asked is None or asked.number != row["job"]:
-            yield Broken("invented.job", at(row), f"job {row['job_id']} is not row {row['job']} of the jobs")
+            yield Broken("invented.job", at(row), f"row {row['job']} of the jobs is not job {row['job_id']}")
         if (row["by"] is not None) != (row["action"] == "preempt"):
             yield Broken(
                 "invented.by", at(row), "a preemption must have a preemptor, and no other action may have one"

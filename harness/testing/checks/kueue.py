@@ -99,7 +99,9 @@ class Kueue(ClusterQuotas):
             return
         if step.row["reason"] in _BY_STOPS and self._is_drained(step.life.asked):
             if not self.facts.is_instant_of_change(step.row["time"]):
-                yield Broken("kueue.drain", step.where, "no change of the cluster drains its queue now")
+                yield Broken(
+                    "kueue.drain", step.where, "no change of the cluster drains its queue at this time"
+                )
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "this policy evicts no pods without a preemptor")
@@ -110,7 +112,7 @@ class Kueue(ClusterQuotas):
             due |= {time // SECOND * SECOND + waits.recovery_timeout for time in self._lost.get(name, ())}
         if step.row["time"] not in due:
             times = " or ".join(f"{time} microseconds" for time in sorted(due))
-            yield Broken("kueue.timeout", step.where, f"its time-out is at {times}")
+            yield Broken("kueue.timeout", step.where, f"it can only time out at {times}")
 
     def _is_drained(self, asked: Asked) -> bool:
         cluster = self.facts.cluster

@@ -151,7 +151,7 @@ class Life:
 
     def _submit(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(now == self.asked.submit, f"its arrival in the trace is at {self.asked.submit} microseconds")
-        require(row["pods"] == self.asked.pods, f"it has {self.asked.pods} pods")
+        require(row["pods"] == self.asked.pods, f"it has {self.asked.pods} pods, not {row['pods']}")
         self.state = "alive"
 
     def _admitted(self, row: Row) -> frozenset[int]:
@@ -187,7 +187,7 @@ class Life:
 
     def _start(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(self.in_line and not self.leaving, "it is not admitted, or already runs")
-        require(row["pods"] == len(pods), f"{len(pods)} pods are admitted")
+        require(row["pods"] == len(pods), f"{len(pods)} pods are admitted, not {row['pods']}")
         self.in_line = False
         for pod in pods:
             self.holds[pod] = Hold(None, now)
@@ -208,13 +208,14 @@ class Life:
     _unnominate = _nominate
 
     def _mark(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(self.admitted and row["pods"] == len(pods), f"{len(pods)} of its pods are admitted")
+        some = f"{len(pods) if self.admitted else 0} of its pods are admitted, not {row['pods']}"
+        require(self.admitted and row["pods"] == len(pods), some)
 
     _unmark = _replace = _mark
 
     def _refuse(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(bool(self.waiting) and (self.on_nodes or not self.admitted), "none of its pods is waiting")
-        require(row["pods"] == len(self.waiting), f"{len(self.waiting)} pods wait")
+        require(row["pods"] == len(self.waiting), f"{len(self.waiting)} pods wait, not {row['pods']}")
 
     def _reject(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(not self.holds and not self.admitted, "it is admitted or holds resources")
@@ -268,7 +269,7 @@ class Life:
         if row["pod"] is None:
             require(not self.holds, "it still holds resources")
             back = len(self.gone) + self.asked.pods - len(self.wanted)
-            require(row["pods"] == back, f"{back} pods return to the queue")
+            require(row["pods"] == back, f"{back} pods return to the queue, not {row['pods']}")
             self.admitted = self.in_line = False
             self.gone.clear()
             self.wanted = frozenset(range(self.asked.pods))
@@ -283,7 +284,7 @@ class Life:
         idle = "is not due, because it does not run"
         due = idle if unit.due is None else f"is due at {unit.due} microseconds"
         require(unit.due == now, f"its end {due}")
-        require(row["pods"] == len(unit.pods), f"{len(unit.pods)} pods end")
+        require(row["pods"] == len(unit.pods), f"{len(unit.pods)} pods end, not {row['pods']}")
         self._halt(unit, now, evicted=False)
         for pod in unit.pods:
             del self.holds[pod]

@@ -63,7 +63,7 @@ class ClusterQuotas(Rule):
             for cell, amount in self._counted[life.asked.name][0].items():
                 if amount and not self._fits(node, cell):
                     used, more = self.stays.uses(node, cell), -self.stays.left(node, cell)
-                    what = f"without departing jobs, queue {name} uses {used} of {cell}, {more} too much"
+                    what = f"queue {name} uses {used} of {cell}, {more} too much, even without leaving jobs"
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:
@@ -88,7 +88,7 @@ class ClusterQuotas(Rule):
             for group in queue.resource_groups:
                 names = {chosen.get(each) for each in wanted & set(group.covered_resources)}
                 if len(names) > 1 or not names <= {flavor.flavor for flavor in group.flavors}:
-                    what = f"{part.name} gets the flavors {sorted(map(str, names))}"
+                    what = f"{part.name} gets {sorted(map(str, names))}, not one flavor of its resource group"
                     yield Broken("quotas.flavor", step.where, what)
                 wanted -= set(group.covered_resources)
             if wanted:
@@ -128,7 +128,7 @@ class ClusterQuotas(Rule):
                 over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
                 if over and self.stays.over(node, cell) > explained:
                     beyond = f"uses {over} of {cell} beyond its quota until {now} microseconds"
-                    what = f"{beyond}, and no departing job explains it"
+                    what = f"{beyond}, and leaving jobs don't explain it"
                     yield Broken("quotas.over", f"queue {name} from {self._since} microseconds", what)
                 key = name, cell[1]
                 self._over[key] = self._over.get(key, 0) + over * (now - self._since)

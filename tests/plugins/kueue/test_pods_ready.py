@@ -306,7 +306,7 @@ def test_a_workload_that_comes_back_for_ever_ends_the_replay() -> None:
     found = happened(Jobs().add("stuck", "q", 4, startup=None), waiting(), queue("q", cpu=4), until=None)
     assert found.decisions.outcome is not None
     stopped = str(found.decisions.outcome.stopped)
-    assert stopped == "1,001 evictions led nowhere: job stuck (evicted 1,001 times)"
+    assert stopped == "1,001 evictions brought no progress: job stuck (evicted 1,001 times)"
 
 
 # --- the place in the queue -------------------------------------------------------------------------------

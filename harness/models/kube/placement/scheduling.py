@@ -101,10 +101,7 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """True if other pods caused the rejections only through their requests.
-
-        In this case, affinity, topology spread, nominations and host ports played no role.
-        """
+        """True if affinity, topology spread, nominations and host ports did not cause any rejection."""
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
@@ -287,10 +284,7 @@ class Scheduling:
         self.start = (self.start + looked_at) % total if total else 0
 
     def moves_on(self, nodes: ShapeNodes) -> bool:
-        """Returns True if even a failed attempt changes the node at which the next search starts.
-
-        Such attempts must not be skipped.
-        """
+        """Returns True if even failed attempts move the start of the next search, so none may be skipped."""
         return bool(nodes.rules.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
