@@ -81,7 +81,7 @@ def joint(*columns: Ints) -> Ints:
 
 
 def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
-    """Returns the distinct values of `among` in ascending order, and the index in them of each of `values`.
+    """Returns the distinct values of `among` in ascending order, and the index of each of `values` in them.
 
     By default, `among` is `values`. Otherwise, it must contain all of `values`.
     """
@@ -116,7 +116,7 @@ def is_text(column: pl.Series, *texts: str) -> Bools:
 
 
 def firsts(values: npt.NDArray[Any]) -> Bools:
-    """Returns a mask of the values that differ from the previous value, including the first value."""
+    """Returns a mask of the values that differ from their predecessors. It includes the first value."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found
@@ -189,7 +189,7 @@ class Groups:
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Returns values that are in the order of `order` in the original order of the rows."""
+        """Rearranges values from the order of `order` to the original order of the rows."""
         found = np.empty_like(values)
         found[self.order] = values
         return found

@@ -18,11 +18,11 @@ _T = TypeVar("_T")
 
 
 def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
-    """Returns the result of a function that changes objects, without changing the objects of this process.
+    """Runs a function in a copy of this process. The objects of this process stay unchanged.
 
     Returns:
-        The result, which must be picklable. It is None if the system can't copy processes, if other threads
-        might hold a lock in the copy, or if the function failed in the copy.
+        The result of the function, which must be picklable. It is None if the system can't copy processes,
+        if other threads might hold a lock in the copy, or if the function failed in the copy.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None

@@ -1,4 +1,4 @@
-"""Caches answers in a limited amount of memory."""
+"""Caches results in a limited amount of memory."""
 
 from __future__ import annotations
 

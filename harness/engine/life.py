@@ -15,7 +15,7 @@ _NOTHING: Amounts = MappingProxyType({})
 
 @final
 class Hold:
-    """Resources on a node that one pod holds.
+    """The resources that one pod holds on a node.
 
     Attributes:
         since: when the current state of the pod began.
@@ -98,7 +98,7 @@ class Life:
         terminating: whether the job was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job that started as a whole, or of the only pod. None for independent
             pods on nodes.
-        holds: the pods that hold resources on a node, by pod.
+        holds: maps the number of each pod that holds resources on a node to its `Hold`.
         ended: independent pods that have ended, while other pods of the job have not.
         successors: how often each pod was recreated, for recreated pods only.
     """
@@ -193,7 +193,7 @@ class Life:
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Reduce each pod set to the number of pods that were admitted, but not below the pods that ended."""
+        """Reduce each pod set to its number of admitted pods, but not below its number of ended pods."""
         if self.ended:
             counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
@@ -269,7 +269,7 @@ class Life:
         self.units.clear()
 
     def unit_of(self, pod: int) -> Unit:
-        """Returns the unit of a pod that is bound to a node. The first bound pod of a unit creates it."""
+        """Returns the unit of a pod that is bound to a node, and creates the unit if it is missing."""
         if self.unit is not None:
             return self.unit
         if self.job.gang:

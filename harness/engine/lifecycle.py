@@ -96,7 +96,7 @@ class Lifecycle:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources of events for live jobs, in the order in which they deliver at the same time."""
+        """The sources of events for live jobs, in the order in which they deliver simultaneous events."""
         ready = () if self._ready is None else (self._ready,)
         starts = () if self.on_nodes else (self._delays, self._starts)
         return (self._ends, *ready, self._departures, *starts)
@@ -134,7 +134,7 @@ class Lifecycle:
         """Allocate or promise the request of a job that is being admitted to a cluster without nodes.
 
         The job starts when evicted jobs have released its resources, and all jobs that waited before it have
-        started. If the job is only startable later, it joins the waiting jobs at that time.
+        started. If the job can only start later (`Life.startable`), it joins the waiting jobs at that time.
 
         Returns:
             True if the job starts now, and False if it must wait. If a resource is insufficient, the result

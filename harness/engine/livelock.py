@@ -149,7 +149,7 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Counts the pods that a decision preempts. If the preemptions are now a livelock, it is returned.
+        """Counts the pods that a decision preempts, and returns the livelock if there is one now.
 
         `pods` are the numbers of the pods, or any single number if the job was preempted as a whole.
         """

@@ -1,4 +1,7 @@
-"""Tracks progress and the cost of interruptions in stints, in which pods hold resources."""
+"""Tracks the progress of jobs and the cost of interruptions, in stints.
+
+A stint is a time span in which pods hold resources and stay in one state.
+"""
 
 from __future__ import annotations
 

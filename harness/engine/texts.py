@@ -50,7 +50,7 @@ class Texts:
         return text
 
     def of_flavors(self, fact: Fact) -> str:
-        """Returns the field `flavors` of a fact, which an admission assigns, as JSON text.
+        """Returns the field `flavors` of an admission's fact as JSON text.
 
         Raises:
             UnwritableError: the flavors are not a mapping of mappings of text.

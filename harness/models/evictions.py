@@ -76,7 +76,7 @@ class Evictions(Generic[V]):
         progressed: how often a job arrived, received resources for the first time, or ended. Callers
             increment this number.
         returning: the victims whose resources the scheduler does not see as free yet.
-        alarms: the times at which it will see them, if `wakes` hasn't returned these times yet.
+        alarms: the times at which it will see them as free, without times that `wakes` has returned.
     """
 
     def __init__(self, latency: int | None) -> None:

@@ -178,7 +178,8 @@ class Quotas:
 
         Args:
             node: the node of the queue in the quota tree.
-            quantities: lists of cells. The result has the largest free quantity in any cell of each list.
+            quantities: lists of cells. For each list, the result has the largest quantity that is free in one
+                of its cells.
         """
         available = self._tree.available
         return [

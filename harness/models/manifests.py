@@ -1,6 +1,7 @@
-"""Provides helpers that read manifests, such as fields with faults, a draft of a cluster, and coverage.
+"""Provides the helpers with which plugins read manifests.
 
-A plugin adds a kind with `harness_register_kinds`. See `KindSpec`.
+They read fields and collect faults, build the draft of a cluster, and declare the fields that are modelled. A
+plugin adds a kind of manifests with `harness_register_kinds`. See `KindSpec`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Part(NamedTuple):
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Returns why no flavor can be used, or "" if some flavor may be usable."""
+        """Returns the reasons why no flavor can be used, or "" if some flavor may be usable."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 
 def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
-    """Returns why jobs in a queue without a ClusterQueue can never start.
+    """Returns the reason why jobs in a queue without a ClusterQueue can never start.
 
     Args:
         cluster: the cluster with the queues.

@@ -21,7 +21,8 @@ class KindSpec(Spec):
     kind have the same name in `draft.custom_resources` and `cluster.custom_resources`.
 
     Attributes:
-        how: the versions of the kind, its reader, the verdicts on its fields, and its knobs.
+        how: the versions of the kind, its reader, the verdicts on its fields, and its knobs. A knob is a
+            number in a manifest that users can vary.
     """
 
     how: Kind

@@ -1,4 +1,4 @@
-"""Defines the result of a metric, which has a value, a scope, a resource, a unit and a better direction."""
+"""Defines the result of a metric: a value with its scope, resource and unit, and whether higher is better."""
 
 from __future__ import annotations
 

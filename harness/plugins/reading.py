@@ -79,7 +79,7 @@ def leave_out(
     Args:
         rows: one row per record.
         reasons: maps a reason to an expression that is true for the rows to skip. A null result skips no row.
-            None instead of an expression means that an option keeps the rows.
+            If an option of the reader keeps these rows, the expression is None.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

@@ -225,10 +225,10 @@ class PolicySpec(Spec):
         never: a function that returns another function, which finds jobs that can never start. harness
             reports these jobs before a replay.
         record: whether the policy makes no decisions of its own, but repeats the trace's recorded events. Its
-            jobs then have `recorded` runs and end with the last of them. Starts have no limits, and harness
-            counts usage that exceeds the cluster's capacity.
+            jobs then have `recorded` runs and end with the last of them. Jobs can start even if no resources
+            are free, and harness counts usage that exceeds the cluster's capacity.
         by_queues: a function that returns whether the policy admits jobs through the ClusterQueues of a
-            cluster. If so, harness refuses to replay a job for whose queue there is only an ElasticQuota.
+            cluster. If so, harness refuses to replay a job whose queue leads only to an ElasticQuota.
         by_elastic_quotas: a function that returns whether the policy uses the elastic quotas of a cluster
             that also has ClusterQueues. Metrics then use the elastic quotas.
         assumes: a function that returns sentences about assumptions that fill gaps in the manifests. harness

@@ -32,17 +32,17 @@ condition.
 class Admit:
     """Reserve quota for a waiting job. In a cluster without nodes, the whole job also starts.
 
-    The job starts as soon as its resources are free, because evicted jobs can hold these resources until they
-    are gone. Admitted jobs that wait for free resources start in the order of their admission.
+    The job starts as soon as its resources are free. Until then, evicted jobs may still hold them. Admitted
+    jobs that wait for free resources start in the order of their admission.
 
     Attributes:
-        job: the job, all of whose pods wait.
+        job: the job. All of its pods must wait.
         flavors: maps each pod set to a mapping from resources to flavors. It is empty if there are no
             flavors. Equal choices should be the same object, because harness converts each object to text
             only once.
         counts: maps a pod set to its number of pods, for pod sets that get fewer pods than requested (partial
             admission).
-        detail: the numbers behind the decision, which harness stores with the run.
+        detail: numbers that explain the decision. harness stores them with the run.
         delay: the minimum time from admission to start in microseconds, during which the job already holds
             quota. With nodes, none of its pods can be bound earlier.
     """
@@ -63,7 +63,7 @@ class Bind:
         job: the job.
         pods: the numbers of the pods within the job. All of these pods must wait.
         node: the node's name.
-        detail: the numbers behind the decision.
+        detail: numbers that explain the decision.
     """
 
     job: Job
@@ -87,7 +87,7 @@ class Preempt:
         pods: the numbers of the evicted pods. None means all pods that hold resources and are not terminating
             yet. On nodes, an eviction without a preemptor can name only some of the pods of a job that was
             admitted as a whole. The job then keeps its quota, and these pods wait to be bound again.
-        detail: the numbers behind the decision.
+        detail: numbers that explain the decision.
         unnamed: whether an unknown job takes the victim's place. harness then records a preemption.
         grace: how long the victim keeps its resources, in microseconds. harness records this time as
             `grace_us` in `detail`. None means the job's own grace period.
@@ -115,7 +115,7 @@ class Note:
         job: the job.
         what: `MARK`, `UNMARK` or `REPLACE`.
         node: the node, which can be gone already.
-        detail: the numbers behind the change.
+        detail: numbers that explain the change.
     """
 
     job: Job
@@ -160,9 +160,9 @@ class Refuse:
     """Record why a waiting job gets no resources now. The job keeps waiting, and nothing else changes.
 
     Attributes:
-        job: the job, some of whose pods wait.
+        job: the job. At least one of its pods must wait.
         reason: the rule, in the words of the real component.
-        detail: the pod, the nodes and the numbers behind the refusal.
+        detail: the pod, the nodes and the numbers that explain the refusal.
     """
 
     job: Job

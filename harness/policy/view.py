@@ -17,7 +17,10 @@ class View(Protocol):
 
     @property
     def allocated(self) -> Mapping[str, int]:
-        """Maps each resource to what pods hold now, including terminating pods but not promised resources."""
+        """Maps each resource to the quantity that pods hold now.
+
+        Terminating pods are included, but promises to admitted jobs are not.
+        """
 
     def free_on(self, node: str) -> Mapping[str, int]:
         """Returns the free capacity of a node for each resource."""

@@ -47,7 +47,7 @@ class Hold(NamedTuple):
 
 @contextmanager
 def held(place: Path) -> Iterator[Hold]:
-    """Hold a hidden name beside a path during the block, and remove the file with this name afterwards.
+    """Reserve a hidden name in the folder of a path during the block, and remove its file afterwards.
 
     Raises:
         OSError: the folder of the path can't be written to.

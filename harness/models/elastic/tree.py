@@ -114,7 +114,7 @@ class QuotaTree:
 
     @property
     def counts_nominated(self) -> bool:
-        """Whether the requests of nominated pods count in addition to a pod's own requests."""
+        """True if checks of a pending pod add the requests of nominated pods to its own requests."""
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:

@@ -118,7 +118,7 @@ class Block:
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """Before a pass, wakes the resting groups without `Peers.lasting`, because nodes have changed."""
+        """Wakes the resting groups that may succeed because nodes have changed. Call this before a pass."""
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
@@ -196,7 +196,7 @@ class Block:
 
         Args:
             version: see `Peers.failed_at`.
-            alike: receives those pods before the returned pod that other plugins reject now than before.
+            alike: receives the pods before the returned pod that are rejected by other plugins than before.
 
         Returns:
             The pod, or None if all remaining pods fail.

@@ -45,14 +45,14 @@ class EqualPods:
         return self.pods[at].place if at >= 0 else AFTER_ALL
 
     def behind(self, place: int) -> int:
-        """Returns how many pods come after a place."""
+        """Returns how many of the pods have a higher `place` than the given one."""
         pods = self.pods
         if pods and pods[-1].place > place:  # usually all pods
             return len(pods)
         return bisect_left(pods, -place, key=from_the_end)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Marks the pods after the place `reached` and before `place` as failed, and sets their plugins.
+        """Marks the pods between the places `reached` and `place` as failed, because plugins rejected them.
 
         Returns:
             The pods in order, but only those for which the rejection by these plugins must be recorded.
@@ -77,9 +77,9 @@ class EqualPods:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Removes and returns the pods after a place.
+        """Removes and returns the pods that have a higher `place` than the given one.
 
-        If all pods come after the place, returns this group itself. If none does, returns None.
+        If this applies to all pods, returns this group itself. If it applies to none, returns None.
         """
         pods, at = self.pods, self.behind(place)
         if not at:

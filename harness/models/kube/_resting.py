@@ -1,4 +1,4 @@
-"""Indexes resting pods, which fail until a node offers enough resources for one of them.
+"""Indexes resting pods, which fail as long as no node offers enough resources for any of them.
 
 When a pod finishes, nearly all pods in a long queue fail again, even if their requests are different. The
 index compares only a few pods with the nodes that have changed to find the first pod that may succeed. Pods

@@ -3,9 +3,9 @@
 The model is an approximation, because its rules come from the upstream documentation of Kubernetes v1.35, and
 no recording confirms them.
 
-Each rule refers to a page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
-scheduling-eviction/gang-scheduling/, `reference` is workloads/pods/workload-reference/, and `policies` is
-workloads/workload-api/policies/. `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
+Each rule names its source in parentheses. The sources are pages below kubernetes.io/docs/concepts/, as of
+v1.35: scheduling-eviction/gang-scheduling/, workloads/pods/workload-reference/ and
+workloads/workload-api/policies/. KEP-4671 is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
 lists the rules that none of these pages contain.
 """
 
@@ -20,7 +20,7 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
 
 TIMEOUT = 5 * MINUTE
-"""How long pods with a place wait for the other pods of their gang, which is fixed (page)."""
+"""How long pods with a place wait for the other pods of their gang, which is fixed (gang-scheduling)."""
 
 
 _NEVER = INT64_MAX  # the `minCount` of a group that does not exist
@@ -114,10 +114,10 @@ class PermitGang:
 class PermitGangs:
     """Decides which pods of gangs are tried, which pods wait with a place, and for how long.
 
-    A gang consists of the pods of any jobs that refer to the same group, if its policy is `gang` (reference).
-    A job in the trace is also a gang if it makes progress only as a whole and refers to no group. Its
-    `minCount` is `min_pods`, which defaults to the number of its pods. Pods of a group with the policy
-    `basic` are scheduled one by one (policies).
+    A gang consists of the pods of any jobs that refer to the same group, if its policy is `gang`
+    (workload-reference). A job in the trace is also a gang if it makes progress only as a whole and refers to
+    no group. Its `minCount` is `min_pods`, which defaults to the number of its pods. Pods of a group with the
+    policy `basic` are scheduled one by one (workload-api/policies).
 
     Args:
         groups: the groups that exist.
@@ -138,7 +138,7 @@ class PermitGangs:
         """Returns the gang of a pod, or None if it has none.
 
         If a pod refers to a missing group, it waits forever, because no group is created during a replay
-        (reference).
+        (workload-reference).
         """
         job, group = pod.job, pod.group
         if job is None or (group is None and not job.gang):
@@ -161,7 +161,8 @@ class PermitGangs:
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
         """Adds a pod that arrives, and returns the pods that the scheduler tries from now on.
 
-        The pods of a gang are held back until at least `minCount` of them exist (page, PreEnqueue).
+        The pods of a gang are held back until at least `minCount` of them exist (gang-scheduling,
+        PreEnqueue).
         """
         self.happened += 1
         gang = self.of(pod)
@@ -186,8 +187,8 @@ class PermitGangs:
         """Assigns a place to a pod, and returns the pods that are bound as a result.
 
         Pods wait with their places until at least `minCount` pods of the gang have a place. All of these pods
-        are then bound (page, WaitOnPermit). Later pods are bound as soon as they have a place, because
-        `minCount` is a minimum (KEP).
+        are then bound (gang-scheduling, WaitOnPermit). Later pods are bound as soon as they have a place,
+        because `minCount` is a minimum (KEP-4671).
         """
         del gang.unplaced[pod]
         gang.waiting[pod] = None
@@ -255,7 +256,10 @@ class PermitGangs:
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """Takes away the places of a gang's waiting pods, and returns the pods. None of them runs (page)."""
+        """Takes away the places of a gang's waiting pods, and returns the pods.
+
+        None of these pods runs (gang-scheduling).
+        """
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -303,7 +307,7 @@ class PermitGangs:
         )
 
     def skip(self, span: int) -> None:
-        """Moves all deadlines by this duration. The state of all gangs stays the same."""
+        """Delays all deadlines by this duration. The gangs don't change otherwise."""
         for gang in self._waiting:
             assert gang.deadline is not None, "a gang waits forever"
             gang.deadline += span

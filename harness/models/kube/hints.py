@@ -26,7 +26,7 @@ class Hints:
         self._repelled: dict[tuple[Template, Template], bool] = {}
 
     def after_deletion(self, waiting: PodInfo, gone: PodInfo) -> bool:
-        """Returns True if the end of a bound pod, or of its nomination, may help a pending pod."""
+        """Returns True if the end of a bound pod, or a withdrawn nomination, may help a pending pod."""
         rejected_by = waiting.rejected_by
         if NODE_RESOURCES_FIT in rejected_by:
             return True

@@ -1,6 +1,6 @@
 """Records how the positions of nodes change.
 
-A reader that keeps results by position moves these results, and evaluates only nodes that are new or changed.
+A caller that caches results by position can move them, and then evaluates only nodes that are new or changed.
 """
 
 from __future__ import annotations

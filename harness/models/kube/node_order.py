@@ -36,7 +36,7 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """Adds a node or changes its labels. A node that changes its zone becomes the last one there."""
+        """Adds a node or changes its labels. If its zone changes, it becomes the last node of that zone."""
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:
@@ -47,7 +47,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """Removes a node. A zone without nodes is also removed, and comes last if it returns."""
+        """Removes a node, and its zone if it was the last node there. If the zone returns, it comes last."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:

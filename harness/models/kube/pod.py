@@ -157,7 +157,7 @@ class LastingRefusal(Protocol):
         """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Returns True if an attempt for an equal pod would fail for this reason, which need not be recorded.
+        """Returns True if an attempt for an equal pod would fail for the same reason, and record nothing new.
 
         Callers must not pass a pod if a preemption is freeing resources for it.
         """

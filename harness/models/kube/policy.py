@@ -82,8 +82,8 @@ class PodPolicy:
     Args:
         cluster: the cluster, which must have nodes.
         scheduler: the scheduler of the pods. It has its own records, as in reality.
-        never: for a scheduler with quotas, a function that returns why a job can never start for reasons
-            other than nodes. Such jobs are rejected before jobs that fit on no node.
+        never: for a scheduler with quotas, a function that returns the reason why a job can never start, or
+            None. Nodes are not among these reasons. Such jobs are rejected before jobs that fit on no node.
         gives_up: whether to reject jobs that fit on no node even if all nodes are empty. A real scheduler
             tries them again and again.
         latency: the time until the scheduler learns that an evicted pod is gone, in microseconds. If it is

@@ -201,7 +201,7 @@ class SchedulingQueue:
         return False
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
-        """Makes a pod whose attempt failed wait in the unschedulable pool until an event may help it."""
+        """Moves a pod that has failed to the unschedulable pool, to wait for an event that may help it."""
         passed = self._passed
         if passed is not None and passed.taken is pod:
             pod.rejected_by = rejected_by

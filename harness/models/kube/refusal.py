@@ -79,7 +79,7 @@ class NoRoom:
         return True
 
     def outlives_nodes(self) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`. The plugins that reject the pods must be the same."""
+        """See `harness.models.kube.pod.LastingRefusal`. The same plugins must still reject the pods."""
         rules = self._nodes.rules
         rules.follow()
         return self._excluded == rules.excluded and len(self.amounts) == len(self._cache.names)

@@ -59,7 +59,7 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
 
 
 def is_pod(job: Job) -> bool:
-    """Returns True if a job is a Pod from the manifests."""
+    """Returns True if a job represents a Pod in the manifests."""
     template = job.pod_sets[0].pod_template
     return template is not None and _OF_POD in template and json.loads(template).get("kind") == "Pod"
 

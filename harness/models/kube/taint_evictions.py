@@ -32,7 +32,7 @@ _ADMITTED_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachabl
 
 
 def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Returns the taints that also affect running pods."""
+    """Returns the taints with the effect NoExecute, which also affect running pods."""
     return tuple([taint for taint in taints if taint.effect == "NoExecute"])
 
 

@@ -32,7 +32,7 @@ class Devices(Rule):
         self._by: dict[tuple[str, int], tuple[str, list[int], int]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields violations if a binding doesn't provide the requested quantity, or exceeds a device."""
+        """Yields violations if a pod is bound to too few or too many devices, or if a device is overused."""
         row, name, holds = step.row, step.life.asked.name, step.life.holds
         for key in [key for key in self._by if key[0] == name and key[1] not in holds]:
             node, devices, share = self._by.pop(key)

@@ -1,4 +1,4 @@
-"""Checks elastic quotas, their usage, their guarantees, and which preemptions they allow."""
+"""Checks the usage and the guarantees of elastic quotas, and the preemptions that they allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recomputes the jobs, stints, timeline and identity of a run from its decisions."""
+"""Recomputes the jobs, stints and timeline of a run from its decisions, and checks the rule *identity*."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLICE = re.compile(r"nvidia\.com/mig-([1-9])g\.[1-9][0-9]{0,2}gb([.+]me)?$")
 
 
 def check_tables(history: History) -> Iterator[Broken]:
-    """Yields differences between tables and decisions, after all decisions of the history."""
+    """Yields differences between tables and decisions. The history must have processed all decisions."""
     facts = history.facts
     for name in facts.missing:
         yield Broken("invented.job", f"jobs.parquet, {name}", "is not in the trace")

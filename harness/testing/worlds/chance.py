@@ -1,4 +1,7 @@
-"""Individual random choices from the streams of `harness.trace.generate`, equal on all machines."""
+"""Makes random choices, which are equal on all machines.
+
+The random numbers come from the streams of `harness.trace.generate`.
+"""
 
 from __future__ import annotations
 

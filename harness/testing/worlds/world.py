@@ -139,7 +139,7 @@ class World:
 
         Args:
             plugin: the policy's name.
-            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
+            changed: other values of `on_preemption`, `grace_period` or `until` than the world's.
         """
         settings = self._settings(changed)
         words = ["harness", "replay", _TRACE, "--cluster", _ON_NODES if self.uses_nodes(plugin) else _POOL]
@@ -166,7 +166,7 @@ class World:
             folder: the folder for runs.
             options: the policy's options. The default is the options of the world.
             plugins: the result of `harness.plugins.load()`. By default, harness loads the plugins.
-            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
+            changed: other values of `on_preemption`, `grace_period` or `until` than the world's.
 
         Raises:
             HarnessError: as for `harness.replay`.

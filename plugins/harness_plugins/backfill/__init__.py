@@ -8,7 +8,7 @@ The rules are based on these sources:
 - D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using system-generated predictions rather than user
   runtime estimates (2007), for `estimate=last-two`.
 
-For corrections that count from the first prediction, the source is jad-darrous/predictsim 174c453.
+The rules of `correction=from-first` are based on jad-darrous/predictsim 174c453.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Capacity(Protocol[R, A, V]):
         """Yields the decisions that start a job."""
 
     def refusal(self, request: R, job: Job, expected: int) -> Refuse | None:
-        """Returns a record of why a job cannot start now, or None if it can start."""
+        """Returns a record of the reason why a job cannot start now, or None if it can start."""
 
     def reserve(
         self, request: R, job: Job, expected: int, running: Sequence[Entry[A]], before: V | None

@@ -1,7 +1,8 @@
 """Plans the jobs on each node from now on, based on their expected run times.
 
-A reservation is for a certain time. The plan assumes that all running jobs end as expected. At that time, the
-job gets the nodes in its plan if they are still free, or other nodes if they are not.
+A reservation is for a certain start time, not for certain nodes. The plan assumes that all running jobs end
+as expected. At the start time, the job gets the nodes in the plan if they are still free, or else other
+nodes.
 
 A job can reserve a time if it finds nodes at that time, and if every later job still finds nodes at its own
 reserved time. As a result, no job is delayed, and no job waits for specific nodes if other nodes are

@@ -1,4 +1,4 @@
-"""Implements capacity as nodes. kube-scheduler's filters and scores place all pods of a job on them.
+"""Implements `Capacity` for clusters with nodes. kube-scheduler's filters and scores place the pods of jobs.
 
 The first waiting job has a reservation for a time at which its pods find nodes. These nodes can change when
 other jobs start, but the job will still find nodes at that time.
@@ -33,7 +33,7 @@ class NodeRequest:
     Attributes:
         job: one of these jobs.
         home: always 0, because all nodes belong to one cluster.
-        never: why such jobs can never run, or None if they can.
+        never: the reason why such jobs can never run, or None if they can.
     """
 
     __slots__ = ("home", "job", "never")

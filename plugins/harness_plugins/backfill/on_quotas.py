@@ -1,4 +1,4 @@
-"""Implements capacity as quotas, for clusters without nodes. Only quantities matter, not places."""
+"""Implements `Capacity` for clusters without nodes, where jobs share quotas. Only quantities matter."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Failure(NamedTuple):
 
     Attributes:
         pod: the first pod of the job that finds no node.
-        detail: the reasons of the nodes, after the earlier pods of the job have been placed.
+        detail: the reasons why nodes reject this pod, after the earlier pods of the job have been placed.
         by_nodes: whether only nodes and their free resources are the reason, and not rules about other pods.
     """
 
@@ -140,7 +140,7 @@ class Snapshot:
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 
     def find(self, job: Job) -> Places | None:
-        """Returns nodes for all pods of a job in addition to other jobs, or None if some pod finds none."""
+        """Returns nodes for all pods of a job beside the other jobs, or None if some pod finds no node."""
         pods = self._of(job)
         placed, failed = self._place(job)
         nodes = None if failed is not None else tuple(pod.node for pod in pods)

@@ -169,9 +169,9 @@ class BestFit(_Largest):
 
 @final
 class DotProduct(_Largest):
-    """Prefers nodes with few remaining requested resources, by the smallest dot product as in Tetris.
+    """Prefers the node with the smallest dot product of the pod's requests and the node's free resources.
 
-    Grandl et al., Multi-resource Packing for Cluster Schedulers, SIGCOMM 2014.
+    The rule is based on Tetris (Grandl et al., Multi-resource Packing for Cluster Schedulers, SIGCOMM 2014).
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:

@@ -32,7 +32,7 @@ def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """Does the same as `unchanging` for the `spec` of a pod, and for a `NodeInfo` or the manifest `Node`."""
+    """Returns the same as `unchanging`, but accepts the `spec` of a pod, and also the manifest of a node."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:

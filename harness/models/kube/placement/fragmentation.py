@@ -58,7 +58,7 @@ class Fragmentation:
         pods: all known pods, by kind.
 
     Attributes:
-        total: the number of pods that count. `of` returns sums over all of these pods.
+        total: the number of typical pods. `of` returns sums over all of these pods.
     """
 
     def __init__(self, pods: Iterable[Usual]) -> None:

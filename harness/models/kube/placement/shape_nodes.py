@@ -34,7 +34,7 @@ class ShapeNodes:
 
     Attributes:
         rules: the results of the shape's rules about nodes, regardless of its requests.
-        kinds: the state of each node.
+        kinds: for each node, whether the shape fits, or why not (`FITS`, `SHORT` and so on).
         keys: the key of each node.
         moves: the number of moves of nodes that are already applied.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
@@ -95,7 +95,7 @@ class ShapeNodes:
     # --- keeping up ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Computes the results of all nodes again that have changed, even if their positions changed, too."""
+        """Recomputes the results of all changed nodes, even if their positions have changed, too."""
         cache = self._cache
         if self.moves != cache.moves.count:
             self.follow()
@@ -222,7 +222,7 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns two results: the number of rejecting nodes for each reason, and largest free quantities.
+        """Returns the number of rejecting nodes for each reason, and the largest free quantities.
 
         The second result has an entry for each resource that is insufficient on some node: the largest free
         quantity of this resource on any node. Nodes that can never run the shape are ignored there.

@@ -40,7 +40,7 @@ class Enough:
 
 @final
 class DryRuns:
-    """The dry runs of one shape and priority, for pods that depend only on the node and its nominations.
+    """The dry runs of one shape and priority, if they depend only on a node and the pods nominated to it.
 
     A result is valid until its node changes. A result that depends on a budget is valid until the allowed
     disruptions change.
