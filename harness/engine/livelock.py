@@ -128,8 +128,7 @@ class Watch:
     a livelock if there are
     - at least `ROUNDS` repeated preemptions, and `SPAN` has passed, or
     - at least `MOST_ROUNDS` repeated preemptions in any time, or
-    - more than `_ROUNDS_A_SECOND` repeated preemptions within one second. This bound increases by `_EACH` for
-      each preempted pod.
+    - more than `_ROUNDS_A_SECOND` repeated preemptions in one second, plus `_EACH` for each preempted pod.
 
     Attributes:
         endless: whether the whole livelock is in one cycle of the policy, so that this cycle would never end.

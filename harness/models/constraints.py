@@ -44,8 +44,8 @@ class Constraints:
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
         """Returns the reason why pods cannot run in a flavor, or "" if they can.
 
-        The method checks taints, and the node selector and affinity of the pods. It ignores all labels that
-        are not in `keys`, because kube-scheduler checks them later against each node.
+        The method checks the taints of the flavor, and the node selector and affinity of the pods. It ignores
+        labels that are not in `keys`. For them, only the labels of the flavor's nodes decide.
 
         Args:
             flavor: the flavor.

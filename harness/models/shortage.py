@@ -27,8 +27,8 @@ def shortage(
     - `usage` and `quota` contain the usage and the quota of the queue.
     - `max` has an entry for each queue or cohort whose borrowing limit prevents the request. The entry is the
       largest usage that the limit allows. `usage` and `quota` also have an entry for such a cohort.
-    - `pool` is the root cohort with the usage of its queues.
-    - `kept` has the quantities that lending limits keep in the queues. They are not part of the pool.
+    - `pool` contains the usage and the quota of the root cohort. Within it, `kept` has the quantities that
+      lending limits keep in the queues. They are not part of the pool.
     - If an insufficient resource has several flavors, `holders` has the queues that use most of it.
 
     Args:

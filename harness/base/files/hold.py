@@ -65,7 +65,8 @@ def held(place: Path) -> Iterator[Hold]:
 def clear(folder: Path) -> None:
     """Remove hidden files of dead processes from a folder, and move back content that they had renamed.
 
-    A process renames the old content of a path shortly before it puts the new content there.
+    If the system can't exchange two names, a process renames the old content of a path shortly before it puts
+    the new content there.
     """
     with suppress(OSError):
         for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):

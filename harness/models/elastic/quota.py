@@ -22,9 +22,9 @@ class Quota:
         name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
         min: the guarantee of each resource. It is 0 for resources that the manifest doesn't name.
-        max: the limit of each resource. If the manifest doesn't name cpu, memory or ephemeral storage, their
-            limit is 0. Other resources that the manifest doesn't name have no limit. With `only_named`, no
-            resource has a limit unless the manifest names it.
+        max: the limit of each resource. If the `max` in the manifest doesn't name cpu, memory or ephemeral
+            storage, their limit is 0. Other resources that it doesn't name have no limit. With `only_named`,
+            only the named resources have a limit.
         used: the quantity of each resource that is charged.
         leaving: the part of `used` that will soon be released.
         firm: the part of `used` that belongs to pods that must not be preempted. It is empty if the tree does

@@ -300,7 +300,7 @@ class PodInfo:
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
-        """Returns True if the rejection of the pod by these plugins must be recorded.
+        """Returns True if the rejection of the pod by these plugins must be recorded, and updates `told`.
 
         It must be recorded if other plugins rejected the pod last time (see `Told`), or if a preemption has
         freed resources for the pod since then. While victims are terminating for the pod, it must be recorded

@@ -19,7 +19,7 @@ _LATEST = 150
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Returns manifests that add or change nodes for some time.
+    """Returns manifests that add, change or remove nodes for some time.
 
     They must come after the manifests of `nodes`. The first node always exists.
     """
