@@ -31,7 +31,7 @@ _SELDOM = "the wakes are less than a millisecond apart; request a wake when some
 
 @final
 class Waking:
-    """Counts the simulated times since the last effect at which a wake of the policy was due.
+    """Counts the simulated times at which a wake of the policy was due, since the policy last had an effect.
 
     Args:
         others: the sources of all other events.

@@ -220,10 +220,10 @@ class QuotaTree:
         return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
-        """Returns True if the quantities charged to a node were available, so that no quota is exceeded.
+        """Returns True if the quantities that were just charged to a node exceed no quota.
 
-        A charge reduces `available` by exactly its quantity. After a charge, this method can therefore tell
-        whether the quantity was available before.
+        A charge reduces `available` by exactly its quantity. Therefore, the quantity was available before if
+        `available` is not negative now.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often
@@ -232,7 +232,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """Returns the unused part of the quota that a node keeps from its parent, which is never negative."""
+        """Returns the unused part of the quota that a node does not lend to its parent, or 0."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:

@@ -191,8 +191,8 @@ class Block:
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
         """Removes and returns the next pod that needs an attempt.
 
-        All pods before it fail without an attempt, because an equal pod has failed. If the equal pod was
-        rejected by other plugins than before, this is only allowed if it still waits for free resources.
+        All pods before it fail without an attempt, because an equal pod has failed. However, if other plugins
+        than before rejected the equal pod, a pod needs an attempt unless it still waits for free resources.
 
         Args:
             version: see `Peers.failed_at`.

@@ -182,7 +182,7 @@ class Gangs:
         self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
-        """Returns the gang of a pod, which is its pod group or its gang job, or None if it has none."""
+        """Returns the gang of a pod, or None. A gang represents a pod group, or a job that is a gang."""
         job = pod.job
         if not self._together or job is None:
             return None

@@ -39,8 +39,8 @@ class Shape:
         missing: the requested resources that no node has.
         scored_cpu, scored_memory: the requests with defaults, for the score of NodeResourcesFit.
         ports: the host ports that the pod uses.
-        asks_for_several: whether a node can lack several resources for the pod, apart from the number of
-            pods.
+        asks_for_several: whether the pod requests several resources, or host ports, so that a node can lack
+            more than one of them.
         balanced: whether NodeResourcesBalancedAllocation scores the pod. This requires a request for cpu or
             memory.
     """
@@ -143,8 +143,8 @@ class LastingRefusal(Protocol):
 
     Attributes:
         most_room: an upper bound of the resources that nodes can offer to equal pods. The refusal is valid
-            until a changed node can offer `amounts`. It is None if something other than free resources may
-            also help these pods.
+            until a changed node can offer `amounts`. `most_room` is None if something other than free
+            resources may also help these pods.
         amounts: the request of a pod for each resource.
     """
 

@@ -269,9 +269,9 @@ class SchedulingQueue:
     # --- attempts without nodes ---------------------------------------------------------------------------
 
     def pop_any(self) -> PodInfo | None:
-        """Returns the next pod to try, or None. In a cluster without nodes, it replaces `pop`.
+        """Returns the next pod to try in a cluster without nodes, or None.
 
-        In such a cluster, every pod needs an attempt of its own.
+        In such a cluster, every pod needs an attempt of its own. Therefore, this method replaces `pop`.
         """
         self._settle()
         while self._active or self._backoff:

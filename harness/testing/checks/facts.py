@@ -176,7 +176,7 @@ class Facts:
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
     def changes_by(self, time: int, action: str = "") -> Iterator[int]:
-        """Updates the cluster for each change before a decision, and then yields the time of the change.
+        """Applies the changes of the cluster that precede a decision, and yields the time of each change.
 
         Completions, departures, returns and timed starts precede changes at the same time.
 

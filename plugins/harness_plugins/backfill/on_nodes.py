@@ -114,7 +114,7 @@ class OnNodes:
         return found
 
     def stays(self, assignment: Places) -> int | None:
-        """Returns how many seconds a job tolerates its nodes' NoExecute taints, or None without a limit."""
+        """Returns for how many seconds a job tolerates its nodes' NoExecute taints. None means no limit."""
         if not self._tainted:
             return None
         return self._now.stays(assignment, self._tainted)

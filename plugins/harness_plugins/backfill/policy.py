@@ -1,6 +1,7 @@
 """The policy `backfill`.
 
-It processes simultaneous events one by one, for each quota tree or for all nodes.
+It processes simultaneous events one by one. In a cluster without nodes, it does so separately for each quota
+tree.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class Snapshot:
         return len(placed) == len(pods)
 
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
-        """Returns how many seconds all pods of a job tolerate their nodes' taints. None means no limit."""
+        """Returns for how many seconds all pods of a job tolerate their nodes' taints. None means forever."""
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
             for pod, node in zip(self._of(places.job), places.nodes, strict=True)
