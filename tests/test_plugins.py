@@ -141,7 +141,7 @@ def test_all_public_names_are_listed() -> None:
 
 def test_leaving_out_an_unknown_plugin_is_an_error() -> None:
     """`--no-plugin` with a wrong name is not ignored."""
-    with pytest.raises(PluginError, match="no plugin 'nothing'"):
+    with pytest.raises(PluginError, match="no installed plugin has the name 'nothing'"):
         plugins.load(block=["nothing"])
 
 

@@ -119,8 +119,8 @@ class Recorder(Protocol):
     ) -> None:
         """Record a stint: pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        If an eviction ended the stint, `lost` is the progress of this stint that was lost, in microseconds of
-        each pod. `lost_before` is the lost progress from the time before the job arrived. If `lost_before` is
+        If an eviction ended the stint, `lost` is the progress of this stint that was lost, in microseconds
+        per pod. `lost_before` is the lost progress from the time before the job arrived. If `lost_before` is
         above 0, the stint can have length zero. `pod` is set if a pod makes progress independently of the
         other pods of its job, and is then the number of this pod.
         """

@@ -84,7 +84,7 @@ class Referee:
         handlers: maps the type of a decision to the function that applies it or raises `DecisionError`.
         idle: how many consecutive decisions changed nothing. It is reset when time advances.
         wakes: the times at which the policy wants to be called.
-        idle_wakes: the same for idle wakes. If only idle wakes are left, the replay ends.
+        idle_wakes: the times of the policy's idle wakes. If only idle wakes are left, the replay ends.
         stopped: the livelock that stops the replay at the current time, or None.
     """
 

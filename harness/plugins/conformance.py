@@ -82,7 +82,7 @@ class Verdict(Value):
     Attributes:
         differences: the judged differences, empty if the answers agree.
         informative: the differences in fields that are only reported.
-        error: why the plugin gave no answer, or "".
+        error: the reason why the plugin gave no answer, or "".
     """
 
     id: str

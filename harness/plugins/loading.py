@@ -216,7 +216,7 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
     names = {candidate.info.name for candidate in candidates}
     wanted = names if only is None else set(only)
     for name in sorted((wanted | block) - names):
-        raise PluginError(f"there is no plugin {name!r} to load or leave out", hint=did_you_mean(name, names))
+        raise PluginError(f"no installed plugin has the name {name!r}", hint=did_you_mean(name, names))
     return [candidate for candidate in candidates if candidate.info.name in wanted - block]
 
 

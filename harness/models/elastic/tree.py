@@ -271,9 +271,9 @@ class QuotaTree:
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
-        """Returns the excess of pods that must not be preempted over the `min` of their quota.
+        """Checks the `min` of a quota against the usage by its pods that must not be preempted.
 
-        The result is None if they don't exceed it. `min` does not limit resources that it does not name.
+        The result is the excess, or None. `min` does not limit resources that it does not name.
 
         Args:
             leaf: the quota.

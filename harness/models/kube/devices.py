@@ -86,7 +86,7 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """Returns the devices with the smallest sufficient free shares. Of equal ones, lower indices come first.
+    """Returns the devices with the smallest sufficient free shares. If these are equal, lower indices win.
 
     If the node has too few devices, for example because it lost one, the result contains the devices with
     the largest free shares.

@@ -25,8 +25,8 @@ class Unschedulable:
     """The refusal of a pod that fits on no node, and for which no pod is preempted.
 
     Attributes:
-        diagnosis: why each node rejected the pod.
-        preemption: why no pod is preempted for it.
+        diagnosis: the reasons why each node rejected the pod.
+        preemption: the reason why no pod is preempted for it.
     """
 
     diagnosis: Diagnosis

@@ -146,7 +146,7 @@ class Life:
         pods = self.pods_of(row) if action != "admit" else self._admitted(row)
         getattr(self, f"_{action}")(row, pods, now)
         change = bool(self.holds) - held
-        require(row["holding"] == change, f"holding is {row['holding']}, but it must be {change}")
+        require(row["holding"] == change, f"'holding' is {row['holding']}, but must be {change}")
         return pods
 
     def _submit(self, row: Row, pods: frozenset[int], now: int) -> None:

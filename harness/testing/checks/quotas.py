@@ -63,7 +63,7 @@ class ClusterQuotas(Rule):
             for cell, amount in self._counted[life.asked.name][0].items():
                 if amount and not self._fits(node, cell):
                     used, more = self.stays.uses(node, cell), -self.stays.left(node, cell)
-                    what = f"queue {name} uses {used} of {cell}, {more} too much, even without leaving jobs"
+                    what = f"queue {name} uses {used} of {cell}, {more} too much, without evicted jobs"
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:
@@ -128,7 +128,7 @@ class ClusterQuotas(Rule):
                 over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
                 if over and self.stays.over(node, cell) > explained:
                     beyond = f"uses {over} of {cell} beyond its quota until {now} microseconds"
-                    what = f"{beyond}, and leaving jobs don't explain it"
+                    what = f"{beyond}, and the jobs that are being evicted don't explain it"
                     yield Broken("quotas.over", f"queue {name} from {self._since} microseconds", what)
                 key = name, cell[1]
                 self._over[key] = self._over.get(key, 0) + over * (now - self._since)

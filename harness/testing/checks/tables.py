@@ -138,7 +138,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
             parts[kind if row["state"] == "progress" else "idle_held"] += amount * (span - lost)
             parts["lost"] += amount * lost
         if sum(parts.values()) != allocated:
-            what = f"allocated is {allocated}, but the sum of {parts} is {sum(parts.values())}"
+            what = f"'allocated' is {allocated}, but the sum of {parts} is {sum(parts.values())}"
             yield Broken("identity.allocated", f"{resource} over the run", what)
         compute = int(found[1]) if (found := _SLICE.match(resource)) else 0
         for name, part in {"allocated": allocated, **parts}.items():
