@@ -38,7 +38,8 @@ class AtStart(Value):
     """The work in the manifests that takes part in a replay, at its beginning or later.
 
     Attributes:
-        world: `empty` or `dump`, or "" if the manifests contain no work.
+        world: `empty` if the replay begins with an empty cluster, `dump` if it begins with the work in the
+            manifests, or "" if the manifests contain no work.
         cluster: the cluster with the work that exists when the replay begins.
         later: the cluster with the work that arrives during the replay and then waits, or None.
         times: maps the `namespace/name` of each object in `later` to its arrival, in microseconds since 1970.
@@ -87,9 +88,10 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     Args:
         cluster: the manifests.
         trace: the trace to replay.
-        choice: `empty` or `dump`. By default, it is `empty` if the manifests contain a time later than the
-            first submission in the trace, because the trace is then older than the manifests. Otherwise, it
-            is `dump`.
+        choice: `empty` for a replay that begins with an empty cluster, or `dump` for one that begins with
+            the work in the manifests. The default is `empty` if the manifests contain a time later than the
+            first submission in the trace, because the trace is then older than the manifests. Otherwise,
+            the default is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:
@@ -133,7 +135,10 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
 
 def as_it_stands(cluster: Cluster) -> Cluster:
-    """Returns the cluster with all work that has not ended yet, for a replay without dates."""
+    """Returns the cluster with all work that had not ended when the manifests were written.
+
+    A simulation without a trace begins with this work.
+    """
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
     working = [each for each in objects.several if isinstance(each, Workload)]

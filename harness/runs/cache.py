@@ -34,9 +34,10 @@ class Lasting(Generic[_V]):
         self._known: dict[tuple[int, int], _Known] = {}
 
     def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
-        """Returns the cached answer, or computes and caches it. Errors in `find` are not cached.
+        """Returns the cached answer, or calls `find` and caches its result. Errors are not cached.
 
-        `question` contains all other values that the answer depends on, which are compared by value.
+        `question` contains all values that the answer depends on, apart from the trace and the cluster. They
+        are compared with `==`.
         """
         key = id(trace), id(cluster)
         known = self._known.get(key)

@@ -1,4 +1,4 @@
-"""Describes which Workloads and Pods in a dump do not continue unchanged in a replay."""
+"""Describes which Workloads and Pods of a dump a replay omits or changes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ _FINDS = "the scheduler finds nodes for them"
 def not_as_it_was(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about work in a dump that a policy leaves out or that does not continue unchanged.
+    """Yields sentences about the Workloads and Pods of a dump that a replay omits or changes.
 
-    `several` contains the cluster with the initial work and, if any, the cluster with later work. `taken`
-    contains the `namespace/name` of each job that the policy makes. With `by_queues`, a Pod without a
-    Workload is not a job.
+    Args:
+        several: the cluster with the work that exists at the beginning. If some work arrives later, the
+            cluster with that work follows.
+        taken: the `namespace/name` of each Workload and Pod that the policy takes over as a job.
+        name: the name of the policy.
+        by_queues: whether the policy admits Workloads by ClusterQueues. In that case, a Pod without a
+            Workload uses no quota.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]
@@ -77,7 +81,7 @@ def _nobody_takes(
 def workloads_left_out(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about the Workloads from which a policy makes no jobs.
+    """Yields sentences about the Workloads that a policy does not take over as jobs.
 
     For the arguments, see `not_as_it_was`.
     """

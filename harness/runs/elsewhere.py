@@ -1,7 +1,7 @@
 """Carries out tasks on other machines, with Dask workers or any executor that returns Python's futures.
 
-Work is identified by its hash. A process keeps the work that it has received. If it needs other work, it
-reports this.
+A `Work` object contains the inputs of all tasks. Tasks are sent with only the hash of this object. A process
+that does not have the object yet reports this. It then receives the object, and keeps it for later tasks.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _INSTALL = "pip install 'harness-replay[dask]'"
 
 
 class Elsewhere(Generic[TaskT, DoneT]):
-    """Carries out tasks with an executor.
+    """Carries out tasks with an executor of Python's futures.
 
-    A process receives the inputs only after it has reported that it doesn't have them.
+    The inputs are sent only to processes that have reported that they don't have them.
     """
 
     def __init__(self, work: Work[TaskT, DoneT], executor: Executor) -> None:

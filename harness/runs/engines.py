@@ -20,7 +20,11 @@ _UNLIMITED = Cluster()  # the cluster in the replay of a record, which has no li
 
 
 def played_on(plan: Plan) -> Cluster:
-    """Returns the cluster whose capacity limits a replay; an unlimited one for a record."""
+    """Returns the cluster whose capacity limits a replay.
+
+    A replay with the recorded times of the trace has no limits. For it, the function returns a cluster
+    without nodes and queues.
+    """
     return _UNLIMITED if plan.policy.record else plan.cluster
 
 
@@ -51,14 +55,18 @@ def check_heard(plan: Plan) -> None:
 
     Raises:
         InputError: the policy rejects some of the changes.
-        PolicyError: the policy can't be made, or it can't be notified of changes that must not be ignored.
+        PolicyError: the policy can't be made. Or it has no `changed` method, and the user has not chosen to
+            ignore such changes.
     """
     if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.settings.ignore_events):
         raise deaf(plan.label, plan.cluster.changes)
 
 
 def as_heard(plan: Plan) -> Plan:
-    """Returns the plan, without the changes of the cluster if the policy does not support them."""
+    """Returns the plan, or a plan without the changes of its cluster if they are to be ignored.
+
+    They are ignored if the user has chosen this and the policy has no `changed` method.
+    """
     if not (plan.settings.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

@@ -133,7 +133,7 @@ def node_counts(cluster: Mapping[str, Any]) -> list[int]:
 
 
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the number of changes over the epochs by kind, such as `5 (3 quotas, 2 stops)`.
+    """Returns how many changes of each kind the events contain, such as `5 (3 quotas, 2 stops)`.
 
     Returns "" if there are no changes.
     """
@@ -141,13 +141,13 @@ def summary(those: Sequence[Mapping[str, Any]]) -> str:
 
 
 def told_sorts(sorts: Counter[str]) -> str:
-    """Returns numbers of changes as text, such as `5 (3 quotas, 2 stops)`, or "" if there are none."""
+    """Returns the counts of changes as text, such as `5 (3 quotas, 2 stops)`, or "" without changes."""
     parts = ", ".join(f"{count:,} {sort_name(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events with the changes that all runs have in common, at equal times."""
+    """Returns the events of the first run, but only with changes that every run has at the same time."""
     others = [
         {(each["at_us"], str(edit)) for each in those for edit in each["edits"]} for those in several[1:]
     ]

@@ -1,4 +1,4 @@
-"""Requests for runs with further measurements, which are made in the same process after the replay."""
+"""Requests that replay a trace, and then measure the finished run further in the same process."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class How(NamedTuple):
 
 
 class FurtherRequest(Request):
-    """A request for a run with further measurements, made while the process still has all of its tables.
+    """A request that creates a run, and then adds further measurements to it.
+
+    The measurements are made in the same process, which still has all tables of the run.
 
     Attributes:
-        whole: the kind of request that creates the run first.
+        whole: the class of the request that creates the run.
     """
 
     whole: ClassVar[type[Request]] = Request

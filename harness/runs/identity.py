@@ -1,12 +1,12 @@
-"""Identifies the code that a result depends on by checksums of files, so an edited policy is a new policy.
+"""Identifies the code that a result depends on by checksums of its files.
 
-What matters is the code that is loaded. A file represents this code only if the file has not changed since
-its module was imported. If the file has changed, or if the code has no file (as in a cell of a notebook), the
-code is unknown. A result of unknown code is never reused for another request.
+After a change of a policy's file, results of the older code are not reused. If a file has changed after its
+module was imported, it no longer shows the loaded code. In that case, or if the code has no file (as in a
+cell of a notebook), the code counts as unknown. A result of unknown code is never reused for another request.
 
-If a module exists both as source and in compiled form, Python loads the compiled file, so the checksum is
-that of the compiled file. The compiled build of `harness` is an exception. Like the plain build, it is
-identified by its sources, which must be the sources that were compiled.
+If a module exists both as source and in compiled form, Python loads the compiled file, so this file's
+checksum is used. The compiled build of `harness` is an exception: the checksums are those of its sources, as
+in the plain build. The sources must be those that were compiled.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def code_of_harness() -> Code:
 def code_of_policy(spec: PolicySpec) -> Code:
     """Returns the code of a policy: the packages of its plugin, its class, and the classes it inherits from.
 
-    The built-in plugins are included for all policies, because any policy may build on them. It must be
-    possible to find a class that is given in Python by its name in its module. A class that is defined in a
-    function may depend on variables of that function, so its files do not represent what it does.
+    The built-in plugins are included for all policies, because any policy may build on them. A class that was
+    passed in from Python must be an attribute of its module. A class that is defined in a function may depend
+    on variables of that function, so its code counts as unknown.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
     return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))

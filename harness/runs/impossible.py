@@ -63,7 +63,7 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The jobs of a trace that can never start on a cluster, on which one or more plugins agree."""
+    """The jobs of a trace that can never start on a cluster, and the plugins that find exactly these jobs."""
 
     plugins: tuple[str, ...]
     found: tuple[Impossible, ...]
@@ -115,10 +115,10 @@ def _found(
 
 
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
-    """Returns the verdicts of the plugins that are suitable for the cluster, with their default options.
+    """Returns which jobs can never start, according to the plugins with their default options.
 
-    A plugin with which no job could ever start is left out, unless that is true for all plugins. A plugin
-    that fails is left out with a warning.
+    Plugins that are not suitable for the cluster are left out. A plugin that fails is left out with a
+    warning. A plugin with which no job could ever start is left out, unless this is true for all plugins.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}

@@ -22,7 +22,7 @@ _known: Lasting[JobColumns] = Lasting()
 
 
 def job_columns(trace: Trace, cluster: Cluster, **choices: Any) -> JobColumns:
-    """Returns the columns of a trace's jobs. The choices are those of `JobColumns`."""
+    """Returns the columns of a trace's jobs. `choices` are keyword arguments of `JobColumns`."""
     find = partial(JobColumns, trace, cluster, **choices)
     if trace.frame.height > LONG:
         return find()

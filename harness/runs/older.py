@@ -1,8 +1,10 @@
 """Converts the tables of older runs to the current form.
 
-In schema 2, some facts exist only as texts, from which the numbers are parsed. Before quotas had their own
-scope, the scopes `queue` and `beneficiary` named the quota in the metrics of fairness, quota and disruption.
-A larger allocation counted as better. Metrics had no `at_least`, and their units were different.
+Schema 2 stores some numbers only within texts, so the module parses these texts.
+
+The metrics of older runs differ from those of current runs. Metrics of fairness, quota and disruption have
+the scope `queue` or `beneficiary` instead of `quota`. A larger allocation counts as better. The column
+`at_least` is missing, and the units are different.
 """
 
 from __future__ import annotations

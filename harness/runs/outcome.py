@@ -31,10 +31,11 @@ class _Span(NamedTuple):
 
 
 def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
-    """Returns the trace of a run, in which the starts and ends of jobs in that run are the recorded times.
+    """Returns the replayed trace, with the starts and ends of jobs in the replay as recorded times.
 
-    A run of a job begins with its first progress and ends when the job releases its resources. Spans without
-    progress are omitted. Jobs from the manifests are omitted too, because they are not part of the trace.
+    Each recorded time span of a job begins with the job's first progress, and ends when the job releases its
+    resources. Time spans without progress are omitted. Jobs from the manifests are omitted too, because they
+    are not part of the trace.
 
     Args:
         run: a run that has all its tables.

@@ -57,7 +57,7 @@ class Plan(Value):
         at_start: how work in the manifests takes part.
         played: the trace whose jobs arrive, which is `trace` itself or its twin.
         work: how long unfinished work in the manifests runs.
-        twin: the replayed twin of the trace, or None for the trace itself.
+        twin: the version of the trace with slightly shifted arrivals to replay, or None for the trace itself.
         observe: wraps the policy in an observer, which does not affect the result.
         alone: the only quota on the cluster, with only its jobs in the trace, or None for all quotas.
     """
@@ -87,12 +87,12 @@ class Plan(Value):
             raise OptionError(f"{self.policy.name} repeats recorded events, so arrivals cannot be {changed}")
 
     def with_settings(self, settings: Settings) -> Plan:
-        """Returns the plan with other settings, which treat the work in the manifests in the same way.
+        """Returns the plan with other settings. They must not change which work in the manifests takes part.
 
         All values that are derived from trace, cluster and policy are reused.
 
         Raises:
-            OptionError: the arrivals of a record would be scaled.
+            OptionError: the policy repeats recorded events, but the settings scale the arrivals.
         """
         other = replace(self, settings=settings)
         other.__dict__.update(code=self.code, impossible=self.impossible, content=self.content)

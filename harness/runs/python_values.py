@@ -1,8 +1,9 @@
 """Converts attributes of classes and functions to plain values that are equal in every process.
 
 The attributes are those that were set in Python. Plain values and instances of Python's own classes can be
-converted. Any other value makes the code unknown, so that the code never counts as equal. Examples are cells
-of a notebook, which have no file, and objects of other classes.
+converted. If an attribute has any other value, such as an object of a user's class, the code counts as
+unknown. Code without a file, such as a cell of a notebook, counts as unknown too. Unknown code is never equal
+to other code.
 """
 
 from __future__ import annotations

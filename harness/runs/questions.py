@@ -28,8 +28,8 @@ _REASON = "for each job a Never(where, why) with two strings, or None"
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
     """Returns the jobs that are already running according to the manifests.
 
-    The result is empty if the policy takes over no jobs. For every policy, the progress of a job is how long
-    it has run by `Cluster.as_of`. See `harness.cluster.standing`.
+    The result is empty if the policy takes over no jobs. If the policy returns no progress for a job, its
+    progress is the time that it has run by `Cluster.as_of`. See `harness.cluster.standing`.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.

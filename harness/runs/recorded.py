@@ -1,4 +1,7 @@
-"""Notes contradictions in the record that a run repeats, and usage beyond the cluster's capacity."""
+"""Finds faults in the recorded times of a trace, in runs that repeat these times.
+
+Faults are contradictions, and usage beyond the cluster's capacity.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,10 @@ class Beyond(NamedTuple):
 
 
 def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences about the record that a run repeats, or nothing for other runs."""
+    """Yields sentences about faults in the recorded times that a run repeats.
+
+    Yields nothing for a run of a scheduler, which does not repeat recorded times.
+    """
     told = info.get("record", {"notes": (), "beyond": ()})
     yield from told["notes"]
     for each in told["beyond"]:

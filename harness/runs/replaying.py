@@ -130,7 +130,7 @@ def add_into(
 ) -> dict[str, Any]:
     """Rewrites a stored run with additional metrics, and returns its `run.json`.
 
-    `further` contains additional tables without times.
+    `further` contains additional tables by name. They must not have time columns.
 
     Raises:
         RunError: a table of the run is damaged.

@@ -59,7 +59,8 @@ class Request(Settings):
         output: the folder for results. The run is stored in `<output>/<trace>/<run>`.
         force: whether to replay even if the same run already exists.
         keep: which parts of the run to keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        twin: the replayed twin of the trace, or None for the trace itself.
+        twin: the version of the trace with slightly shifted arrivals to replay, or None for the trace
+            itself.
         alone: a ClusterQueue or ElasticQuota to replay alone, which means only its jobs with only its nominal
             quota, or None for all jobs and quotas.
     """
@@ -120,7 +121,7 @@ class Request(Settings):
 
     @property
     def settings(self) -> Settings:
-        """The settings of the request without its other choices."""
+        """The settings of the replay, which do not include the trace, the plugin and the cluster."""
         return Settings(**self.values())
 
     @property

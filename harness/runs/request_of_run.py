@@ -24,8 +24,9 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
     Args:
         run: the run.
         plugins: the plugins that the run uses.
-        has: what the run lacks, as part of a message, such as `has no twins, and `.
-        option: the option of `harness replay` that creates the run with the missing part.
+        has: the beginning of an error's message, which says what is missing in the run, such as `has no
+            twins, and `.
+        option: the option of `harness replay` that creates a run with the missing part.
 
     Raises:
         RunError: the same request would now result in another run or in no run. The message says why.

@@ -63,7 +63,7 @@ class Run:
     Attributes:
         request: the request of the run in the process that made it, or None for runs that were opened or come
             from another process.
-        memory: maps questions to answers within `asked_much`, and is None otherwise.
+        memory: a cache of values that were read from the tables. It is None outside of `asked_much` blocks.
     """
 
     def __init__(
@@ -184,9 +184,10 @@ class Run:
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """Measurements over other windows or for other jobs. See `shared_window` of the metrics.
+        """Maps the name of a window to the measurements over it. The run's own window is not included.
 
-        Twins in comparisons have such measurements (`harness.studies.twins`).
+        A comparison measures twins over windows that all compared runs share (`harness.studies.twins`). See
+        also `shared_window` of the metrics.
         """
         found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
         return {key: [Measurement(*row) for row in rows] for key, rows in found.items()}
@@ -198,7 +199,7 @@ class Run:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences that readers need about requested metrics, and about jobs that kept waiting."""
+        """Sentences about metrics that were measured on request, and about jobs that kept waiting."""
         asleep: Sequence[str] = self.info["outcome"].get("asleep", ())
         return (*self.info.get(ISOLATED, ()), *self.info.get(IDLE, ()), *([_slept(asleep)] if asleep else []))
 
@@ -217,7 +218,7 @@ class Run:
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Returns the steps of a quota's nominal quantity over time, with None if the quota is absent."""
+        """Returns how a queue's nominal quota changes over time. The amount is None without the queue."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )
@@ -340,7 +341,7 @@ class Run:
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
-        """During the block, keep what is read from short tables for further queries, in `memory`."""
+        """Caches values that were read from short tables in `memory` until the `with` block ends."""
         before, self.memory = self.memory, {} if self.memory is None else self.memory
         try:
             yield
@@ -348,7 +349,11 @@ class Run:
             self.memory = before
 
     def rows(self, table: str) -> int:
-        """Returns the number of rows of one of `TABLES`. Raises the errors of `file`."""
+        """Returns the number of rows of one of `TABLES`.
+
+        Raises:
+            RunError: the table is damaged, or was not kept.
+        """
         if table in self._short:
             return self._short[table].micros.height
         known, key = {} if self.memory is None else self.memory, ("rows", table)

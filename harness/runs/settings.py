@@ -1,4 +1,6 @@
-"""The settings of a replay: how jobs arrive, start, lose work and end, apart from trace, cluster and plugin.
+"""The settings of a replay, which determine how jobs arrive, start, lose work and end.
+
+The trace, the cluster and the plugin are not settings.
 
 A new setting needs a line in `Given`, a line in `Settings`, and an entry in `_ALL`. The arguments of
 `harness.replay`, the options on the command line, the settings of experiments, and the entries in `run.json`
@@ -42,9 +44,9 @@ class Given(TypedDict, total=False):
         scale_arrivals: the factor by which jobs arrive faster. For example, 2 doubles the rate.
         at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
             default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
-        unfinished: the run times of unfinished work in the manifests, which don't state them. `draw` draws
-            from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
-            leaves the work out. A duration such as `2h` is the run time of each workload or pod.
+        unfinished: how long unfinished work in the manifests runs. `draw` draws run times from those of ended
+            jobs, as forecasts do. `limit` takes the longest allowed run time. `drop` leaves the work out. A
+            duration such as `2h` is the run time of each workload or pod.
         seed: the seed of these draws. Twins have their own draws.
         ignore_events: whether to leave out cluster changes that the plugin cannot follow. By default, such
             changes are an error.

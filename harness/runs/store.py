@@ -101,8 +101,8 @@ def added(
 ) -> Run:
     """Add metrics to a run and store it. They replace metrics with the same names.
 
-    `about` contains additional entries for `run.json`, and `further` contains additional tables without
-    times.
+    `about` contains additional entries for `run.json`. `further` contains additional tables by name, which
+    must not have time columns.
 
     Raises:
         RunError: a table of the run is damaged, or the run can't be written.

@@ -46,11 +46,13 @@ class Tenants(NamedTuple):
 
 
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
-    """Distinguish queues by their quota.
+    """Returns the queue and the quota of each job.
 
-    The jobs have the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
-    `by_elastic_quotas` says whether jobs count against the ElasticQuota if a queue also has a ClusterQueue
-    (`PolicySpec.admits_by_elastic_quotas`).
+    Args:
+        jobs: a table with the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
+        cluster: the cluster with the quotas.
+        by_elastic_quotas: which quota counts if both a ClusterQueue and an ElasticQuota are possible. True
+            selects the ElasticQuota (`PolicySpec.admits_by_elastic_quotas`).
     """
     doors = _distinct(_doors(jobs))
     quota_of = _quota_of(cluster, by_elastic_quotas=by_elastic_quotas)

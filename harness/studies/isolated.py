@@ -173,7 +173,7 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
 
 
 class IsolatedTwin(FurtherRequest):
-    """A request whose run is compared with replays of each quota alone."""
+    """A request that also replays each quota of its run alone, to compare the run with these replays."""
 
     def measured(self, run: Run, how: How) -> Run:
         """Replays each quota alone, and adds the results to the run."""
@@ -187,19 +187,22 @@ class IsolatedTwin(FurtherRequest):
 
 
 class JudgedTwin(IsolatedTwin):
-    """A request whose run is compared with each quota alone, and that also records why jobs waited."""
+    """A request that also replays each quota of its run alone, and records why the jobs of the run waited."""
 
     whole = Judging
 
 
 def is_measured(run: Run) -> bool:
-    """Returns True if a run has results from a comparison with its quotas alone."""
+    """Returns True if a run has results from a comparison with replays of each of its quotas alone."""
     found = run.metrics.filter(metric=VIOLATIONS)["value"]
     return bool(found.is_not_null().any())
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """Returns a twin that was replayed again, with the earlier results of its replays of each quota alone."""
+    """Adds earlier results to a run that was replayed again, and returns the run.
+
+    The results are those from replays of each quota alone, which need not be repeated.
+    """
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)

@@ -201,7 +201,10 @@ def _is_needed(run: Run, shared: Shared) -> bool:
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """Returns the shake with the most twins that are stored for all runs, or None if none has two twins."""
+    """Returns the jitter with the most twins that are stored for all runs, and the number of these twins.
+
+    Returns None if no jitter has at least two such twins.
+    """
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []

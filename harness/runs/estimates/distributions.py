@@ -54,8 +54,9 @@ class Draws(NamedTuple):
         elapsed: how long the job has run, in microseconds.
         values: the run times of the group, in the order in which its jobs ended.
         limit: the maximum run time, or None.
-        likely: cumulative probabilities that the part for a future begins in each of the group's equal steps,
-            or () if all steps are equally likely.
+        likely: A future draws all run times of a group from one part of `values`. `values` is divided into
+            `STEPS` equal sections. Entry i is the probability that the part begins in one of the sections 0
+            to i. The tuple is empty if the part begins anywhere with equal probability.
     """
 
     source: str
@@ -66,24 +67,24 @@ class Draws(NamedTuple):
     likely: Sequence[float] = ()
 
     def drawn(self, seed: int, future: int | str, name: str) -> int:
-        """Returns the run time in one future, in microseconds, which is longer than the elapsed time.
+        """Returns the job's run time in one future, in microseconds. It is longer than the elapsed time.
 
-        `future` is the number of the future, or of the twin of a replay.
+        `future` identifies the future in a forecast, or the twin in a replay. A twin is a version of the
+        trace with slightly shifted arrivals.
         """
         return self.run_time(
             uniform(seed, future, name, "run time"), uniform(seed, future, *self.group, "part")
         )
 
     def run_time(self, number: float, part: float) -> int:
-        """Returns the run time for two numbers in [0, 1), in microseconds, longer than the elapsed time.
+        """Converts two random numbers to a run time in microseconds, which is longer than the elapsed time.
 
-        Jobs that end one after another, such as a user's series or a week's experiment, are more alike than
-        any two jobs of their group. For this reason, a future draws all jobs of a group from one part of the
-        group.
+        Jobs that end one after another, such as a user's series, often have similar run times. For this
+        reason, a future draws all run times of a group from one part of `values`.
 
         Args:
-            number: the position within that part.
-            part: where the part begins, if all parts are equally likely.
+            number: a random number in [0, 1), which selects the position within the part.
+            part: a random number in [0, 1), which selects where the part begins.
         """
         if self.values:
             count = len(self.values)
@@ -98,12 +99,13 @@ class Draws(NamedTuple):
         return max(found, self.elapsed + 1)
 
     def beside(self, running: Sequence[int]) -> Draws:
-        """Returns the distribution for a waiting job, given how long running jobs of its group have run.
+        """Returns the distribution for a waiting job, adapted to the running jobs of its group.
 
-        By Bayes' rule, the probability of a part depends on how likely its jobs are to run longer than the
-        running jobs have. Jobs that are still running indicate that a user has submitted a series of long
-        jobs. Such a series waits longer than a series of short jobs. `running` contains how long each job has
-        run, in microseconds.
+        If jobs of a group have been running for a long time, the waiting jobs of this group are probably long
+        too. So parts of `values` with long run times become more likely, by Bayes' rule.
+
+        Args:
+            running: how long each running job of the group has run so far, in microseconds.
         """
         if not running or not self.values:
             return self

@@ -29,8 +29,8 @@ _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
 def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     """Returns the Workloads, Jobs and Pods that have ended.
 
-    A reader reads a single file, but a Workload and its Job can come from two files. For this reason, the
-    function first writes all objects to one file.
+    A Workload and its Job can come from two files, but the reader of manifests accepts only one. For this
+    reason, the function first writes all objects to a temporary file.
 
     Raises:
         TraceError: no object has ended, or the objects are malformed.

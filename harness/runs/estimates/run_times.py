@@ -40,7 +40,7 @@ class RunTimesOfWork(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that affect the result of a replay, apart from the cluster, the trace and the twin."""
+        """The choice and, if run times are drawn, the seed. They are part of what identifies a replay."""
         if not self.choice:
             return {}
         return {"unfinished": self.choice, **({"seed": self.seed} if self.choice == DRAW else {})}
@@ -75,9 +75,14 @@ class Material(NamedTuple):
 def beginning(
     begun: AtStart, of: Material, choice: str, seed: int, twin: Twin | None
 ) -> tuple[AtStart, RunTimesOfWork]:
-    """Determine how work in the manifests takes part, and how long it runs.
+    """Determine which work in the manifests takes part in a replay, and how long it runs.
 
-    `begun` says how work takes part if none is omitted because of its run time. Each twin has its own draws.
+    Args:
+        begun: the work that takes part unless `choice` is `drop`, which omits all work that ends on its own.
+        of: the sources of the run times.
+        choice: `draw`, `drop`, `limit` or a run time.
+        seed: the seed of the draws.
+        twin: the version of the trace with shifted arrivals, or None. Each twin has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()

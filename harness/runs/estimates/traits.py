@@ -65,7 +65,10 @@ def traits_of(job: Job, cluster: Cluster) -> Traits:
 
 
 def limit_of(limit: int | None) -> str:
-    """Returns the run-time limit of a job as a trait, because people request only a few different times."""
+    """Returns the run-time limit of a job as text, or "" without a limit.
+
+    The limit can serve as a trait, because people request only a few different limits.
+    """
     return "" if limit is None else str(limit)
 
 

@@ -57,7 +57,7 @@ class Work:
     def run_times(self, choice: str, seed: int, twin: Twin | None) -> RunTimesOfWork:
         """Determine how long the work runs.
 
-        Each twin has its own draws.
+        A twin is a version of the trace with slightly shifted arrivals. Each twin has its own draws.
         """
         arrivals = self._endless()
         known = (latest_of(self.of.cluster), self.begun.cluster.as_of)
@@ -91,7 +91,7 @@ class Work:
 
     @property
     def dropped(self) -> AtStart:
-        """Returns how work takes part if all work that ends on its own is omitted."""
+        """Returns the work that still takes part if all work that ends on its own is omitted."""
         later = None if self.begun.later is None else _without_what_ends(self.begun.later)
         found = replace(self.begun, cluster=_without_what_ends(self.begun.cluster), later=later)
         return found if later is not None and later.pods else replace(found, later=None)

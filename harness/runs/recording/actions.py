@@ -1,4 +1,4 @@
-"""The recorded codes of actions, and the changes of levels that actions cause."""
+"""The recorded codes of actions, and how actions change the held and requested quantities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def action_codes(column: pl.Series) -> Ints:
 
 
 def by_action(moves: Mapping[int, int]) -> Ints:
-    """Returns an array that maps the code of each action to its change of a level."""
+    """Returns an array with one entry per action code: how the action changes a quantity.
+
+    An entry is 1 if the quantity grows by the request, -1 if it shrinks by the request, or 0.
+    """
     return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
 
 

@@ -96,7 +96,7 @@ class FactColumns:
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
-        """Returns a full column that contains the values of a few rows."""
+        """Returns a column with one entry per row. Rows that are not in `few` have the entry None."""
         column: list[_V | None] = [None] * self.rows
         for row, value in few.items():
             column[row] = value

@@ -69,11 +69,11 @@ class JobResults:
     Args:
         path: the file.
         jobs: the jobs of the replay, which provide the other columns of their rows.
-        kind: how times are written.
+        kind: whether times are written as timestamps or durations.
         rows: the number of rows in a chunk.
         timeline_queue: the name of each job's queue in the timeline, if namespace and queue don't determine
             it.
-        files: whether a short table is also written to a file.
+        files: whether the table is written to a file even if it is short.
     """
 
     def __init__(

@@ -95,12 +95,12 @@ class ParquetRecorder:
     Args:
         folder: the folder, which must exist.
         jobs: the jobs of the replay, which provide the other columns of their rows.
-        kind: how times are written.
+        kind: whether times are written as timestamps or durations.
         capacity: the capacity of each resource, for the shares in the timeline.
         tenants: the queues in the timeline, see `harness.runs.tenants`.
         on_nodes: whether pods hold resources from the time when they are bound, rather than from the start of
             their job.
-        files: whether short tables are also written to files. Long tables are always written to files.
+        files: whether tables are written to files even if they are short. Long tables always are.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class ParquetRecorder:
         lost_before: int = 0,
         pod: int = NEVER,
     ) -> None:
-        """Records a stint; see `harness.engine.events.Recorder`."""
+        """Records that pods held resources for some time; see `harness.engine.events.Recorder`."""
         kept = self._stints
         if amounts is not None:
             kept.amounts[kept.rows + len(kept.recent)] = amounts
@@ -180,7 +180,7 @@ class ParquetRecorder:
             self._flush_stints()
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
-        """Records a queue's new share; see `harness.engine.events.Recorder`."""
+        """Records the new dominant resource share of a queue; see `harness.engine.events.Recorder`."""
         for code in self._behind.get(queue, ()):
             self._shares.append((time, code, share, weighted))
 

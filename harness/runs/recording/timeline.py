@@ -21,12 +21,12 @@ _LEVELS = ("allocated", "pending", "held")
 
 
 class Change(NamedTuple):
-    """The changes of three levels that each row makes. A change is -1, 0 or 1.
+    """How the decision in each row changes three quantities of the timeline.
 
     Attributes:
-        quota: 1 if the pods of the row get quota, -1 if they release it.
-        alive: 1 if the job arrives, -1 if it ends.
-        holding: 1 if the job begins to hold resources, -1 if it ceases to hold them.
+        quota: 1 if the pods of the row get quota, -1 if they release it, otherwise 0.
+        alive: 1 if the job arrives, -1 if it ends, otherwise 0.
+        holding: 1 if the job begins to hold resources, -1 if it stops holding them, otherwise 0.
     """
 
     quota: Ints

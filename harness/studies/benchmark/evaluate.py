@@ -42,7 +42,7 @@ class Evaluation:
     """The result of a policy in a task, which is the same for equal policies.
 
     Attributes:
-        task: the name of the task, with the seed of its weeks if there is one.
+        task: the name of the task. If its weeks were drawn with a seed, the name contains the seed.
         error: the reason why the policy failed, or "".
         score: the score on a scale from 0 for the worst built-in policy to 1 for the best; None if there is
             an error.
@@ -94,7 +94,8 @@ def evaluate(
             policy.
         task: a task, or the name of a task in the suite.
         options: the options of the policy.
-        seed: the seed for drawing new weeks from the record; None for the task's own weeks.
+        seed: the seed for drawing new weeks from the recorded trace. None selects the weeks that the task
+            defines.
         twins: the number of twins to replay, at least 1; by default, the task defines it.
         seconds: the time limit for all replays together.
         memory: the memory limit of the process, as a number of bytes or as a text such as `2Gi`.

@@ -59,7 +59,10 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """Returns a sentence about factors and values without a known effect, which vary only with others."""
+    """Returns a sentence about factors and values whose effect is unknown; "" if there are none.
+
+    The effect is unknown if no two settings differ only in this factor.
+    """
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}

@@ -17,8 +17,9 @@ class Outcome(NamedTuple):
     """The outcome of a setting.
 
     Attributes:
-        best: whether the setting is in the Pareto set. If it is, no other setting under the same
-            circumstances is at least as good in all objectives and better in at least one.
+        best: whether the setting is in the Pareto set. If it is, no other setting with the same
+            `circumstances`, such as the same trace, is at least as good in all objectives and better in at
+            least one.
     """
 
     setting: Setting
@@ -60,7 +61,7 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
-    """Returns the settings in the Pareto set, grouped by circumstances."""
+    """Returns the settings in the Pareto set, grouped by `circumstances`, such as by the trace."""
     best = [each for each in found if each.best]
     return [best[at] for places in _alike(judged, [each.setting for each in best]) for at in places]
 

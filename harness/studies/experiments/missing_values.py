@@ -1,4 +1,4 @@
-"""Describes missing values of an experiment, and the means and rankings that leave them out."""
+"""Explains which values of an experiment are missing, and how this affects means and rankings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from harness.studies.experiments.objectives import Judged, Setting
 
 
 def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row]) -> Iterator[str]:
-    """Yields sentences that explain each `-` in these lines, and the means that cover only some seeds."""
+    """Yields sentences about missing values in some rows of a table, which the table shows as `-`.
+
+    The sentences also name the means that cover only some seeds.
+    """
 
     def lack(measured: Measurement, place: int) -> Lack:
         return judged.values(measured)[settings[place].item].lack

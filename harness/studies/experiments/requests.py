@@ -181,10 +181,11 @@ class Bench:
         return self._plans[key].with_settings(request.settings)
 
     def planned(self, request: Request) -> Plan:
-        """Returns the plan of a request, unless its waits and losses would have no meaning.
+        """Returns the plan of a request.
 
         Raises:
-            InputError: the inputs do not fit together, or the run times of some jobs are unknown.
+            InputError: the inputs do not fit together. Or the run times of some jobs are unknown, so waits
+                and losses would have no meaning.
         """
         plan = request.plan(self.plugins)
         if plan.work.unknown:

@@ -66,13 +66,14 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Repetitions that differ only by chance. A seed means the same draw for every setting.
+    """The seeds with which each setting is repeated. All settings use the same draw for the same seed.
 
     Attributes:
         first: the first seed. The other seeds are the numbers that follow.
-        of: what is drawn: `weeks` of the record, twins (`shake`), or a calibration step that has a seed.
-        by: the length of a drawn block, the jitter of twins such as `arrivals=30s,ties`, or the step without
-            its seed, such as `0.2:1000`.
+        of: what is drawn: `weeks` of the trace, `shake` for twins, or the name of a calibration step that has
+            a seed. A twin is a version of the trace with slightly shifted arrivals.
+        by: the length of a drawn block for `weeks`, the jitter such as `arrivals=30s,ties` for `shake`, or
+            the calibration step without its seed, such as `0.2:1000`.
     """
 
     count: int
@@ -111,7 +112,7 @@ class Spec:
         exclude: the points that are left out. Each entry maps factors to values, and excludes the points that
             have all of these values.
         random: the number of points to draw from the grid; None for all points.
-        seeds: the repetitions of every point; None to replay only the record.
+        seeds: the seeds with which every point is repeated; None to replay each point once, without draws.
         keep: the part of an item that is stored.
         metrics: the families of metrics to measure; if empty, all families.
         folder: the folder to which paths in settings and their values are relative.

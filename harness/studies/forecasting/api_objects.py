@@ -47,7 +47,8 @@ class Eviction(NamedTuple):
     """The last eviction of a Workload. All times are in microseconds since 1970.
 
     Attributes:
-        reason: the reason of the eviction, which is a rule if the Workload was preempted.
+        reason: the scheduler's reason for the eviction. If the Workload was preempted, this is the name of
+            the preemption rule.
         gone: when the Workload's quota became free; None if the Workload still holds quota.
     """
 

@@ -57,9 +57,10 @@ class Backtest:
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """Returns the input of futures as known at a moment, and the waiting workloads' starts.
+        """Returns the input of a forecast at a moment, and the recorded starts of the waiting workloads.
 
-        The result is None if no workload waited.
+        The input contains only facts that were known at the moment. The starts are listed by the index of the
+        workload among the present workloads. The result is None if no workload waited.
         """
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
@@ -139,10 +140,10 @@ class Span(NamedTuple):
 
 
 def second_half(backtest: Backtest) -> Span:
-    """Returns the second half of a record. The record covers the horizon of each moment in the result.
+    """Returns the second half of a record, in which the forecasts are made.
 
-    If some jobs had not started when the record ended, a span of one horizon at the end is left out. For
-    moments in this span, only early starts are known.
+    If some jobs had not started when the record ended, the result ends one horizon before the end of the
+    record. A forecast at a later moment could not be judged, because its horizon ends after the record.
 
     Raises:
         InputError: no time is left.

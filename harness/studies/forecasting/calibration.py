@@ -204,7 +204,7 @@ class Calibration:
 
     Args:
         moments, queues, middles: the moment, the queue, and the log of the centre of each forecast.
-        errors: the log of the actual start as a factor of the centre. If the job has not started, this is the
+        errors: the log of `actual start / centre` for each forecast. If the job has not started, this is the
             smallest possible value.
         known: whether the job has started.
     """

@@ -90,7 +90,7 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True)
 class World:
-    """The input that all futures of a forecast share. They differ only in their index.
+    """The input that all futures of a forecast share. Futures differ only in their index.
 
     Attributes:
         cluster: the cluster with its present Workloads and Pods.

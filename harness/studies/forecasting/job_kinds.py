@@ -59,7 +59,10 @@ _SUBMITTER = {
 
 
 def pod_sets_of(job: Fields) -> list[PodSet]:
-    """Returns the pod sets of a job, which must have one of `KINDS`. Problems become faults."""
+    """Returns the pod sets of a job, whose kind must be one of `KINDS`.
+
+    Errors in the manifest are added to the faults of `job`.
+    """
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
 

@@ -81,7 +81,9 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
-    """Returns the jobs among some objects. If these include a TrainJob's runtime, the job becomes its JobSet.
+    """Returns the jobs among some objects, without the runtimes of TrainJobs.
+
+    If the objects include the runtime of a TrainJob, the JobSet of the TrainJob takes its place.
 
     Args:
         objects: the manifests of jobs and runtimes. Each comes with its origin, for messages.

@@ -47,7 +47,10 @@ class Past:
 
     @cached_property
     def held(self) -> Coverage | None:
-        """The accuracy of forecasts with intervals from earlier moments; None if there are none."""
+        """The accuracy of forecasts whose intervals come from the errors at earlier moments.
+
+        The accuracy is None if no forecast has such an interval.
+        """
         if not self.judged:
             return None
         found = coverage(self.judged, self.horizon)

@@ -15,8 +15,9 @@ class Reason(NamedTuple):
     """The reason why a workload waits now.
 
     Attributes:
-        waits_for: one of `quota`, `nodes`, `victims`, `checks` and `turn`; or `starts` if the workload starts
-            now, or `never` if it can never start.
+        waits_for: one of `quota`, `nodes`, `victims`, `checks` and `turn`, which
+            `harness.studies.simulation.answer.Answer` explains. Or `starts` if the workload starts now, or
+            `never` if it can never start.
         why: the deciding facts, in the words of `harness explain`.
     """
 

@@ -120,7 +120,8 @@ class RecordOfTrace:
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
     """Returns the record of a trace's jobs for a history.
 
-    Jobs that may never have run are left out, unless they still waited when a replay ended.
+    Jobs without a recorded start are left out, unless the trace comes from a replay and the job still waited
+    when the replay ended.
 
     Raises:
         TraceError: the trace has no record.

@@ -46,9 +46,10 @@ _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 
 
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
-    """Yields the pod sets of a SparkApplication. Problems become faults.
+    """Yields the pod sets of a SparkApplication.
 
-    A field that would change the pods is a fault if Kueue does not read the field.
+    Errors in the manifest are added to the faults of `job`. A field that changes the pods is an error if Kueue
+    does not read it.
     """
     spec = job.child("spec")
     _check(spec)

@@ -118,7 +118,7 @@ def weighted() -> Counter[str]:
 
 
 def strategy_targets(strategy: str) -> str:
-    """Returns a description of the job that a new job of 3 cores preempts on 10 cores.
+    """Returns which job a new job of 3 cores preempts in a cohort with 10 cores, as a description of it.
 
     The candidates are a job of 7 cores at priority 0 and a job of 2 cores at a high priority.
     """

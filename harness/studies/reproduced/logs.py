@@ -88,7 +88,10 @@ def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
 
 
 def by_predictions(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """Returns the figures of EASY with users' last two run times, for three correction methods."""
+    """Returns the figures of EASY for three methods of correcting predictions that are too short.
+
+    The run time of a job is predicted from the run times of the user's last two jobs.
+    """
     found = []
     for correction in ("steps", "from-first", "requested"):
         result = easy(files[log.name], log, estimate="last-two", correction=correction)

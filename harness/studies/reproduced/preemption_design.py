@@ -37,9 +37,9 @@ _PUBLISHED = {
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Returns the rows of every example, with the decisions about pods that arrive with C or after C.
+    """Returns one row per example, with the published decisions and those of the replay.
 
-    Decisions about recreated pods are included, except for decisions about A.
+    Only decisions from the arrival of C on count. Decisions about recreated pods of A are left out.
     """
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():

@@ -1,4 +1,4 @@
-"""Defines the answer about a job. It says how the job starts now, or why the job waits."""
+"""Defines the answer about a job, which says how the job starts now, or why the job waits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ class Answer:
         ids: the ids of the job in the scheduler. There are several if the job consists of several Pods.
         queue: the queue in which the job waits; "" if there is none.
         verdict: `starts`, `waits` or `never`.
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait.
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if the job does not wait. `victims`:
+            evicted jobs still hold their resources. `checks`: admission checks, a stopped queue, a gate or a
+            backoff hold the job back. `turn`: the scheduler tries other jobs first.
         why: the reason for the decision, in the words of `harness explain`.
         flavors: for each pod set and resource, the flavor that the job has or gets.
         counts: the number of pods in each pod set, if the job gets fewer pods than it requests.

@@ -230,7 +230,7 @@ class Instant(NullRecorder):
 
 
 class Change(NamedTuple):
-    """The submitted jobs and the changes of the cluster with which a prepared instant continues.
+    """What happens next in a prepared instant: the cluster changes, and then jobs are submitted.
 
     Attributes:
         arrivals: the jobs that are submitted.
@@ -267,10 +267,10 @@ class Prepared:
 
     @cached_property
     def whole(self) -> bool:
-        """Returns True if the result is the same when waiting jobs arrive after the holders' first cycle.
+        """Returns True if waiting jobs can arrive after the holders' first cycle without changing the result.
 
-        The result may differ if an evicted job is gone by then, because waiting jobs could have taken the
-        job's capacity first.
+        Returns False if an evicted job is gone after this cycle, because waiting jobs that arrive with the
+        holders could have taken its capacity.
         """
         return not self._made()[2].anybody_gone
 
@@ -310,7 +310,9 @@ class Prepared:
         return [dict(view.free_on(name)) for name in self._cluster.nodes]
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """Continues the instant with a change, and returns the result of `tell` for the new instant.
+        """Applies a change to a copy of the prepared instant, simulates it, and returns the result of `tell`.
+
+        `tell` is called with the simulated instant.
 
         Raises:
             PolicyError: the policy failed.

@@ -128,7 +128,8 @@ class Moment(ABC):
     def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
         """Returns the policy's decisions about submitted jobs after a change; None if they are unknown.
 
-        Each job has a ClusterQueue of the same tree. Admitted jobs may still have to wait for nodes.
+        The ClusterQueues of all these jobs must be in the same tree of cohorts. Admitted jobs may still have
+        to wait for nodes.
         """
         return None
 
@@ -148,8 +149,8 @@ class Dump(Moment):
 
     Attributes:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
-        whole: the moment with this job and the other jobs of the question; None without other jobs. The
-            instant that is prepared for `whole` is used for all of these jobs.
+        whole: the moment in which all jobs of the question are submitted, if each of them is asked about
+            separately; otherwise None. An instant is prepared once for `whole`, and then used for each job.
     """
 
     whole: Dump | None = None
@@ -169,8 +170,8 @@ class Dump(Moment):
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
         """See `Moment`.
 
-        If jobs are Pods or have equal names, they do not share a prepared instant. Otherwise, Pods of one
-        gang would become one job.
+        The copies share a prepared instant (`whole`), unless some jobs are Pods or have equal names. In a
+        shared instant, Pods of the same gang would become one job.
         """
         alone = [self._with([job]) for job in jobs]
         there = len(self.cluster.workloads)
@@ -245,7 +246,7 @@ class Dump(Moment):
 
     @cached_property
     def is_ready(self) -> bool:
-        """Returns True if the result is the same when waiting jobs arrive after the holders.
+        """Returns True if waiting jobs can arrive after the holders of quota without changing the result.
 
         The order matters if pods of both groups need nodes, because the scheduler places these pods together.
         """
@@ -380,7 +381,7 @@ class Dump(Moment):
 
     @cached_property
     def next_index(self) -> int:
-        """The first index after the indexes of all jobs."""
+        """The largest index of a job in the instant, plus 1."""
         return 1 + max(arrival[0].index for arrival in self.arrivals)
 
 

@@ -1,4 +1,4 @@
-"""Tries changes by simulating the moment again, unless it is known that the job would not be better off."""
+"""Tries changes by simulating the moment again. Changes that are known not to help the job are skipped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 class Plays:
-    """Simulates the present moment once for each trial change, for all jobs of a question together.
+    """Simulates the present moment once for each tried change, and reads the outcome for every job from it.
 
     Args:
         asked: the scheduler's ids for each job of the question.

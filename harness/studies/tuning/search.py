@@ -143,10 +143,11 @@ def search(
 ) -> list[Trial]:
     """Tries the present point, and then the points that the search proposes.
 
-    If there are parts, each point is tried on one part after another before the whole window. After each
-    part, Optuna's `MedianPruner` decides whether to prune the point. The pruner compares the points' gains
-    over the present point on the same part. It prunes a point if the point's largest gain so far is below the
-    median gain of the other points.
+    Without `parts`, each point is tried on the whole window of the trace. With `parts`, each point is first
+    tried on one part of the window after another. After each part, Optuna's `MedianPruner` decides whether to
+    prune the point, which means to stop its trial. The pruner compares the gains of points over the present
+    point on the same part. It prunes a point if the point's largest gain so far is below the median gain of
+    the other points.
 
     Args:
         space: the search space.
