@@ -48,8 +48,8 @@ _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
     """Yields the pod sets of a SparkApplication.
 
-    Errors in the manifest are added to the faults of `job`. A field that changes the pods is an error if Kueue
-    does not read it.
+    Errors in the manifest are added to the faults of `job`. A field that changes the pods is an error if
+    Kueue does not read it.
     """
     spec = job.child("spec")
     _check(spec)
