@@ -283,7 +283,7 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
         _AFTER: "they were created after the last time in the trace",
     }
     if world == EMPTY:
-        reasons[_BEFORE] = "the replay begins with an empty cluster (--at-start dump begins with them)"
+        reasons[_BEFORE] = "the replay begins with an empty cluster (--at-start dump includes them)"
     for place, reason in reasons.items():
         found = [each for each in objects.several if places[id(each)] == place]
         if found:

@@ -170,7 +170,8 @@ def sentence(edit: Mapping[str, Any]) -> str:
         f"{name} {' -> '.join(_value(name, usual[name] if each is None else each) for each in values)}"
         for name, values in edit["fields"].items()
     ]
-    return f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'only the wording of its manifest'}"
+    same = "its manifest has the same content in another form"
+    return f"{edit['kind']} {edit['name']}: {', '.join(fields) or same}"
 
 
 def _value(field: str, value: str) -> str:

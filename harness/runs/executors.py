@@ -43,7 +43,7 @@ def why_failed(error: BaseException) -> str:
     if isinstance(error, HarnessError):
         raise error
     if isinstance(error, ProcessDiedError):
-        return "its process was killed, as the system does if memory runs out\nHint: use fewer --workers"
+        return "its process was killed, perhaps because memory ran out\nHint: use fewer --workers"
     return f"the executor failed: {told(error)}"
 
 
@@ -112,7 +112,7 @@ def executor_for(
     """
     if executor is not None:
         if workers is not None:
-            raise OptionError("an executor has its own number of workers", hint="leave out --workers")
+            raise OptionError("workers must not be given with an executor", hint="leave out --workers")
         from harness.runs.elsewhere import MOST, Elsewhere
 
         yield Elsewhere(work, executor), MOST

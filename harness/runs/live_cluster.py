@@ -19,7 +19,7 @@ def require_queues(cluster: Cluster) -> None:
     if lost:
         raise InputError(
             f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
-            f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
+            f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue for them",
             hint=REMEDY,
         )
 

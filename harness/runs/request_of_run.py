@@ -105,7 +105,7 @@ def _replaying(run: Run, option: str) -> str:
         }
         return f"call {called[option.split()[0]]} in the program that replayed the run"
     again = shlex.join([*_without(shlex.split(command), option), *option.split()])
-    return f"replay it with them: {again}"
+    return f"replay the run with this command: {again}"
 
 
 def _without(command: list[str], option: str) -> Iterator[str]:

@@ -266,7 +266,7 @@ _ALL = (
     ),
     Setting(
         "ignore_events", False, bool,
-        "If a plugin cannot follow cluster changes, replay it without them instead of refusing it.",
+        "If a plugin does not support cluster changes, replay without them instead of reporting an error.",
         types=(bool,), wanted="True or False", recorded=IF_USED,
     ),
 )

@@ -169,7 +169,7 @@ def _lost(died: ProcessDiedError) -> ReplayError:
         why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""
         return ReplayError(
             f"its process was ended by {name}{why}",
-            hint="replay fewer at the same time, for example with --workers 1",
+            hint="run fewer replays at the same time, for example with --workers 1",
         )
     if not died.begun:
         return ReplayError("its process ended before the replay had begun", hint=_why_not_begun())

@@ -65,7 +65,7 @@ def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[Sid
 
 def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> Run:
     if plan.policy.record:
-        return _refused(run, "a record does not say why jobs waited")
+        return _refused(run, "recorded times do not say why jobs waited")
     seen: list[Causes] = []
 
     def observe(policy: Policy) -> Policy:

@@ -167,7 +167,7 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
         yield (
-            f"{FINISH_TIME}: jobs that finished here are left out if they did not finish, or took no time, "
+            f"{FINISH_TIME}: some finished jobs are left out, because they did not finish, or took no time, "
             f"in the replay of their quota alone: {each}"
         )
 

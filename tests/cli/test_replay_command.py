@@ -101,7 +101,7 @@ def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, 
     )
     assert "\nnote: pods: --at-start empty: no work from the manifests\n" in ended.err
     left = "left out: 1 Pod of the manifests: the replay begins with an empty cluster"
-    assert f"\nwarning: pods: {left} (--at-start dump begins with them)\n" in ended.err
+    assert f"\nwarning: pods: {left} (--at-start dump includes them)\n" in ended.err
     assert "--at-start empty -> none" in ended.out
 
 

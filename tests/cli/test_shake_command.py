@@ -146,7 +146,8 @@ def test_a_run_whose_patch_has_changed_says_so_and_how_to_replay_it(
     ended = harness("compare", *runs, "--shake", "3")
     assert ended.code == 2
     assert "has 2 of 3 twins, and cannot be replayed: the code, the trace, the manifests or the" in ended.err
-    told = f"replay it with them: harness replay {trace} -p none --patch more.yaml -q --shake 3\n"
+    command = f"harness replay {trace} -p none --patch more.yaml -q --shake 3"
+    told = f"replay the run with this command: {command}\n"
     assert ended.err.endswith(told)
 
 

@@ -259,7 +259,8 @@ def test_what_fails_side_by_side_is_named_and_the_others_are_kept(
         _, _, message = ended.err.partition("Error: ")
         assert message.split("\n")[0].startswith("killed: its process was ended by SIGKILL")
         assert message.split("\n")[1].startswith("wrong: policy wrong ")
-        assert message.split("\n")[2] == "Hint: replay fewer at the same time, for example with --workers 1"
+        hint = "Hint: run fewer replays at the same time, for example with --workers 1"
+        assert message.split("\n")[2] == hint
     assert sorted(path.name.split("-")[0] for path in (folder / "results/long").iterdir()) == ["none", "slow"]
 
 

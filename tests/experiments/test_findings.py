@@ -111,7 +111,7 @@ def test_what_always_varies_with_something_else_has_no_effect_and_is_named(
     settings = {(each.point["load"], each.point["model"]): each for each in found.settings}
     found.settings = [settings[1, "restart"], settings[2, "resume"]]
     assert not effects(found, found.objectives[0])
-    why = "no setting with the factor's first value is otherwise the same"
+    why = "no setting has the factor's first value and otherwise the same values"
     told = f"he effect of load, model is unknown: {why}"
     assert f"t{told}" in show(found)
     blocks = {chapter.name: chapter.blocks for chapter in report(found).chapters}

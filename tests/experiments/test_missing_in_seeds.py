@@ -113,7 +113,7 @@ def test_items_that_were_not_made_are_counted(swept: Callable[..., Experiment]) 
     assert (mean.values, mean.partly) == (SEEDS - 2, f"over {SEEDS - 2} of {SEEDS} seeds")
     told = " ".join(Compared(judged, [2, SEEDS], [NEVER]).text().split())
     assert f"{NEVER}: over {SEEDS - 2} of {SEEDS} seeds of item 2; the others had" in told
-    assert "no such job or event, or they were not made;" in told
+    assert "no such job or event, or were not replayed;" in told
 
 
 def test_where_one_seed_has_both_nothing_can_be_said(swept: Callable[..., Experiment]) -> None:

@@ -286,7 +286,7 @@ def test_inputs_are_sent_to_whoever_has_not_got_them(
 
 def test_workers_and_an_executor_exclude_each_other(spec: Callable[..., Spec], tmp_path: Path) -> None:
     """An executor has workers of its own."""
-    with ThreadPoolExecutor(1) as executor, pytest.raises(OptionError, match="own number of workers"):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(OptionError, match="given with an executor"):
         swept(spec(), tmp_path, workers=2, executor=executor)
 
 
@@ -314,7 +314,7 @@ def test_one_item_at_a_time_makes_the_same_table(spec: Callable[..., Spec], tmp_
     gathered = made.run(workers=1, watch=lambda _, item: seen.append(item))
     assert seen == [None]
     assert table(gathered) == table(swept(spec(vary=vary), tmp_path / "other", workers=1))
-    with pytest.raises(OptionError, match="there is no item 2: they are numbered 0 to 1"):
+    with pytest.raises(OptionError, match="there is no item 2: items are numbered 0 to 1"):
         made.make(2)
 
 

@@ -81,7 +81,7 @@ def test_a_better_split_is_written_as_a_patch(
     assert called(["tune", str(tuning()), "-o", str(output), "--workers", "1"]) == 0
     told = capsys.readouterr().out
     assert "10 trials, 0 failed" in told
-    assert "100 % of the gain survives on the held-out weeks" in told
+    assert "100 % of the gain remains on the held-out weeks" in told
     patch = output / "tune" / "winner.patch.yaml"
     cluster = load_cluster(tmp_path / "cluster.yaml")
     found = cluster.patched(patch).knobs("*.quota[cpu]")
@@ -163,7 +163,7 @@ def test_what_does_worse_than_others_on_a_part_is_not_replayed_on_the_whole(
     items = pl.read_parquet(output / "tune" / "items.parquet")["window"].to_list()
     points = items.count("0d..1d")  # the search may ask for one of them twice
     assert points - int(pruned) <= items.count("0d..5d") < points
-    assert "100 % of the gain survives on the held-out weeks" in told
+    assert "100 % of the gain remains on the held-out weeks" in told
 
 
 def test_new_queues_can_be_searched(tuning: Callable[..., Path], tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_python_tunes_as_the_command_does(
         ({"sums": [{"of": [A, B], "is": 40}]}, "tune.sums[0].is: cannot be reached"),
         ({"sums": [{"of": [A], "is": 6}]}, "must name two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
-        ({"held-out": None}, "tune.held-out: and tune.search need each other"),
+        ({"held-out": None}, "tune.held-out: must be given if and only if tune.search is given"),
         ({"held-out": "4d.."}, "tune.held-out: 4d.. overlaps with tune.search, 0d..5d"),
         ({"held-out": "..1d"}, "tune.held-out: ..1d overlaps with tune.search, 0d..5d"),
         (

@@ -120,7 +120,7 @@ def test_coverage_counts_starts_and_moments() -> None:
     assert (held.covered, held.before, held.after) == (0.5, 0.25, 0.25)
     assert held.by_moment == pytest.approx((1 / 3 + 1) / 2)
     assert held.width == 8 * HOUR
-    with pytest.raises(InputError, match="nothing waited at any moment"):
+    with pytest.raises(InputError, match="no workload waited at any moment"):
         coverage([], HOUR)
 
 
@@ -231,5 +231,5 @@ def test_a_run_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None:
     pods = tmp_path / "pods.yaml"
     pods.write_text(yaml.safe_dump_all([node("n1", 4), node("n2", 4)]))
     run = harness.replay(gangs, plugin="default-preemption", cluster=pods, output=output)
-    with pytest.raises(OptionError, match="job left-0 is a gang, and its Pods alone cannot show that"):
+    with pytest.raises(OptionError, match="job left-0 is a gang, but Pods cannot show that"):
         Asked(pods, run.path).judged(1, load())

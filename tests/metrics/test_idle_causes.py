@@ -312,7 +312,7 @@ def test_a_record_is_not_judged(replayed: Replayed) -> None:
     times = {"recorded_start": timedelta(seconds=2), "recorded_end": timedelta(seconds=12)}
     run = judged(replayed(times, cluster=node("n0"), plugin="recorded"))
     assert idle(run) == {}
-    assert run.remarks == ("idle.*: not measured: a record does not say why jobs waited",)
+    assert run.remarks == ("idle.*: not measured: recorded times do not say why jobs waited",)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -126,7 +126,7 @@ def test_a_dump_after_the_trace_does_not_begin_on_its_first_day(replay: Callable
     assert run.info["settings"]["at_start"] == "empty"
     assert left_out(run) == [
         f"{OUT} they were created after the last time in the trace",
-        f"{OUT} the replay begins with an empty cluster (--at-start dump begins with them)",
+        f"{OUT} the replay begins with an empty cluster (--at-start dump includes them)",
     ]
     assert run.jobs["state"].to_list() == ["finished", "finished", "running", "finished"]
 

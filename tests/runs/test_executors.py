@@ -64,4 +64,4 @@ def test_an_error_that_concerns_all_tasks_is_raised() -> None:
     with pytest.raises(OptionError, match="all of them"):
         why_failed(OptionError("all of them"))
     assert why_failed(ValueError("this one")) == "the executor failed: ValueError: this one"
-    assert why_failed(ProcessDiedError(-9, begun=True)).startswith("its process was killed, as the system")
+    assert why_failed(ProcessDiedError(-9, begun=True)).startswith("its process was killed, perhaps because")

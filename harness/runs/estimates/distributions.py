@@ -35,7 +35,7 @@ STEPS = 16
 """The number of positions in a group at which running jobs affect the weights of its parts."""
 
 ALL = "all jobs"
-LIMIT, TAIL = "the requested limit", "the time run so far"
+LIMIT, TAIL = "the requested limit", "the time that they have run so far"
 """The sources of run times if no job in the history ran long enough."""
 
 EVER = "nothing, because they never end on their own"

@@ -112,7 +112,7 @@ def evaluate(
     """
     given = packed(policy)
     if not 0 < seconds < 1e6:
-        raise OptionError(f"seconds: {seconds} is not a number of seconds")
+        raise OptionError(f"seconds: {seconds} is not a number between 0 and 1000000")
     found = load_suite(suite).task(task) if isinstance(task, str) else task
     ready = _ready(found, seed, found.twins if twins is None else twins, Path(output))
     called = found.called(seed)

@@ -154,7 +154,7 @@ def faults_of(
     if found:
         return found
     if len(rows) != result.twins:
-        return [f"it has runs of {len(rows)} twins, but it claims {result.twins}"]
+        return [f"it has runs of {len(rows)} twins, but says that it has {result.twins}"]
     mine, said = reference.score(values_of_rows(rows, task)), result.score
     figures: list[tuple[str, float | None, Any]] = [("the score", mine.score.value, said.score.value)]
     figures += [
@@ -162,7 +162,7 @@ def faults_of(
     ]
     figures += [(name, value, said.objectives.get(name)) for name, value in mine.objectives.items()]
     return [
-        f"{name} is {value:.6g} by its decisions, but the submission says {_plain(told)}"
+        f"{name} is {value:.6g} according to the decisions, but the submission says {_plain(told)}"
         for name, value, told in figures
         if value is not None and not _equal(value, _plain(told))
     ]

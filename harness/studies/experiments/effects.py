@@ -71,7 +71,7 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    what = "no setting with the factor's first value is otherwise the same"
+    what = "no setting has the factor's first value and otherwise the same values"
     return f"the effect of {', '.join(names)} is unknown: {what}"
 
 

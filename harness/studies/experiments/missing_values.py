@@ -20,7 +20,7 @@ def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row
         return judged.values(measured)[settings[place].item].lack
 
     names = [f"item {each.item}" for each in settings]
-    or_else = "" if judged.whole else ", or they were not made"
+    or_else = "" if judged.whole else ", or were not replayed"
     yield from about_missing(rows, lack, names, or_else=or_else)
 
 

@@ -283,7 +283,8 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
         raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
     found = found_as(frame, asked, given=given)
     if not found.better:
-        raise OptionError(f"objective {text!r}: this metric has no better direction", hint=_FORM)
+        what = "neither higher nor lower values of this metric are better"
+        raise OptionError(f"objective {text!r}: {what}", hint=_FORM)
     return found
 
 

@@ -125,7 +125,7 @@ class Sweep:
         """
         if not 0 <= number < len(self.items):
             raise OptionError(
-                f"there is no item {number:,}: they are numbered 0 to {len(self.items) - 1:,}",
+                f"there is no item {number:,}: items are numbered 0 to {len(self.items) - 1:,}",
                 hint="harness sweep items SPEC lists them",
             )
         item = self.items[number]

@@ -217,9 +217,9 @@ def _check_jobs(
         elif any(each.topology for each in cluster.flavors.values()):
             why = "it does not contain the topology domains of admitted workloads"
     elif gang := min((job.id for job in jobs.values() if job.gang and job.pods > 1), default=""):
-        why = f"job {gang} is a gang, and its Pods alone cannot show that"
+        why = f"job {gang} is a gang, but Pods cannot show that they form a gang"
     elif cluster.elastic_quotas and any(job.queue != job.namespace for job in jobs.values()):
-        why = "its jobs name elastic quotas that are not their namespaces, and Pods cannot show these"
+        why = "some jobs use an elastic quota whose name is not their namespace, which Pods cannot show"
     if why:
         raise OptionError(
             f"run {run.info['run']} cannot be turned into objects of an API server: {why}",

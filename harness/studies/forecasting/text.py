@@ -103,7 +103,8 @@ def _trust(past: Past) -> str:
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
-        return past.lacks or f"intervals use {moments} of this history, too few to say how often they hold"
+        few = f"intervals use {moments} of this history, too few to say how often starts are within them"
+        return past.lacks or few
     calibrated = held.others[CALIBRATED]
     factors = ", ".join(f"{held.others[name].factor:.1f} by the {name}" for name in (WEEK, REGRESSION))
     return (

@@ -48,11 +48,11 @@ CASES: Mapping[str, Case] = {
                 ("easy", "EASY by requested times", _PREDICTSIM, logs.by_requests),
                 (
                     "last-two",
-                    "EASY by users' last two run times",
+                    "EASY by predictions from users' last two run times",
                     f"{_PREDICTSIM}; {_TSAFRIR}",
                     logs.by_predictions,
                 ),
-                ("shaken", "EASY on ten shaken twins", _SHAKING, logs.shaken),
+                ("shaken", "EASY on ten twins with shifted arrivals", _SHAKING, logs.shaken),
             )
             for name, machine, log in (
                 ("ctc", "CTC SP2, 338 processors", logs.CTC),

@@ -40,7 +40,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
             "story 2: a department's free quota goes to its own teams", "1B 6, 1C 6", _says(story_2(own=True))
         ),
         Row(
-            "story 2: if these have no jobs, the other department's teams share the quota equally",
+            "story 2: if the first department has no jobs, the teams of the other share its quota equally",
             "2A 8, 2B 8, 2C 8",
             _says(story_2(own=False)),
         ),

@@ -74,7 +74,10 @@ _NODES = Source(
 )
 _LISTS = {name: Source(f"openb_pod_list_{name}.csv", content, _ORIGIN) for name, content in _SUMS.items()}
 SOURCES = (_NODES, *_LISTS.values())
-_SEEDS = "each side draws the order of pods with its own generator, so equal seeds give different orders"
+_SEEDS = (
+    "harness and the published simulator draw the order of pods with different generators, "
+    "so equal seeds give different orders"
+)
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:

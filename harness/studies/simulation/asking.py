@@ -176,7 +176,7 @@ class Question:
         from harness.runs.request import Request  # loads polars, which a question about a dump does not need
 
         if self.at is None:
-            raise OptionError("--trace asks about a time in its replay", hint="give the time with --at TIME")
+            raise OptionError("--trace needs a time in the replay", hint="give the time with --at TIME")
         assert self.trace is not None
         trace = read_trace(self.trace, self.plugins)
         cluster = cluster_for(self.cluster, trace)

@@ -107,7 +107,7 @@ def _other_flavor(trials: Trials) -> Iterator[Change]:
                 }
                 for each in changed
             ]
-            text = f"flavor {flavor.name}: its pods would have to select {_labels(flavor.node_labels)}"
+            text = f"flavor {flavor.name}: the job's pods would have to select {_labels(flavor.node_labels)}"
             if flavor.taints:
                 text += f" and tolerate {', '.join(taint.key for taint in flavor.taints)}"
             yield Change("flavor", text, NOW, job={"podSets": podsets})

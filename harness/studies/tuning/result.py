@@ -59,7 +59,8 @@ def text(found: Tuned, width: int | None = None) -> str:
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
     ended = f", {pruned:,} pruned" if found.parts else ""
-    count = f"{counted(len(found.trials), 'trial')}{ended}, {failed:,} failed, {barred:,} beyond a constraint"
+    trials = counted(len(found.trials), "trial")
+    count = f"{trials}{ended}, {failed:,} failed, {barred:,} violating a constraint"
     if found.winner is None:
         return f"{count}\nno setting is better than the present configuration"
     changed = [
@@ -86,7 +87,7 @@ def text(found: Tuned, width: int | None = None) -> str:
             rows.append([name_of(measured), window, *told, f"{100 * gains[-1]:+.1f} %"])
         if len(gains) > 1 and gains[0] > 0:
             share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"
-            survives.append(f"{name_of(measured)}: {share} of the gain survives on the held-out weeks")
+            survives.append(f"{name_of(measured)}: {share} of the gain remains on the held-out weeks")
     parts = [count, "\n".join(changed), aligned(rows, left=(0, 1), width=width), "\n".join(survives)]
     if found.unmade:
         parts.append("the held-out weeks cannot be replayed with these values")

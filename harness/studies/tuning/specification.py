@@ -111,7 +111,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
     if "window" in spec.settings:
         faults.append(Fault("settings.window", "is set by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
-        fields.fault("held-out", "and tune.search need each other: give both or neither")
+        fields.fault("held-out", "must be given if and only if tune.search is given")
     _check_held_out(fields, tuning)
     _check_parts(fields, tuning)
     faults += [Fault(key, "is not a known field; is it misspelled?") for key in fields.unread()]
