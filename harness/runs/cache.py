@@ -1,6 +1,6 @@
-"""Caches answers about a trace on a cluster for as long as the trace and the cluster exist.
+"""Caches results that are computed from a trace and a cluster, for as long as both exist.
 
-Traces and clusters never change, so later replays of the same pair can reuse the answers.
+Traces and clusters never change, so later replays of the same trace on the same cluster can reuse results.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class _Known(NamedTuple):
 
 @final
 class Lasting(Generic[_V]):
-    """The cached answers to one type of question."""
+    """A cache for the results of one function of a trace and a cluster."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], _Known] = {}
 
     def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
-        """Returns the cached answer, or calls `find` and caches its result. Errors are not cached.
+        """Returns the cached result, or calls `find` and caches its result. Errors are not cached.
 
-        `question` contains all values that the answer depends on, apart from the trace and the cluster. They
+        `question` contains all values that the result depends on, apart from the trace and the cluster. They
         are compared with `==`.
         """
         key = id(trace), id(cluster)

@@ -101,7 +101,7 @@ def workloads_left_out(
 
 
 def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool) -> str:
-    """Returns why a Workload or Pod of a dump does not wait, or "" if the dump does not contain it.
+    """Returns the reason why a Workload or Pod of a dump does not wait; "" if the dump does not contain it.
 
     `key` is the `namespace/name` of the Workload or Pod. `by_queues` says whether the policy admits by
     ClusterQueues.

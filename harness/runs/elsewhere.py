@@ -113,7 +113,7 @@ _begun: Memo[str, Callable[[Any], Any]] = Memo(_KEPT)
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """Provides the workers of a Dask scheduler as an executor, or None if there is no address.
+    """Provides the workers of a Dask scheduler as an executor. Provides None if `address` is None.
 
     Raises:
         InputError: Dask is not installed, or no scheduler responds.

@@ -29,7 +29,7 @@ def played_on(plan: Plan) -> Cluster:
 
 
 def engine_of(plan: Plan, chunks: Iterable[list[Arrival]], recorder: Recorder) -> Engine:
-    """Returns the engine of a plan, still without a policy."""
+    """Returns a new engine for a plan. The engine has no policy yet."""
     losses, until = plan.settings.on_preemption, plan.settings.until
     return Engine(chunks, played_on(plan), recorder, losses=losses, until=until)
 

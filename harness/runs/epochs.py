@@ -111,9 +111,10 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
 
 
 def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
-    """Returns how a quantity changes over time. The first step precedes all changes.
+    """Returns the successive values of a quantity, each with the time from which it applies.
 
-    `amount` computes the quantity from a cluster as stored in `run.json`.
+    The first value applies before all changes of the cluster. `amount` computes the quantity from a cluster
+    in the form of `run.json`.
     """
     found: list[Step] = []
     for begin, cluster in those:

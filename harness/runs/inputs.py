@@ -133,5 +133,8 @@ def cluster_for(
 
 
 def default_plugin(cluster: Cluster) -> str:
-    """Returns the plugin that a KubeSchedulerConfiguration selects by `preemptionAlgorithm`, or `none`."""
+    """Returns the plugin that `preemptionAlgorithm` of a KubeSchedulerConfiguration selects.
+
+    Returns `none`, the name of the plugin without preemption, if the cluster has no such configuration.
+    """
     return cluster.scheduler.plugin if cluster.scheduler is not None else "none"

@@ -133,7 +133,7 @@ class Causes:
     # --- calls to the policy, and its decisions ----------------------------------------------------------
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """See `Policy`."""
+        """Notes that pods wait, and submits them to the policy; see `Policy`."""
         self._reach(now)
         if self._begin is None:
             self._begin = now
@@ -147,7 +147,7 @@ class Causes:
         self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """See `Policy`."""
+        """Notes that pods released their resources, and tells the policy; see `Policy`."""
         self._reach(now)
         self._gone(job, pods)
         waiting = self._waiting.get(job.index)
@@ -167,7 +167,7 @@ class Causes:
         yield from self._decided(now, self._tell_changed(change, now) or ())
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """See `Policy`."""
+        """Runs a cycle of the policy, and records its decisions; see `Policy`."""
         return self._decided(now, self._policy.cycle(now))
 
     def _decided(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:

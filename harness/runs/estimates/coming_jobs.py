@@ -50,7 +50,7 @@ class Coming:
     Args:
         jobs: the jobs of the history, sorted by submission.
         first, last: the first and last submission of the history, in microseconds on its clock.
-        dated: whether the history has the same weekdays as the cluster.
+        dated: whether the history's times are on the cluster's clock, so that their weekdays are known.
 
     Attributes:
         whole: whether the history covers all drawn days from midnight to midnight.
@@ -91,7 +91,7 @@ class Coming:
     def days_like(self, day: int) -> Sequence[int]:
         """Returns the recent past days with the same weekday, from which a future day is drawn.
 
-        If there are no such days, it returns all recent days. An empty history has no days. The day is in
+        If there are no such days, the result is all recent days. An empty history has no days. `day` is in
         days since 1970.
         """
         same = [each for each in self._days if (each - day) % 7 == 0] if self._dated else []
@@ -105,7 +105,10 @@ class Coming:
 
 
 def first_day(last: int) -> int:
-    """Returns the earliest day from which future days can be drawn, for a time in microseconds."""
+    """Returns the earliest day from which future days are drawn, in days since 1970.
+
+    `last` is the end of the history, in microseconds since 1970.
+    """
     return last // DAY - 7 * WEEKS
 
 

@@ -1,4 +1,4 @@
-"""Represents what is known of a history at a given time, namely run times and submitted jobs by day."""
+"""The facts of a history that are known at a given time: run times, and the jobs submitted on each day."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def now_of(
 def present_of(
     jobs: Iterable[Job], cluster: Cluster, time: int | None, said: Mapping[str, Said] | None = None
 ) -> list[Present]:
-    """Returns what manifests say about the jobs that a policy has taken over.
+    """Returns the present state of the jobs that a policy has taken over, according to the manifests.
 
     The jobs are named by the `namespace/name` of their Workloads or Pods. The time is in microseconds since
     1970, or None if unknown. For `said`, see `now_of`.

@@ -1,4 +1,4 @@
-"""The run times of unfinished work from the manifests in a replay, as found by `unfinished_work`."""
+"""Holds the run times of unfinished work from the manifests. `unfinished_work` determines them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RunTimesOfWork(Value):
 
 
 class Material(NamedTuple):
-    """The sources of the run times of work.
+    """The inputs from which the run times of unfinished work are determined.
 
     Attributes:
         plugins: the plugins whose readers read the ended work in the manifests.

@@ -58,7 +58,7 @@ def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | No
 
 
 def traits_of(job: Job, cluster: Cluster) -> Traits:
-    """Returns the traits of a job, in which the queue is the ClusterQueue of the job's queue."""
+    """Returns the traits of a job. If its queue is a LocalQueue, the trait is the ClusterQueue behind it."""
     queue = cluster.cluster_queue_of(job.namespace, job.queue)
     name = job.queue if queue is None else queue.name
     return Traits(job.user, name, size_of(job), stem_of(job.id), limit_of(job.requested))

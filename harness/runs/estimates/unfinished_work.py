@@ -49,7 +49,7 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The unfinished work in the manifests, and where its run times come from."""
+    """The unfinished work in the manifests, and the inputs from which its run times are determined."""
 
     begun: AtStart
     of: Material

@@ -21,7 +21,10 @@ _NONE = "-"
 def scores_of(
     references: Mapping[str, Reference], submissions: Sequence[Submission], seed: int | None
 ) -> Scores:
-    """Returns the scores of built-in policies and submissions for a seed, in all tasks with a reference."""
+    """Returns the scores of the built-in policies and the submissions in each task of `references`.
+
+    The submissions count with their results for `seed`, or for the task's own weeks if it is None.
+    """
     found: dict[str, dict[str, Score]] = {}
     for task, reference in references.items():
         found[task] = dict(reference.scores)

@@ -83,7 +83,7 @@ class Compared:
         return changes_frame(self._rows, self.names)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the comparison as plain values. Its `metrics` are as in `Comparison.to_json`."""
+        """Returns the comparison as plain values. Its `metrics` have the form of `Comparison.to_json`."""
         return {
             "schema": "1",
             "experiment": self._judged.experiment.name,

@@ -219,7 +219,7 @@ class Judged:
         return found
 
     def values(self, measured: Measurement) -> Mapping[int, OverSeeds]:
-        """Returns the values of each setting, by the first item of the setting."""
+        """Maps the first item of each setting to the setting's values."""
         key = key_of(measured)
         if key not in self._known:
             self._known[key] = self._values(key)

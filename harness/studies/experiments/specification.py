@@ -41,7 +41,7 @@ class Factor:
 
     Attributes:
         name: the name of a setting of `harness replay`, a plugin's option `[LABEL.]OPTION`, the path of a
-            knob, or one of `OWN`.
+            knob (a field of the manifests), or one of `OWN`.
         values: the values, at least one.
     """
 
@@ -83,7 +83,7 @@ class Seeds:
 
     @property
     def numbers(self) -> range:
-        """The seeds."""
+        """All seeds, from `first` on."""
         return range(self.first, self.first + self.count)
 
 
@@ -135,7 +135,10 @@ class Spec:
 
     @property
     def axes(self) -> tuple[tuple[Factor, ...], ...]:
-        """The groups of the grid, without seeds. Inputs with several values come first, and then plugins."""
+        """The groups of factors that form the grid, without seeds.
+
+        Inputs with several values come first, then the plugins, and then `groups`.
+        """
         named = ((TRACE, self.traces), (CLUSTER, self.clusters), (PATCH, self.patches))
         inputs = [(Factor(name, tuple(found)),) for name, found in named if len(found) > 1]
         plugins = (Factor(PLUGIN, tuple(arm.label for arm in self.arms)),)

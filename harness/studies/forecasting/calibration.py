@@ -3,9 +3,9 @@
 Forecasts at past moments of the same history are compared with the actual starts, which gives errors (Vovk,
 Gammerman, Shafer: Algorithmic Learning in a Random World, 2005). An error is the factor between a forecast
 and the actual start. The quantiles of these factors give the interval of a new forecast. Starts after the
-same moment depend on each other, so each moment counts once, however many workloads wait. The share of starts
-that should be outside the interval is adjusted to the misses of recent intervals (Gibbs, Candes: Adaptive
-Conformal Inference Under Distribution Shift, 2021).
+same moment depend on each other, so each moment counts once, however many workloads wait. If recent intervals
+missed more starts than intended, new intervals become wider; if they missed fewer, narrower (Gibbs, Candes:
+Adaptive Conformal Inference Under Distribution Shift, 2021).
 
 The centre of an interval is either the median of the futures, or the geometric mean of this median and the
 mean wait of the week. The module chooses the centre whose past intervals have the smaller interval score.
@@ -100,7 +100,7 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """Returns the calibration from the errors that are known by `now`; for None, from all errors."""
+        """Returns the calibration from the errors that are known by `now`. If `now` is None, all count."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 

@@ -125,7 +125,10 @@ class Forecast:
 
     @property
     def unstarted(self) -> float:
-        """The mean probability that a waiting workload does not start by the horizon, if it can start."""
+        """The mean probability that a workload does not start by the horizon.
+
+        Only waiting workloads that can ever start count.
+        """
         could = [each for each in self.starts if not each.never]
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
 

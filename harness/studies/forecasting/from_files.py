@@ -100,8 +100,8 @@ class Asked:
     ) -> Forecast:
         """Makes the forecast.
 
-        For `how`, see `InParallel`. `watch_past` is called like `watch` when past moments are judged, after
-        the futures.
+        For `how`, see `InParallel`. After the futures, forecasts are made at past moments. `watch_past` then
+        receives their progress in the same form as `watch`.
 
         Raises:
             InputError: an input can't be read, no job waits, or the job to submit can never start.

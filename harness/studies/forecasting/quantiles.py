@@ -1,4 +1,4 @@
-"""Computes quantiles over futures of the time of an event, which may never happen in some futures."""
+"""Computes the quantiles of an event's time over many futures. In some futures, it may never happen."""
 
 from __future__ import annotations
 

@@ -76,14 +76,14 @@ class RecordOfTrace:
 
     @cached_property
     def until(self) -> int | None:
-        """See `Record`."""
+        """The end of the record if some jobs had not started by then, or else None."""
         if all(self.runs):
             return None
         times = (time for runs in self.runs for run in runs for time in (run.start, run.end))
         return max(self.jobs[-1].submit, *(time for time in times if time < ENDLESS))
 
     def there(self, moment: int) -> Iterator[There]:
-        """See `Record`."""
+        """Yields the jobs that were present at a moment."""
         for number in range(bisect_right(self.jobs, moment, key=lambda job: job.submit)):
             runs = self.runs[number]
             at = bisect_right(runs, moment, key=lambda run: run.start)

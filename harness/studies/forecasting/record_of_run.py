@@ -59,7 +59,7 @@ class RecordOfRun:
     queued: bool
 
     def there(self, moment: int) -> Iterator[There]:
-        """See `Record`."""
+        """Yields the jobs that were present at a moment."""
         alive = self.spans.filter((pl.col("submit") <= moment) & (pl.col("over") > moment))["row"]
         rows: dict[int, list[Told]] = {row: [] for row in alive}
         for row, *told in self.told.filter(pl.col("row").is_in(alive.implode())).iter_rows():

@@ -106,7 +106,7 @@ class Life:
 
     @property
     def back_at(self) -> int:
-        """When a backoff after the last eviction ends, in microseconds since the origin, or `NEVER`."""
+        """The end of a backoff after the last eviction, in microseconds since the origin, or `NEVER`."""
         told = None if self.left is None or self.left.detail is None else self.left.detail.get("requeueAt")
         return told * SECOND if isinstance(told, int) else NEVER
 
@@ -165,7 +165,7 @@ class Instant(NullRecorder):
         return life is not None and job.grace_period > 0 and (life.started != NEVER or life.pods_bound > 0)
 
     def record(self, fact: Fact) -> None:
-        """See `harness.engine.events.Recorder`."""
+        """Records a decision or an event; see `harness.engine.events.Recorder`."""
         job, action = fact.job, fact.action
         if action == SUBMIT:
             self.lives[job.id] = Life(job, self._before.pop(job.index, 0))
@@ -212,7 +212,7 @@ class Instant(NullRecorder):
                 self.preempted_by.setdefault(fact.by.id, []).append(fact)
 
     def stint(self, *about: Any) -> None:
-        """See `harness.engine.events.Recorder`."""
+        """Records the progress that a job loses; see `harness.engine.events.Recorder`."""
         job, pods, _, start, end, state, lost, *more = about
         if state == PROGRESS and end == self.at:
             life = self.lives[job.id]

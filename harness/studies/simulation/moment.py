@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 def with_submitted(
     cluster: Cluster, jobs: Iterable[Asked], policy: PolicySpec
 ) -> tuple[Cluster, list[tuple[str, ...]]]:
-    """Returns a cluster in which jobs wait, and the names of each job's Workloads and Pods.
+    """Returns the cluster with the submitted jobs, and the names of each job's Workloads and Pods.
 
     Raises:
         InputError: a job is faulty.
@@ -107,7 +107,7 @@ class Moment(ABC):
         """
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
-        """Returns a copy of the moment for each job, which contains only that job; see `with_jobs`."""
+        """Returns a copy of the moment for each job, to which only that job is added; see `with_jobs`."""
         return [self.with_jobs([job]) for job in jobs]
 
     @abstractmethod
@@ -156,19 +156,19 @@ class Dump(Moment):
     whole: Dump | None = None
 
     def told(self, time: int) -> str:
-        """See `Moment`."""
+        """Formats a time as a date, or as a duration if the manifests have no dates."""
         at = self.cluster.as_of
         return exact_duration(time) if at is None else date_text(at + time)
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Dump:
-        """See `Moment`."""
+        """Returns the same moment with further submitted jobs; see `Moment`."""
         asked = list(jobs)
         made = self._with(asked)
         made.check(asked)
         return made
 
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
-        """See `Moment`.
+        """Returns a copy of the moment for each job, to which only that job is added; see `Moment`.
 
         The copies share a prepared instant (`whole`), unless some jobs are Pods or have equal names. In a
         shared instant, Pods of the same gang would become one job.
@@ -205,26 +205,26 @@ class Dump(Moment):
                 )
 
     def played(self, difference: Difference | None = None) -> Instant:
-        """See `Moment`."""
+        """Simulates the instant, and returns its decisions; see `Moment`."""
         cluster = self.cluster if difference is None else difference(self.cluster)
         same = cluster.workloads is self.cluster.workloads and cluster.pods is self.cluster.pods
         arrivals = self.arrivals if same else running_jobs(self.scheduler.policy, cluster, 0)
         return played([list(arrivals)], cluster, self.scheduler)
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """See `Moment`."""
+        """Simulates the instant, and returns the result of `tell` for it; see `Moment`."""
         change = self._change(difference) if self._shared.is_ready else None
         if change is None:
             return super().asked(tell, difference)
         return self._shared.prepared.asked(change, tell)
 
     def turns(self, names: Sequence[str], difference: Difference) -> list[Turn] | None:
-        """See `Moment`."""
+        """Returns the policy's decisions about submitted jobs after a change; see `Moment`."""
         change = self._change(difference) if self._shared.is_ready else None
         return None if change is None else self._shared.prepared.turns(change, names)
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """See `Moment`."""
+        """Returns True if it is known that one of the jobs fits on no nodes; see `Moment`."""
         if not self._shared.is_ready:
             return False
         # Changes of only the cluster do not affect the jobs or the free capacity.
@@ -352,7 +352,7 @@ class Dump(Moment):
 
     @cached_property
     def waiting(self) -> Sequence[str]:
-        """See `Moment`."""
+        """The ids of the jobs that wait before the instant; see `Moment`."""
         if self.whole is not None:
             return self.whole.waiting
         own = self.own
@@ -363,7 +363,7 @@ class Dump(Moment):
 
     @cached_property
     def leaving(self) -> frozenset[str]:
-        """See `Moment`."""
+        """The ids of the jobs whose eviction began before the instant; see `Moment`."""
         if self.whole is not None:
             return self.whole.leaving
         names = (arrival[0].id for arrival in self.arrivals)
@@ -371,12 +371,12 @@ class Dump(Moment):
 
     @cached_property
     def reserved(self) -> Mapping[str, Sequence[CheckState]]:
-        """See `Moment`."""
+        """Maps jobs that hold quota to the admission checks for which they wait; see `Moment`."""
         return {each.key: each.unready for each in self.cluster.workloads if each.awaits_checks}
 
     @cached_property
     def arrivals(self) -> Sequence[Arrival]:
-        """The jobs of the instant, in order."""
+        """The jobs of the instant, in order of arrival."""
         return running_jobs(self.scheduler.policy, self.cluster, 0)
 
     @cached_property

@@ -37,12 +37,12 @@ class Replayed(Moment):
     at: int
 
     def told(self, time: int) -> str:
-        """See `Moment`."""
+        """Formats a time as a date, or as a duration if the trace has no dates."""
         trace = self.plan.trace
         return date_text(trace.origin + time) if trace.kind == "timestamp" else exact_duration(time)
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Replayed:
-        """See `Moment`."""
+        """Returns the same instant with further submitted jobs; see `Moment`."""
         policy = self.plan.policy
         if policy.running is None and jobs:
             raise OptionError(
@@ -53,7 +53,7 @@ class Replayed(Moment):
         return replace(self, cluster=cluster, submitted=(*self.submitted, *names))
 
     def played(self, difference: Difference | None = None) -> Instant:
-        """See `Moment`."""
+        """Simulates the instant, and returns its decisions; see `Moment`."""
         cluster = self.cluster if difference is None else difference(self.cluster)
         own = self.own
         workloads = tuple(each for each in cluster.workloads if each.key not in own)
@@ -77,7 +77,10 @@ class Replayed(Moment):
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """Returns when all jobs of the trace had ended, in microseconds since the origin, or else None."""
+        """Returns the time when the last job of the trace had ended, or None if some jobs have not ended.
+
+        The time is in microseconds since the origin.
+        """
         own = self.own
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
@@ -86,7 +89,7 @@ class Replayed(Moment):
 
     @cached_property
     def waiting(self) -> Sequence[str]:
-        """See `Moment`."""
+        """The ids of the jobs that wait before the instant; see `Moment`."""
         before = replace(self, cluster=self.plan.cluster, submitted=())
         return [
             life.job.id

@@ -97,7 +97,7 @@ class Plays:
 
     @cached_property
     def lowest(self) -> Mapping[str, int]:
-        """The lowest priority of a Workload that holds quota of a ClusterQueue, by the name of the queue."""
+        """Maps each ClusterQueue's name to the lowest priority of the Workloads that hold its quota."""
         found: dict[str, int] = {}
         for each in self.moment.cluster.workloads:
             if each.admission is not None:

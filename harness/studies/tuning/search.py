@@ -213,10 +213,10 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
-    """Returns the trial that is best compared with the first trial, or None.
+    """Returns the trial with the largest gain over the first trial, or None if no trial is better.
 
-    The best trial has the largest gain among the trials that meet all constraints and are not worse than the
-    first trial in any objective. With several objectives, gains are relative to the first trial's values, and
+    Trials that violate a constraint do not count. The same is true for trials that are worse than the first
+    trial in any objective. With several objectives, gains are relative to the first trial's values, and
     their mean counts.
     """
     today = tried[0].found
