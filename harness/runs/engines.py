@@ -38,7 +38,7 @@ def made(plan: Plan, view: View) -> Policy:
     """Create the policy of a plan.
 
     Raises:
-        InputError: the policy can't replay that cluster.
+        InputError: the policy can't replay the cluster of the plan.
         PolicyError: the policy failed.
     """
     with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):

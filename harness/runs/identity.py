@@ -69,7 +69,7 @@ class Code(NamedTuple):
         sha256: the checksum of its files. If the files do not represent the code, this is the checksum of its
             objects in memory.
         unknown: why the files do not represent what the code does, or "" if they do.
-        changed: whether the reason is a changed file, so that the loaded code is older than the file.
+        changed: whether the code is unknown because a file has changed since it was loaded.
     """
 
     sha256: str
@@ -87,7 +87,7 @@ _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 def looked_at_once(kept: Looked) -> Iterator[None]:
     """Examine each piece of code only once during the block. This is for callers that make many runs.
 
-    Pass `kept` to the next block to reuse the codes that were found so far.
+    Pass the same `kept` to the next block to reuse the results of this block.
     """
     token = _kept.set(kept)
     try:

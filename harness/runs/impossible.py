@@ -115,7 +115,7 @@ def _found(
 
 
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
-    """Returns which jobs can never start, according to the plugins with their default options.
+    """Returns the jobs that can never start, according to each plugin with its default options.
 
     Plugins that are not suitable for the cluster are left out. A plugin that fails is left out with a
     warning. A plugin with which no job could ever start is left out, unless this is true for all plugins.

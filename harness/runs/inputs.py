@@ -82,7 +82,7 @@ def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> Non
 
 
 def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterator[str]:
-    """Yields a warning if the policy admits jobs by ClusterQueues, but the cluster never has one."""
+    """Yields a warning if the policy admits jobs by ClusterQueues, but the cluster has none at any time."""
     from harness.cluster.changes.edits import ever
 
     there = ever(cluster)

@@ -43,7 +43,11 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers: list[_Worker[TaskT]] = []
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """Yields each result as soon as it is ready. A task fails if its process dies while it runs alone."""
+        """Yields each result as soon as it is ready.
+
+        With `again`, a task whose process died is carried out once more on its own, unless the process died
+        before it was ready. Any other task whose process dies fails.
+        """
         over = False
         try:
             suspects = yield from self._map(iter(tasks), self._most, again=self._again)

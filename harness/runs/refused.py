@@ -14,7 +14,7 @@ from harness.runs.run import REFUSED, Run
 
 @once
 def rejected_at_arrival(run: Run) -> pl.Series:
-    """Returns the rows in `jobs.parquet` of the jobs that were rejected on arrival, in order."""
+    """Returns the sorted numbers of the rows in `jobs.parquet` whose jobs were rejected on arrival."""
     known: Sequence[tuple[int, int]] | None = run.info.get(REFUSED)
     if known is not None:
         rows = [row for first, last in known for row in range(first, last + 1)]

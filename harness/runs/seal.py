@@ -37,7 +37,7 @@ def info_is_whole(info: Mapping[str, Any]) -> bool:
 
 
 def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with the bytes of a table, or None.
+    """Returns a text that says how the bytes of a table have changed, or None if they have not.
 
     Raises:
         OSError: the file can't be read.

@@ -83,7 +83,7 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
 
 
 def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
-    """Returns, for each job, the index in `known` of the name that its queue has in the timeline.
+    """Returns the queue of each job in the timeline, as an index in `known`.
 
     The jobs have the columns `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`. `known` contains
     all queues of the timeline, as in `quota_of` of `run.json`.
@@ -136,7 +136,7 @@ def _quota_of(cluster: Cluster, *, by_elastic_quotas: bool) -> Callable[..., str
 
 
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
-    """Returns the ElasticQuotas that jobs count against with plugins that use ElasticQuotas.
+    """Returns the ElasticQuotas that the jobs count against if the plugin uses ElasticQuotas.
 
     ClusterQueues are ignored.
     """
@@ -146,7 +146,7 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
 
 
 def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
-    """Returns the sorted names of queues, and the index of the queue's name for each job."""
+    """Returns the sorted names of the queues, and the queue of each job as an index in these names."""
     distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
     return distinct, places(tenants.names, distinct).astype(np.int32)
 
@@ -154,9 +154,9 @@ def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
 def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
     """Returns every quota that can have jobs, as stored in `run.json`.
 
-    `nominal` maps a resource to the guaranteed quantity, which is the nominal quota summed over flavors, or
-    `min`. A ClusterQueue has `limits` in the same form as a cohort. If a resource has quotas in several
-    flavors, `flavors` contains the quotas by flavor. With `by_elastic_quotas`, the ElasticQuota is listed if
+    `nominal` maps a resource to the guaranteed quantity. For a ClusterQueue, this is the nominal quota summed
+    over flavors. For an ElasticQuota, it is `min`. A ClusterQueue has `limits` in the same form as a cohort.
+    If a resource has quotas in several flavors, `flavors` contains the quotas by flavor. With `by_elastic_quotas`, the ElasticQuota is listed if
     a ClusterQueue has the same name.
     """
     plugins: dict[str, dict[str, Any]] = {

@@ -41,7 +41,7 @@ def workers_for(requests: Sequence[Request]) -> int:
 
 
 def workers_within(memory: int, *, most: int) -> int:
-    """Returns how many processes the cores and the free memory allow, which is at least one."""
+    """Returns the number of processes that the cores and the free memory allow, at least 1."""
     most, free = min(most, _cores()), _free_memory()
     return max(1, most if free is None else min(most, free // memory))
 

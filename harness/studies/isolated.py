@@ -1,7 +1,7 @@
 """Replays the jobs of each quota of a run alone, and adds the results to the metrics of the run.
 
-A run with a single quota results from an ordinary request (`Request.alone`). harness stores the run, so that
-it need not be replayed again. If a metric can't be measured, a sentence in `run.json` explains why.
+An ordinary request (`Request.alone`) replays a single quota. harness stores the resulting run, so that it
+need not be replayed again. If a metric can't be measured, a sentence in `run.json` explains why.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Twins:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """The next requests, in an order in which the twins of all runs progress equally.
+        """The next requests, ordered so that all runs get their twins at the same pace.
 
         Raises:
             RunError: a run lacks twins and can't be replayed. The message says why, and what to do.
@@ -117,8 +117,8 @@ class Twins:
     def replay(self, **how: Unpack[SideBySide]) -> None:
         """Carries out `requests` in parallel and stores the results, after which more requests may follow.
 
-        If only the metrics of a twin are stored, the twin must be replayed again when the comparison's runs
-        end at other times than before.
+        If only the metrics of a twin are stored, they cover the windows of earlier comparisons. If a new
+        comparison has another window, the twin must be replayed again.
 
         Raises:
             ReplayError: some replays failed. The other replays are kept.

@@ -105,9 +105,9 @@ class Coming:
 
 
 def first_day(last: int) -> int:
-    """Returns the earliest day from which future days are drawn, in days since 1970.
+    """Returns the earliest day from which future days are drawn, as a number of days on the history's clock.
 
-    `last` is the end of the history, in microseconds since 1970.
+    `last` is the last submission of the history, in microseconds on the same clock.
     """
     return last // DAY - 7 * WEEKS
 

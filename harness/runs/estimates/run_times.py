@@ -24,8 +24,8 @@ class RunTimesOfWork(Value):
     """The run times that unfinished work from the manifests has in one replay.
 
     Attributes:
-        choice: how the work is treated: `draw`, `drop`, `limit` or a run time, or "" if no such work takes
-            part.
+        choice: the setting `unfinished` (see `harness.runs.settings.Given`), which is `draw`, `drop`, `limit`
+            or a run time; "" if no such work takes part.
         seed: the seed of the draws.
         times: maps `namespace/name` to the run time in microseconds, if it is known.
         said: a sentence with the number of workloads and how they are treated, or "" if none takes part.
@@ -80,7 +80,7 @@ def beginning(
     Args:
         begun: the work that takes part unless `choice` is `drop`, which omits all work that ends on its own.
         of: the sources of the run times.
-        choice: `draw`, `drop`, `limit` or a run time.
+        choice: the setting `unfinished`; see `harness.runs.settings.Given`.
         seed: the seed of the draws.
         twin: the version of the trace with shifted arrivals, or None. Each twin has its own draws.
     """

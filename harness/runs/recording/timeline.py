@@ -126,12 +126,12 @@ class Timeline:
             time: the times, in microseconds since the origin.
             action: the codes of the actions.
             queue: the codes of the jobs' queues.
-            change: the changes that each row makes for its job and its pods.
+            change: how each row changes the quantities of its job and its pods; see `Change`.
             amounts: the quantities that the pods of each row hold, by resource.
             dropped: the quantities that a partial admission no longer requests, by resource. It may be empty.
             unused: the quota that was released unused, by resource. It may be empty.
-            shares: the time, the code of the queue, and the dominant and weighted share from then on, in
-                order.
+            shares: the new shares of queues, in chronological order. Each entry consists of the time, the
+                code of the queue, the dominant resource share and the weighted share.
         """
         # Without nodes, a job holds all of its resources or none, so its begin and end determine the
         # quantities.

@@ -126,7 +126,7 @@ def _table(run: Run, item: Item) -> bytes:
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """Returns the file of an item, which stores metrics as data and the description as metadata."""
+    """Returns the content of an item's file, which has the metrics as data and a description as metadata."""
     buffer = BytesIO()
     table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)

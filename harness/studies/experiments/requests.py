@@ -196,7 +196,7 @@ class Bench:
         return plan
 
     def trace(self, point: Point) -> Trace:
-        """Returns the trace of a point, after the calibration and the draw.
+        """Returns the trace of a point, after the calibration and the draw with the point's seed.
 
         Raises:
             InputError: a step can't be parsed, or does not fit the trace.
@@ -368,7 +368,7 @@ def _knobs(point: Point) -> dict[str, Value]:
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
-    """Returns the plugins with only these families of metrics, or with all families if the list is empty.
+    """Returns the plugins without the metrics of other families. If the list is empty, all families remain.
 
     Raises:
         OptionError: there is no such family.

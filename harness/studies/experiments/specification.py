@@ -89,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How many grid points to draw at random (at most all of them), and the seed of the draw."""
+    """The number of grid points to draw at random (at most all of them), and the seed of the draw."""
 
     count: int
     seed: int

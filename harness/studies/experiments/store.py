@@ -126,7 +126,7 @@ class Folder:
         failed.unlink(missing_ok=True)
 
     def error(self, key: str) -> str | None:
-        """Returns why an item failed, or None if the item did not fail or has not run yet."""
+        """Returns the reason why an item failed; None if the item did not fail or has not run yet."""
         try:
             found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return str(found["error"])

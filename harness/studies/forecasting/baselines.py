@@ -60,7 +60,7 @@ class Baselines:
         return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
 
     def latest(self, now: int) -> Sequence[Past]:
-        """Returns the jobs that started latest, among those that had started by a time."""
+        """Returns the jobs that had most recently started at a given time, at most `RECENT` jobs."""
         last = bisect_right(self._starts, now)
         return self._jobs[max(0, last - RECENT) : last]
 

@@ -153,7 +153,7 @@ class Forecast:
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """The effects of each other cluster on workloads, from a comparison of the same futures."""
+        """Maps the name of each cluster in `others` to its effects on workloads, in the same futures."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property

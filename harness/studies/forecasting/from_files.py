@@ -183,7 +183,7 @@ class Asked:
             require_queues(cluster)
 
     def judged(self, moments: int, plugins: Plugins, **how: Unpack[InParallel]) -> Coverage:
-        """Returns how accurate forecasts are at moments of the history, which must be a record.
+        """Returns the accuracy of forecasts at moments of the history, which must be a record.
 
         The moments are drawn from the second half of the history. Each moment is judged in a single process.
         For `how`, see `InParallel`.

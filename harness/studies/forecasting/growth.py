@@ -30,7 +30,7 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """Returns how much load grew in the last week, or None if the growth is less than `LEAST_GROWTH`.
+    """Returns the growth of the load in the last week, or None if it is less than `LEAST_GROWTH`.
 
     The result is also None if the history is shorter than two weeks.
 

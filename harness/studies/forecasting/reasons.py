@@ -26,7 +26,7 @@ class Reason(NamedTuple):
 
 
 def reasons_in(world: World) -> Mapping[str, Reason]:
-    """Returns why each waiting workload waits when the scheduler first runs, by namespace and name.
+    """Maps each waiting workload, by namespace and name, to why it waits when the scheduler first runs.
 
     Raises:
         PolicyError: the policy failed.

@@ -81,8 +81,8 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
     The calibrated forecasts at a moment use all forecasts at earlier moments, and the starts that are known
     by then.
 
-    Moments before `since` are not judged, but calibrate later forecasts. None means that all forecasts are
-    judged. `horizon` is in microseconds.
+    Moments before `since` are not judged, but calibrate later forecasts. If `since` is None, all forecasts
+    are judged. `horizon` is in microseconds.
 
     Raises:
         InputError: there are no forecasts.

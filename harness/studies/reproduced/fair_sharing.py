@@ -92,7 +92,7 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Returns how many units each queue holds. A unit is ten GPUs.
+    """Returns the number of units that each queue holds. A unit is ten GPUs.
 
     The queues share 30 units. Queue 1C has weight 3.
     """
@@ -118,7 +118,7 @@ def weighted() -> Counter[str]:
 
 
 def strategy_targets(strategy: str) -> str:
-    """Returns which job a new job of 3 cores preempts in a cohort with 10 cores, as a description of it.
+    """Returns a description of the job that a new job of 3 cores preempts, in a cohort with 10 cores.
 
     The candidates are a job of 7 cores at priority 0 and a job of 2 cores at a high priority.
     """

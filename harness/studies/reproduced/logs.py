@@ -77,7 +77,7 @@ _PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
 
 
 def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
-    """Returns the figures of EASY with requested times, for both orders of ties."""
+    """Returns the figures of EASY with requested times, for both orders of simultaneous events."""
     found = []
     for ties in (_PYSS, "ends-first"):
         result = easy(files[log.name], log, ties=ties)

@@ -56,7 +56,7 @@ class Victim(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Something that happens to another job in the same cycles.
+    """An event in the simulated cycles that affects another job than the one in question.
 
     Attributes:
         what: `starts`, `preempts`, `preempted` or `evicted`.

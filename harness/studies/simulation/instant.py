@@ -282,9 +282,9 @@ class Prepared:
     def lacks_room(self, job: Job) -> bool:
         """Returns True if a submitted job can't start because its pods don't fit on any nodes.
 
-        Within an instant, free capacity does not grow unless a holder releases its resources immediately.
-        Other arrivals only reduce the free capacity. A policy that evicts jobs gives each of them its own
-        grace period; see `harness.policy.Preempt`.
+        The pods are compared with the free capacity of the prepared instant. It does not grow within the
+        instant, unless a holder releases its resources immediately. Other arrivals only reduce it. A policy
+        that evicts jobs gives each of them its own grace period; see `harness.policy.Preempt`.
         """
         free = self._room
         if free is None:

@@ -190,7 +190,7 @@ class Dump(Moment):
         return replace(self, cluster=cluster, submitted=(*self.submitted, *names))
 
     def check(self, jobs: Sequence[Asked]) -> None:
-        """Raises an error unless the scheduler schedules the last submitted jobs.
+        """Raises an error unless the scheduler schedules these jobs, which are the last submitted ones.
 
         Raises:
             InputError: the scheduler does not schedule one of the jobs.

@@ -140,8 +140,9 @@ class Trials:
     def outcome(self, difference: Difference) -> Outcome:
         """Returns the outcome of a change.
 
-        If the job already preempts others, only a start would be better. The change is then not simulated if
-        the job does not fit on any nodes. It is not simulated either if the scheduler would not try the job.
+        The change is not simulated if the scheduler would not try the job. If the job preempts others even
+        without the change, only a start would be better. In that case, the change is not simulated either if
+        the job fits on no nodes.
         """
         self.count += 1
         if self._is_untried(difference):
