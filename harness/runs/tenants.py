@@ -156,8 +156,8 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
 
     `nominal` maps a resource to the guaranteed quantity. For a ClusterQueue, this is the nominal quota summed
     over flavors. For an ElasticQuota, it is `min`. A ClusterQueue has `limits` in the same form as a cohort.
-    If a resource has quotas in several flavors, `flavors` contains the quotas by flavor. With `by_elastic_quotas`, the ElasticQuota is listed if
-    a ClusterQueue has the same name.
+    If a resource has quotas in several flavors, `flavors` contains the quotas by flavor. With
+    `by_elastic_quotas`, the ElasticQuota is listed if a ClusterQueue has the same name.
     """
     plugins: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": str(quota.weight), "nominal": dict(quota.nominal)}
